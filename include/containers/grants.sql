@@ -10,8 +10,8 @@ REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisio
     FROM workorders_writer;
 GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, heartbeat_at, finished_at, filter)
     ON workorders.bulk_jobs TO workorders_writer;
-REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version FROM workorders_writer;
+REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version, workorders.pages_secrets FROM workorders_writer;
 
--- The reader: people. The key of the outbox's checkpoints is not for them.
+-- The reader: people. The keys of the outbox's checkpoints and of the pages' forms are not for them.
 GRANT SELECT ON ALL TABLES IN SCHEMA workorders TO workorders_reader;
-REVOKE SELECT ON workorders.outbox_secrets FROM workorders_reader;
+REVOKE SELECT ON workorders.outbox_secrets, workorders.pages_secrets FROM workorders_reader;

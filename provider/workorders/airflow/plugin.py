@@ -1,4 +1,4 @@
-"""What the package adds to Airflow in addition to Dags: applications of trigger types in the API server.
+"""What the package adds to Airflow in addition to Dags: pages in its menu, and applications of trigger types.
 
 Every component of Airflow loads plugins; only the API server serves, and only there is an application worth importing.
 So each application is made when its first request comes.
@@ -6,13 +6,19 @@ So each application is made when its first request comes.
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
+from airflow.sdk.configuration import conf
 
 WEB_APPS_GROUP = "workorders.web_apps"
 """Entry point group in which a package announces a function that makes an application; the name of the entry point is
 its path below `/workorders/`. Airflow does not authenticate its callers: the application must."""
+
+PAGES_GROUP = "workorders.pages"
+"""Entry point group of the function that makes the application of the pages, at `/workorders` itself."""
+_ROOT: Final = "/workorders"
 
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -38,9 +44,33 @@ class LazyApp:
 
 def web_apps() -> list[dict[str, Any]]:
     """Return what Airflow mounts, in the form of its plugins."""
-    return [
-        {"app": LazyApp(point), "url_prefix": f"/workorders/{point.name}", "name": f"Work orders: {point.name}"}
+    below = [
+        {"app": LazyApp(point), "url_prefix": f"{_ROOT}/{point.name}", "name": f"Work orders: {point.name}"}
         for point in sorted(entry_points(group=WEB_APPS_GROUP), key=lambda point: point.name)
+    ]
+    # Airflow asks the first application whose prefix fits, so the pages come after what is below them.
+    pages = [
+        {"app": LazyApp(point), "url_prefix": _ROOT, "name": "Work orders: pages"}
+        for point in entry_points(group=PAGES_GROUP)
+    ]
+    return below + pages
+
+
+def views() -> list[dict[str, Any]]:
+    """Return the entries of Airflow's menu, in the form of its plugins."""
+    airflow = urlsplit(conf.get("api", "base_url", fallback="/")).path.rstrip("/")
+    icon = f"{airflow}{_ROOT}/static/unchanged"
+    return [
+        {
+            "name": "Work orders",
+            # With the slash: without it Airflow would show itself.
+            "href": f"{airflow}{_ROOT}/",
+            "destination": "nav",
+            "url_route": "workorders",
+            "nav_top_level": True,
+            "icon": f"{icon}/icon.svg",
+            "icon_dark_mode": f"{icon}/icon-dark.svg",
+        }
     ]
 
 
@@ -49,3 +79,4 @@ class WorkOrdersPlugin(AirflowPlugin):
 
     name = "workorders"
     fastapi_apps: list[Any] = web_apps()
+    external_views: list[Any] = views()

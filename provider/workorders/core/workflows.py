@@ -65,6 +65,11 @@ def find_all(connection: Connection) -> list[Workflow]:
     return [_workflow(*row) for row in connection.execute(_QUERIES["find_workflows"])]
 
 
+def list_names(connection: Connection) -> list[str]:
+    """Return the names of all workflows, sorted, whatever their definitions are."""
+    return [name for _, name, _ in connection.execute(_QUERIES["find_workflows"])]
+
+
 def _workflow(id_: int, name: str, definition: Mapping[str, Any]) -> Workflow:
     where = f"Workflow {name} in the database"
     return Workflow(id_, name, validate(definition, WorkflowDefinition, where=where) if definition else None)

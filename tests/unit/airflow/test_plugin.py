@@ -8,7 +8,7 @@ import httpx
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
-from workorders.airflow.plugin import LazyApp, WorkOrdersPlugin
+from workorders.airflow.plugin import LazyApp, WorkOrdersPlugin, views
 
 
 class Made:
@@ -26,6 +26,19 @@ def test_the_webhooks_are_below_workorders_and_announce_themselves_without_being
     (hooks,) = [app for app in WorkOrdersPlugin.fastapi_apps if app["url_prefix"] == "/workorders/hooks"]
     assert isinstance(hooks["app"], LazyApp)
     assert hooks["app"]._app is None
+
+
+def test_the_pages_come_after_what_is_below_their_path_because_the_first_that_fits_answers() -> None:
+    prefixes = [app["url_prefix"] for app in WorkOrdersPlugin.fastapi_apps]
+    assert prefixes[-1] == "/workorders"
+    assert all(prefix.startswith("/workorders/") for prefix in prefixes[:-1])
+
+
+def test_airflows_menu_leads_to_the_pages_also_below_a_base_path(monkeypatch: Any) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
+    (view,) = [view for view in views() if view["destination"] == "nav"]
+    assert view["href"] == "/airflow/workorders/"
+    assert view["url_route"] == "workorders"
 
 
 def test_an_application_is_made_when_the_first_request_comes_and_once(monkeypatch: Any) -> None:

@@ -3,8 +3,9 @@
 import csv
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from io import StringIO
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -12,6 +13,8 @@ from uuid import UUID
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import IN_USE, Job, JobHandler, StepResult
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
@@ -37,6 +40,9 @@ COLUMNS: Final = (
     "body",
 )
 """The fields of a line, in this order; `request` and `body` are JSON."""
+
+STREAM_STEP: Final = 200
+"""Work orders that are read at once for a caller who waits."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet treats a cell that begins with one of these as a formula, and the senders of events write the cells."""
@@ -154,6 +160,40 @@ class ExportHandler(JobHandler):
         return ExportFileError(
             f"The export could not be written to {self._file} ({error.strerror}); no file of that name was created."
         )
+
+
+def lines(connection: Connection, wanted: Filter, format_: str) -> Iterator[str]:
+    """Yield the lines of an export, the oldest work order first, to a caller that sends them somewhere.
+
+    Args:
+        connection: each step of `STREAM_STEP` work orders has its own transaction.
+        wanted: which work orders.
+        format_: one of `FORMATS`.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+        psycopg.Error: the database failed; what was yielded is incomplete.
+    """
+    if format_ == "csv":
+        yield _csv_line(COLUMNS)
+    reached: UUID | None = None
+    while True:
+        with connection.transaction():
+            found = work_orders.find_matching(connection, wanted, after=reached, limit=STREAM_STEP)
+            for row in connection.cursor().stream(
+                _QUERIES["cells" if format_ == "csv" else "lines"], {"ids": found.ids}
+            ):
+                yield _csv_line([cell(value) for value in row]) if format_ == "csv" else f"{row[0]}\n"
+        if found.looked_until is None:
+            return
+        reached = found.looked_until
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    line = StringIO(newline="")
+    csv.writer(line).writerow(cells)
+    return line.getvalue()
 
 
 def _private(path: str, flags: int) -> int:

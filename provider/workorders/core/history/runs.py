@@ -72,6 +72,15 @@ def get_run(connection: Connection, id_: UUID) -> RunDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """A run in a list of work orders."""
+
+    state: str
+    error_type: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkOrderOutcome:
     """The end of a work order."""
 
@@ -93,3 +102,11 @@ def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
     """Return how a work order ended; None if it has not ended, or was deleted."""
     with connection.cursor(row_factory=class_row(WorkOrderOutcome)) as cursor:
         return cursor.execute(_QUERIES["outcome"], {"id": id_}).fetchone()
+
+
+def list_last_attempts(connection: Connection, ids: Collection[UUID], *, limit: int = 5) -> dict[UUID, list[Attempt]]:
+    """Return the last runs of some work orders, the newest last; no entry for one without a run."""
+    found: dict[UUID, list[Attempt]] = {}
+    for id_, *attempt in connection.execute(_QUERIES["last_attempts"], {"ids": list(ids), "limit": limit}):
+        found.setdefault(id_, []).append(Attempt(*attempt))
+    return found

@@ -1,6 +1,6 @@
 """Lists, counts and returns work orders of every source. Reads only."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -178,3 +178,13 @@ def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
     arguments = {"workflow_id": None, "state": None, "work_order_id": work_order_id, "before": None, "limit": None}
     with connection.cursor(row_factory=class_row(RunRow)) as cursor:
         return sorted(cursor.execute(_RUN_QUERIES["runs"], arguments, prepare=False), key=lambda run: run.attempt)
+
+
+def count_states_of(connection: Connection, ids: Collection[UUID]) -> dict[str, int]:
+    """Return the number of some work orders by state."""
+    return dict(connection.execute(_QUERIES["count_states_of"], {"ids": list(ids)}).fetchall())
+
+
+def list_workflows_of(connection: Connection, ids: Collection[UUID]) -> list[str]:
+    """Return the workflows of some work orders, by name."""
+    return [name for (name,) in connection.execute(_QUERIES["workflows_of"], {"ids": list(ids)})]

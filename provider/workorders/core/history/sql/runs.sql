@@ -52,3 +52,15 @@ LEFT JOIN workorders.run_outputs ON run_outputs.run_id = newest.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = %(id)s
     AND work_orders.state NOT IN ('pending', 'running', 'parked');
+
+-- name: last_attempts
+SELECT given.id, newest.state, newest.error_type, newest.error
+FROM unnest(%(ids)s::uuid[]) AS given (id)
+CROSS JOIN LATERAL (
+    SELECT runs.attempt, runs.state::text AS state, runs.error_type, left(runs.error, 1000) AS error
+    FROM workorders.runs
+    WHERE runs.work_order_id = given.id
+    ORDER BY runs.attempt DESC
+    LIMIT %(limit)s
+) AS newest
+ORDER BY given.id, newest.attempt;

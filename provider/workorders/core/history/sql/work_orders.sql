@@ -103,3 +103,13 @@ LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = %(id)s;
+
+-- name: count_states_of
+SELECT state::text AS state, count(*) FROM workorders.work_orders WHERE id = ANY (%(ids)s) GROUP BY state ORDER BY state;
+
+-- name: workflows_of
+SELECT DISTINCT workflows.name
+FROM workorders.work_orders
+JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+WHERE work_orders.id = ANY (%(ids)s)
+ORDER BY workflows.name;

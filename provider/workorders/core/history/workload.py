@@ -1,0 +1,44 @@
+"""Returns what each workflow has to do now: runs in progress, work orders that wait, recent failures. Reads only."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from psycopg.rows import class_row
+
+from workorders.core.ids import first_id
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/workload.sql")
+
+MAX_COUNTED: Final = 50_000
+"""Counts end here, because an exact count of many millions takes seconds; a greater number is one more than this."""
+RECENT: Final = timedelta(hours=24)
+"""How long ago a work order was created at most, of those whose failure is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workflow's work now."""
+
+    workflow: str
+    concurrency: int | None
+    """Maximum number of runs at the same time; None without a limit."""
+    running: int
+    """Runs that a worker has claimed and not finished."""
+    waiting: int
+    """Work orders that wait for a run, counted up to `MAX_COUNTED` + 1."""
+    oldest_waiting_at: datetime | None
+    """When the first of them was created; None if none waits."""
+    parked: int
+    """Work orders that wait for a missing number of their sequence, counted in the same way."""
+    failed: int
+    """Work orders of the last 24 hours that did not succeed, counted in the same way."""
+
+
+def list_workloads(connection: Connection, now: datetime, *, workflow: str | None = None) -> list[Workload]:
+    """Return the work of every workflow, or of one, by name; none if no workflow has that name."""
+    wanted = {"workflow": workflow, "max_counted": MAX_COUNTED, "first_id": first_id(now - RECENT)}
+    with connection.cursor(row_factory=class_row(Workload)) as cursor:
+        return cursor.execute(_QUERIES["workloads"], wanted, prepare=False).fetchall()

@@ -1,0 +1,25 @@
+"""The pages in Airflow: their application with Airflow's connections."""
+
+from urllib.parse import urlsplit
+
+from airflow.sdk.configuration import conf
+from fastapi import FastAPI
+
+from workorders.airflow.connections import database_url
+from workorders.kafka.airflow.connections import kafka_settings
+from workorders.pages.app import make_app
+from workorders.pages.dag_states import paused_dags
+from workorders.pages.site import Site
+
+DATABASE_CONNECTION = "workorders_db"
+"""Airflow connection of the database whose work orders are shown."""
+
+
+def application() -> FastAPI:
+    """Return the application for Airflow's API server."""
+    return make_app(Site(lambda: database_url(DATABASE_CONNECTION), kafka_settings, paused_dags, _origin()))
+
+
+def _origin() -> str | None:
+    url = urlsplit(conf.get("api", "base_url", fallback=""))
+    return f"{url.scheme}://{url.netloc}" if url.netloc else None

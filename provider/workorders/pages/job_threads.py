@@ -1,0 +1,50 @@
+"""Runs bulk jobs that were requested on a page, in threads of the API server.
+
+A person watches the progress, so a job does not wait for the next run of the Dag `workorders_jobs`. If the server ends
+meanwhile, that Dag continues the job, as it does with every job whose process died; and it runs those for which no
+thread is free.
+"""
+
+import logging
+from threading import BoundedSemaphore, Thread
+from typing import Final
+
+import psycopg
+
+from workorders.core.bulk import runner
+from workorders.core.bulk.jobs import JobBusyError, JobEndedError
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.pages.site import Site
+
+_LOG = logging.getLogger(__name__)
+
+JOBS: Final = 2
+"""Jobs at the same time; each has a thread and a connection."""
+
+
+class JobThreads:
+    """Starts the threads."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._free = BoundedSemaphore(JOBS)
+
+    def start(self, job_id: int) -> bool:
+        """Run a job in a thread, if one is free; return whether one was."""
+        if not self._free.acquire(blocking=False):
+            return False
+        # The end of the server does not wait for it: every step is a transaction, and another process continues.
+        Thread(target=self._run, args=(job_id,), name=f"workorders job {job_id}", daemon=True).start()
+        return True
+
+    def _run(self, job_id: int) -> None:
+        try:
+            with self._site.writing() as connection:
+                runner.run_job(connection, job_id)
+        except (JobBusyError, JobEndedError) as other:
+            _LOG.info("%s", other)
+        except (WorkOrdersError, psycopg.Error) as error:
+            # The job's row has it too, if the database could be reached.
+            _LOG.error("Bulk job %s: %s", job_id, one_line(error))
+        finally:
+            self._free.release()

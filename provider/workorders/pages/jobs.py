@@ -1,0 +1,82 @@
+"""Bulk jobs: their progress, what they skipped and why, and how to stop one."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from workorders.core.bulk import jobs as store
+from workorders.core.bulk.jobs import Job
+from workorders.core.postgres.connection import Connection
+from workorders.core.workflows import list_names
+from workorders.pages import csrf, dag_ids
+from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.csrf import CurrentActor
+from workorders.pages.rendering import Place, render
+from workorders.pages.site import CurrentSite
+from workorders.pages.threads import PageRoute
+from workorders.pages.work_orders import workflow_of
+
+router = APIRouter(route_class=PageRoute)
+
+_PAGE: Final = 50
+_MOVING: Final = ("waiting", "running")
+_QUICK_SECONDS: Final = 2
+"""Between two looks at a job that a person waits for."""
+
+
+@router.get("/jobs")
+def list_page(
+    request: Request, site: CurrentSite, viewer: CurrentViewer, before: Annotated[int | None, Query(ge=1)] = None
+) -> HTMLResponse:
+    """Show the newest jobs that the user may see."""
+    with site.reading() as connection:
+        found = store.list_jobs(connection, before=before, limit=_PAGE)
+        shown = [job for job in found if viewer.may_all(Right.READ, _dags_of(connection, job))]
+    return render(request, "jobs.html", jobs=shown, next_before=found[-1].id if len(found) == _PAGE else None)
+
+
+@router.get("/jobs/{number}")
+def job_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
+    """Show one job, and follow its progress."""
+    now = datetime.now(UTC)
+    with site.reading() as connection:
+        job = store.get_job(connection, number)
+        dags = _dags_of(connection, job)
+        _require_all(viewer, Right.READ, dags)
+        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+    is_moving = job.state in _MOVING
+    return render(
+        request,
+        "job.html",
+        now=now,
+        job=job,
+        is_moving=is_moving,
+        seconds=_QUICK_SECONDS if is_moving else 15,
+        may_stop=(is_moving or job.state == "failed") and viewer.may_all(Right.ACT, dags),
+        csrf=token,
+    )
+
+
+@router.post("/jobs/{number}/cancel")
+def cancel(
+    request: Request, site: CurrentSite, actor: CurrentActor, number: int, csrf_: Annotated[str, Form(alias="csrf")]
+) -> Response:
+    """Stop a job; its finished steps remain."""
+    del csrf_  # read by CurrentActor
+    with site.writing() as connection:
+        _require_all(actor, Right.ACT, _dags_of(connection, store.get_job(connection, number)))
+        store.cancel_job(connection, number)
+    return RedirectResponse(Place.of(request).page("jobs", number), 303)
+
+
+def _dags_of(connection: Connection, job: Job) -> list[str]:
+    """Return the Dags whose rights decide about a job: that of its workflow, or those of all."""
+    named = workflow_of(connection, job.wanted)
+    return [dag_ids.of_workflow(name) for name in (list_names(connection) if named is None else [named])]
+
+
+def _require_all(viewer: Viewer, right: Right, dags: list[str]) -> None:
+    for dag_id in dags:
+        viewer.require(right, dag_id)

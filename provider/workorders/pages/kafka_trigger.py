@@ -1,0 +1,121 @@
+"""A Kafka trigger: its partitions, its batches, and past decisions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.batches import BatchSummary, run_id
+from workorders.kafka.recovery.resolution import list_decisions
+from workorders.kafka.status import partition_status, throughput
+from workorders.kafka.status.partition_status import KafkaSource, PartitionRow
+from workorders.pages import dag_ids, kafka_state
+from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.problems import NotFoundError
+from workorders.pages.rendering import render
+from workorders.pages.site import CurrentSite, do_not_ask_kafka
+from workorders.pages.threads import PageRoute
+
+router = APIRouter(route_class=PageRoute)
+
+_BATCHES: Final = 50
+_DECISIONS: Final = 20
+_TIMELINE: Final = timedelta(hours=48)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineBar:
+    """A batch on the timeline, in shares of its width from 0 to 1."""
+
+    batch: BatchSummary
+    start: float
+    width: float
+    state: str
+
+
+@router.get("/kafka/{name}")
+def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) -> HTMLResponse:
+    """Show the trigger; Kafka is asked when the page updates itself, so that the first page does not wait for it."""
+    now = datetime.now(UTC)
+    asks_kafka = "hx-request" in request.headers
+    with site.reading() as connection:
+        source = source_of(connection, viewer, name)
+        found = batches.summaries(connection, name, limit=_BATCHES)
+        decided = list_decisions(connection, name, limit=_DECISIONS)
+        rates = throughput.list_throughput(connection, now).get(name)
+        (status,) = partition_status.collect(connection, site.kafka_settings if asks_kafka else do_not_ask_kafka, name)
+    listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
+    paused = site.paused_dags([listener, ingest])
+    return render(
+        request,
+        "kafka_trigger.html",
+        now=now,
+        status=status,
+        rows=sorted(status.partitions, key=kafka_state.rank),
+        word=kafka_state.word_of(status, is_paused=paused.get(listener, False)),
+        source=source,
+        asked_kafka=asks_kafka,
+        poll_now=not asks_kafka,
+        batches=found,
+        bars=timeline(found, now),
+        run_id=run_id,
+        decisions=decided,
+        throughput=rates,
+        undecided=[row for row in status.partitions if needs_decision(row)],
+        listener=listener,
+        ingest=ingest,
+        paused=paused,
+        may_pause={dag_id: viewer.may(Right.PAUSE, dag_id) for dag_id in (listener, ingest)},
+        may_act=viewer.may(Right.ACT, ingest),
+        batch_state=batch_state,
+    )
+
+
+def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
+    """Return the trigger's topics, group, and connection, if the user may read it.
+
+    Raises:
+        ForbiddenError: the user may not; asked first, so that nobody finds out which triggers exist.
+        NotFoundError: no Kafka trigger has that name.
+    """
+    viewer.require(Right.READ, dag_ids.ingest(name))
+    try:
+        return partition_status.source_of(connection, name)
+    except (UnknownTriggerError, ConfigurationError) as error:
+        raise NotFoundError(str(error)) from error
+
+
+def needs_decision(row: PartitionRow) -> bool:
+    """Return whether a partition waits for a person, as far as its state shows."""
+    return row.status == kafka_state.STALLED or row.status in kafka_state.UNDECIDED
+
+
+def batch_state(batch: BatchSummary) -> str:
+    """Return the state of a batch in a word."""
+    if batch.finished_at is not None:
+        return "finished"
+    return "planned" if batch.handed_over_at is None else "dispatched"
+
+
+def timeline(found: Sequence[BatchSummary], now: datetime) -> list[TimelineBar]:
+    """Return the bars of the batches of the last hours, over the time that they cover; pure."""
+    recent = [batch for batch in found if batch.planned_at > now - _TIMELINE]
+    if not recent:
+        return []
+    begin = min(batch.planned_at for batch in recent)
+    span = max((now - begin).total_seconds(), 1.0)
+    return [
+        TimelineBar(
+            batch,
+            (batch.planned_at - begin).total_seconds() / span,
+            max(((batch.finished_at or now) - batch.planned_at).total_seconds() / span, 0.0),
+            batch_state(batch),
+        )
+        for batch in recent
+    ]

@@ -1,0 +1,200 @@
+"""From facts to HTML: the templates, and how they write numbers, times, and text that came from outside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from workorders.pages import static_files
+from workorders.visible_text import safe
+
+NOTHING: Final = "\u2013"
+"""A dash, for what does not exist."""
+_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_SPARKLINE_WIDTH: Final = 108
+_SPARKLINE_HEIGHT: Final = 24
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the pages and Airflow are, as the browser sees them."""
+
+    pages: str
+    """Path of the pages, without a slash at its end."""
+    airflow: str
+    """Path of Airflow, without a slash at its end; empty at the root of a host."""
+
+    @classmethod
+    def of(cls, request: Request) -> "Place":
+        """Return the place in a request's scope, where Airflow has mounted the application."""
+        scope = request.scope
+        return cls(scope.get("root_path", "").rstrip("/"), scope.get("app_root_path", "").rstrip("/"))
+
+    def page(self, *parts: object) -> str:
+        """Return the path of a page; the parts are quoted, because names may contain anything."""
+        return "/".join((self.pages, *(quote(str(part), safe="") for part in parts)))
+
+    def static(self, name: str) -> str:
+        """Return the path of a static file."""
+        return self.pages + static_files.path(name)
+
+    def dag(self, dag_id: str) -> str:
+        """Return the path of a Dag in Airflow."""
+        return f"{self.airflow}/dags/{quote(dag_id, safe='')}"
+
+    def dag_run(self, dag_id: str, run_id: str) -> str:
+        """Return the path of a Dag run in Airflow."""
+        return f"{self.dag(dag_id)}/runs/{quote(run_id, safe='')}"
+
+    def in_airflow(self, path: str) -> str:
+        """Return the path at which Airflow shows a page of ours inside its own."""
+        return f"{self.airflow}/plugin/workorders{path}"
+
+
+def render(
+    request: Request, template: str, *, code: int = 200, now: datetime | None = None, **facts: Any
+) -> HTMLResponse:
+    """Return a page.
+
+    Args:
+        request: what is answered.
+        template: its file.
+        code: status of HTTP.
+        now: the time to which ages are counted, and of which the page is.
+        facts: what the template shows.
+    """
+    when = now or datetime.now(UTC)
+    place = Place.of(request)
+    text = _templates().get_template(template).render(place=place, request=request, now=when, code=code, **facts)
+    return HTMLResponse(text, code)
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("workorders.pages"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "number": number,
+        "many": many,
+        "moment": moment,
+        "duration": duration,
+        "age": age,
+        "visible": visible,
+        "first_line": first_line,
+        "sparkline": sparkline,
+        "tone": tone,
+    }
+    return environment
+
+
+def number(value: float | None) -> str:
+    """Return a number with separators; a question mark for None, which is not known."""
+    return "?" if value is None else f"{value:,}"
+
+
+def many(value: int, limit: int) -> str:
+    """Return a count that ended at a limit: `50,000+`."""
+    return f"{limit:,}+" if value > limit else f"{value:,}"
+
+
+def moment(when: datetime | None) -> Markup | str:
+    """Return a point in time to the second in UTC, which the browser knows exactly; a dash for None."""
+    if when is None:
+        return NOTHING
+    utc = when.astimezone(UTC)
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def age(when: datetime | None, now: datetime) -> Markup | str:
+    """Return how long ago a point in time is, or how long until then, with the exact time as its title."""
+    if when is None:
+        return NOTHING
+    seconds = (now - when).total_seconds()
+    words = f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
+    utc = when.astimezone(UTC)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        utc.isoformat(), utc.strftime("%Y-%m-%d %H:%M:%S UTC"), words
+    )
+
+
+def duration(seconds: float | timedelta | None) -> str:
+    """Return a duration in its two largest units: `3 h 12 min`; a dash for None."""
+    if seconds is None:
+        return NOTHING
+    if isinstance(seconds, timedelta):
+        seconds = seconds.total_seconds()
+    seconds = max(seconds, 0)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:  # noqa: PLR2004 - a digit more where it counts
+        return f"{seconds:.1f} s"
+    whole = int(seconds)
+    place = next(place for place, (size, _) in enumerate(_UNITS) if whole >= size)
+    size, name = _UNITS[place]
+    part_size, part_name = _UNITS[min(place + 1, len(_UNITS) - 1)]
+    rest = whole % size // part_size
+    return f"{whole // size} {name}" + (f" {rest} {part_name}" if rest else "")
+
+
+def visible(text: str | None) -> str:
+    """Return text from outside: what would turn around or hide the text next to it is written out."""
+    return "" if text is None else safe(text)
+
+
+def first_line(text: str | None, length: int = 160) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(visible(text).split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def sparkline(values: Sequence[int], label: str) -> Markup:
+    """Return a small chart of numbers, the oldest first, which scales to the greatest.
+
+    The styles give it its colors: the policy of the pages allows attributes of SVG, and no inline styles.
+    """
+    top = max([*values, 1])
+    step = _SPARKLINE_WIDTH / max(len(values), 1)
+    bars = Markup("").join(
+        Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" rx="0.6"/>').format(
+            place * step, _SPARKLINE_HEIGHT - height, max(step - 0.8, 0.6), height
+        )
+        for place, value in enumerate(values)
+        if (height := value / top * (_SPARKLINE_HEIGHT - 2) + (1 if value else 0))
+    )
+    return Markup(
+        '<svg class="sparkline" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" preserveAspectRatio="none">'
+        '<title>{title}</title><path class="base" d="M0 {base}H{w}"/>{bars}</svg>'
+    ).format(w=_SPARKLINE_WIDTH, h=_SPARKLINE_HEIGHT, base=_SPARKLINE_HEIGHT - 0.5, title=label, bars=bars)
+
+
+_TONES: Final = {
+    "bad": {
+        *("stalled", "failed", "crashed", "killed", "lost", "exception", "error", "held"),
+        *("not in Kafka", "topic re-created", "unread messages deleted", "log truncated"),
+    },
+    "warn": {
+        *("rejected", "behind", "parked", "not planned yet", "waiting for an open transaction", "paused"),
+        *("not moving", "cancelled"),
+    },
+    "busy": {"running", "in batch", "claimed", "started", "dispatched", "planned", "ingesting"},
+    "good": {"success", "up to date", "finished", "working"},
+}
+"""Colors of states; each state has its word as well, because nobody has to tell colors apart."""
+
+
+def tone(state: str) -> str:
+    """Return the kind of color of a state: bad, warn, busy, good, or idle."""
+    word = "in batch" if state.startswith("in batch") else state
+    return next((tone for tone, words in _TONES.items() if word in words), "idle")

@@ -1,0 +1,135 @@
+"""The search for work orders as the address of its page has it: the same fields as those of the command line."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlencode
+from uuid import UUID
+
+from workorders import times
+from workorders.core.history.filters import Filter
+from workorders.core.states import WorkOrderState
+from workorders.pages.problems import WrongInputError
+
+FIELDS: Final = (
+    "state",
+    "trigger",
+    "workflow",
+    "rejection",
+    "text",
+    "stream",
+    "from_position",
+    "to_position",
+    "since",
+    "until",
+    "id",
+)
+"""The parameters of an address, in the order in which the page shows them."""
+DEFAULT_SINCE: Final = "7d"
+ALL_TIMES: Final = "all"
+_MAX_LENGTH: Final = 1_000
+_MAX_POSITION: Final = 2**63 - 1
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a person searches for."""
+
+    given: Mapping[str, str]
+    """The fields that are not empty, as they were typed."""
+    filter: Filter
+    """What they select."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether nothing but a time limits the search."""
+        return not set(self.given) - {"since", "until"}
+
+    def query(self, **changed: str | None) -> str:
+        """Return the query of an address with this search, some fields changed; None and an empty text remove one."""
+        fields = {**self.given, **changed}
+        return urlencode({name: value for name, value in fields.items() if value})
+
+    def chips(self) -> Iterator[tuple[str, str, str]]:
+        """Yield name, value, and the query without it, of every field."""
+        for name in FIELDS:
+            if value := self.given.get(name):
+                yield name, value, self.query(**{name: ALL_TIMES if name == "since" else None})
+
+    def fixed(self, now: datetime) -> "Search":
+        """Return the search with times that mean the same tomorrow, and without what is created from now on."""
+        until = min(now, self.filter.until or now)
+        given = {**self.given, "until": until.isoformat()}
+        given["since"] = ALL_TIMES if self.filter.since is None else self.filter.since.isoformat()
+        return Search(given, replace(self.filter, until=until))
+
+
+def read(query: Mapping[str, str], now: datetime) -> Search:
+    """Return the search that an address asks for; without a time, that of the last seven days.
+
+    Raises:
+        WrongInputError: a field has a wrong form; the sentence names it and the right form.
+    """
+    given = {name: query[name].strip() for name in FIELDS if query.get(name, "").strip()}
+    for name, value in given.items():
+        if len(value) > _MAX_LENGTH or "\0" in value:
+            raise _wrong(name, f"at most {_MAX_LENGTH} characters of text")
+    if "id" not in given and "stream" not in given:
+        given.setdefault("since", DEFAULT_SINCE)
+    states = [state.value for state in WorkOrderState]
+    if given.get("state", states[0]) not in states:
+        raise _wrong("state", f"one of {', '.join(states)}")
+    return Search(
+        given,
+        Filter(
+            trigger=given.get("trigger"),
+            workflow=given.get("workflow"),
+            state=given.get("state"),
+            reason=given.get("rejection"),
+            since=_time(given, "since", now),
+            until=_time(given, "until", now),
+            stream=given.get("stream"),
+            from_position=_position(given, "from_position"),
+            to_position=_position(given, "to_position"),
+            id=read_id(given["id"]) if "id" in given else None,
+            text=given.get("text"),
+        ),
+    )
+
+
+def read_id(text: str) -> UUID:
+    """Return the id that a text means.
+
+    Raises:
+        WrongInputError: it means none.
+    """
+    if not _UUID.fullmatch(text.strip()):
+        raise _wrong("id", "the id of a work order, such as 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f")
+    return UUID(text.strip())
+
+
+def _time(given: Mapping[str, str], name: str, now: datetime) -> datetime | None:
+    text = given.get(name)
+    if text is None or (name == "since" and text == ALL_TIMES):
+        return None
+    # In an address, a plus sign that was not written as %2B arrives as a space.
+    time = times.parse(text.replace(" ", "+") if "T" in text else text, now=now.astimezone(UTC))
+    if time is None:
+        raise _wrong(name, times.FORM)
+    return time
+
+
+def _position(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text) <= _MAX_POSITION):
+        raise _wrong(name, "a whole number from 0")
+    return int(text)
+
+
+def _wrong(name: str, form: str) -> WrongInputError:
+    return WrongInputError(f"{name}: nothing was searched or changed, because this takes {form}. Correct the field.")

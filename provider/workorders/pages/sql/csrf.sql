@@ -1,0 +1,2 @@
+-- name: form_key
+SELECT form_key FROM workorders.pages_secrets;

@@ -1,0 +1,209 @@
+// Updates pages that are looked at, opens Airflow's own pages around this one, and asks before a change.
+"use strict";
+(() => {
+  const MAX_SECONDS = 60;
+  const body = document.body;
+  const live = () => document.getElementById("live");
+  const interval = document.getElementById("interval");
+  const stale = document.getElementById("stale");
+
+  // ---- Polling -------------------------------------------------------------------------------------------------
+
+  let timer = null;
+  let failures = 0;
+  let isOver = false;
+
+  function chosenSeconds() {
+    return interval === null ? 0 : Number(interval.value);
+  }
+
+  function isBusyHere() {
+    const part = live();
+    if (part === null) return true;
+    const focused = document.activeElement;
+    const isTyping = focused !== null && part.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName);
+    const selected = window.getSelection();
+    const hasSelection = selected !== null && !selected.isCollapsed && part.contains(selected.anchorNode);
+    return isTyping || hasSelection || part.querySelector("input[type=checkbox]:checked, details[open], dialog[open]") !== null;
+  }
+
+  function poll() {
+    if (isOver || document.hidden || isBusyHere()) return;
+    window.htmx.trigger(body, "workorders:poll");
+  }
+
+  function schedule() {
+    clearTimeout(timer);
+    const seconds = chosenSeconds();
+    if (seconds === 0 || isOver || document.hidden || live() === null) return;
+    timer = setTimeout(() => {
+      poll();
+      schedule();
+    }, Math.min(seconds * 2 ** failures, Math.max(MAX_SECONDS, seconds)) * 1000);
+  }
+
+  function say(sentence) {
+    if (stale === null) return;
+    stale.textContent = sentence;
+    stale.hidden = sentence === "";
+  }
+
+  function begin() {
+    const part = live();
+    if (part === null || interval === null) return;
+    const kept = sessionStorage.getItem("workorders-interval");
+    const wanted = kept === null ? part.dataset.seconds : kept;
+    if ([...interval.options].some((option) => option.value === wanted)) interval.value = wanted;
+    interval.addEventListener("change", () => {
+      sessionStorage.setItem("workorders-interval", interval.value);
+      failures = 0;
+      schedule();
+    });
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden && chosenSeconds() > 0) poll();
+      schedule();
+    });
+    body.addEventListener("htmx:afterSwap", () => {
+      failures = 0;
+      say("");
+      schedule();
+    });
+    body.addEventListener("htmx:responseError", (event) => {
+      const status = event.detail.xhr.status;
+      isOver = status === 401 || status === 403;
+      failures += 1;
+      say(
+        status === 401
+          ? "Your session has ended, so this page is no longer updated. Reload Airflow to log in."
+          : isOver
+            ? "You may no longer read this, so the page is no longer updated."
+            : "The last update failed; what you see is older. The next try follows by itself.",
+      );
+      schedule();
+    });
+    for (const name of ["htmx:sendError", "htmx:timeout"]) {
+      body.addEventListener(name, () => {
+        failures += 1;
+        say("Airflow does not answer; what you see is older. The next try follows by itself.");
+        schedule();
+      });
+    }
+    if ("pollNow" in part.dataset) poll();
+    schedule();
+  }
+
+  // ---- Links to Airflow ----------------------------------------------------------------------------------------
+
+  // The frame may neither open windows nor navigate Airflow, so Airflow's own document follows the link.
+  function inParent(event) {
+    const link = event.target.closest("a[data-parent]");
+    if (link === null || window.parent === window || event.ctrlKey || event.metaKey || event.button !== 0) return;
+    event.preventDefault();
+    const outer = window.parent.document;
+    const copy = outer.createElement("a");
+    copy.href = link.href;
+    outer.body.append(copy);
+    copy.click();
+    copy.remove();
+  }
+
+  // ---- Forms ---------------------------------------------------------------------------------------------------
+
+  // Each form is sent once: a second click would ask for the same change again.
+  function sendOnce(event) {
+    const form = event.target;
+    if (form.method !== "post") return;
+    if (form.dataset.sent) {
+      event.preventDefault();
+      return;
+    }
+    form.dataset.sent = "yes";
+    for (const button of form.querySelectorAll("button")) button.setAttribute("aria-disabled", "true");
+  }
+
+  // An empty field filters nothing, and does not belong into an address that people share.
+  function dropEmptyFields(event) {
+    if (event.target.method !== "get") return;
+    for (const field of [...event.target.elements]) {
+      if (field.name && field.value === "") field.disabled = true;
+    }
+  }
+
+  function mirrorTyped(event) {
+    const field = event.target.closest("[data-must-be]");
+    if (field === null) return;
+    const button = field.form.querySelector("button[type=submit]");
+    button.disabled = field.value.replace(/[\s,.]/g, "") !== field.dataset.mustBe;
+  }
+
+  // ---- Selection of work orders --------------------------------------------------------------------------------
+
+  function select(event) {
+    const box = event.target;
+    if (!(box instanceof HTMLInputElement) || box.type !== "checkbox" || box.closest("[data-selection]") === null) return;
+    const part = box.closest("[data-selection]");
+    const rows = [...part.querySelectorAll("input[name=id]")];
+    const all = part.querySelector("input[data-all]");
+    if (box === all) for (const row of rows) row.checked = all.checked;
+    const count = rows.filter((row) => row.checked).length;
+    if (all !== null) {
+      all.checked = count > 0 && count === rows.length;
+      all.indeterminate = count > 0 && count < rows.length;
+    }
+    for (const place of document.querySelectorAll("[data-selected-count]")) place.textContent = String(count);
+    for (const place of document.querySelectorAll("[data-when-selected]")) place.hidden = count === 0;
+  }
+
+  // ---- Copying -------------------------------------------------------------------------------------------------
+
+  async function copy(event) {
+    const button = event.target.closest("button[data-copy]");
+    if (button === null) return;
+    const field = document.getElementById(button.dataset.copy);
+    field.select();
+    try {
+      await navigator.clipboard.writeText(field.value);
+    } catch {
+      document.execCommand("copy");
+    }
+    button.textContent = "Copied";
+  }
+
+  // ---- Pausing -------------------------------------------------------------------------------------------------
+
+  // Airflow's own interface checks the right, and writes its audit log.
+  async function pause(event) {
+    const button = event.target.closest("button[data-pause-dag]");
+    if (button === null) return;
+    button.disabled = true;
+    const answer = await fetch(`${body.dataset.airflow}/api/v2/dags/${encodeURIComponent(button.dataset.pauseDag)}`, {
+      method: "PATCH",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ is_paused: button.dataset.paused === "yes" }),
+    });
+    if (answer.ok) {
+      window.location.reload();
+      return;
+    }
+    button.disabled = false;
+    say(
+      answer.status === 403
+        ? `You may not pause or unpause ${button.dataset.pauseDag}. Nothing was changed.`
+        : `Airflow did not change ${button.dataset.pauseDag} (status ${answer.status}). Try again.`,
+    );
+  }
+
+  document.addEventListener("click", inParent);
+  document.addEventListener("click", copy);
+  document.addEventListener("click", pause);
+  document.addEventListener("submit", sendOnce);
+  document.addEventListener("submit", dropEmptyFields);
+  document.addEventListener("input", mirrorTyped);
+  document.addEventListener("change", select);
+  // A page that the browser brings back from its cache may be old, and its forms may have been sent.
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) window.location.reload();
+  });
+  // After htmx, which begins at the same event and was asked for it first.
+  document.addEventListener("DOMContentLoaded", begin);
+})();

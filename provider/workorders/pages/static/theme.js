@@ -1,0 +1,53 @@
+// Runs before the page is painted: the theme and the colors are those that Airflow shows around the page.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const taken = {
+    "--bg": "--chakra-colors-bg",
+    "--subtle": "--chakra-colors-bg-subtle",
+    "--fg": "--chakra-colors-fg",
+    "--border": "--chakra-colors-border",
+  };
+
+  function parentDocument() {
+    try {
+      return window.parent === window ? null : window.parent.document;
+    } catch {
+      return null;
+    }
+  }
+
+  function show() {
+    let theme = null;
+    try {
+      theme = localStorage.getItem("theme");
+    } catch {
+      // Without storage the system's theme is shown.
+    }
+    const isDark = theme === "dark" || (theme !== "light" && dark.matches);
+    root.classList.toggle("dark", isDark);
+    root.style.colorScheme = isDark ? "dark" : "light";
+    const outer = parentDocument();
+    root.classList.toggle("framed", outer !== null);
+    if (outer === null) return;
+    // Airflow changes its own class at the same event; its colors count after that.
+    requestAnimationFrame(() => {
+      const colors = getComputedStyle(outer.documentElement);
+      for (const [own, theirs] of Object.entries(taken)) {
+        const color = colors.getPropertyValue(theirs).trim();
+        if (color) root.style.setProperty(own, color);
+      }
+    });
+  }
+
+  show();
+  dark.addEventListener("change", show);
+  window.addEventListener("storage", (event) => {
+    if (event.key === "theme") show();
+  });
+  const outer = parentDocument();
+  if (outer !== null) {
+    new MutationObserver(show).observe(outer.documentElement, { attributes: true, attributeFilter: ["class"] });
+  }
+})();

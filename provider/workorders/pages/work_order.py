@@ -1,0 +1,151 @@
+"""One work order: where it came from, its input, and what became of each run."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse
+
+from workorders.core.admission import duplicates
+from workorders.core.history import runs, work_orders
+from workorders.core.history.work_orders import RunRow, WorkOrder
+from workorders.core.postgres.connection import Connection
+from workorders.pages import csrf, dag_ids, json_tree, search
+from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.problems import NotFoundError
+from workorders.pages.rendering import render
+from workorders.pages.site import CurrentSite
+from workorders.pages.threads import PageRoute
+from workorders.visible_text import hexdump
+
+router = APIRouter(route_class=PageRoute)
+
+_LOG_LINES: Final = 200
+_RAW_BYTES: Final = 2_048
+_MOVING: Final = ("pending", "running")
+_ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", "exception", "rejected")
+
+
+@router.get("/work-orders/{id_}")
+def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
+    """Show a work order."""
+    now = datetime.now(UTC)
+    with site.reading() as connection:
+        found = _get(connection, viewer, id_)
+        dag_id = _dag_of(found)
+        attempts = work_orders.runs_of(connection, found.id)
+        repeats = duplicates.summary(connection, found.id)
+        original = duplicates.original(connection, found.id)
+        may_act = viewer.may(Right.ACT, dag_id)
+        token = csrf.new_token(csrf.form_key(connection), viewer.id, now) if may_act else ""
+    reads_input = viewer.may(Right.READ_INPUT, dag_id)
+    return render(
+        request,
+        "work_order.html",
+        now=now,
+        order=found,
+        runs=attempts,
+        repeats=repeats,
+        original=original,
+        sentence=sentence(found, attempts),
+        reads_input=reads_input,
+        body=json_tree.of(found.body) if reads_input else None,
+        metadata=json_tree.of(found.request) if reads_input else None,
+        raw=hexdump(found.raw, most=_RAW_BYTES) if reads_input and found.raw is not None else None,
+        raw_size=None if found.raw is None else len(found.raw),
+        may_act=may_act,
+        may_rerun=may_act and found.state in _ENDED,
+        may_cancel=may_act and found.state == "pending",
+        dag_id=dag_id,
+        link=str(request.url),
+        csrf=token,
+        who=viewer.name,
+        seconds=5 if found.state in _MOVING else 60,
+    )
+
+
+@router.get("/work-orders/{id_}/{part}")
+def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["body", "request", "raw"]) -> Response:
+    """Send a part of a work order as a file."""
+    with site.reading() as connection:
+        found = _get(connection, viewer, id_)
+    viewer.require(Right.READ_INPUT, _dag_of(found))
+    if part == "raw":
+        return attachment(f"{found.id}-raw.bin", found.raw)
+    return attachment(f"{found.id}-{part}.json", found.body if part == "body" else found.request)
+
+
+@router.get("/runs/{id_}")
+def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
+    """Show a run with its log and its output."""
+    with site.reading() as connection:
+        run = runs.get_run(connection, search.read_id(id_))
+    dag_id = dag_ids.of_workflow(run.workflow)
+    viewer.require(Right.READ, dag_id)
+    reads_log, reads_output = viewer.may(Right.READ_LOG, dag_id), viewer.may(Right.READ_INPUT, dag_id)
+    lines = (run.log or "").splitlines() if reads_log else []
+    return render(
+        request,
+        "run.html",
+        run=run,
+        dag_id=dag_id,
+        reads_log=reads_log,
+        reads_output=reads_output,
+        lines=lines[-_LOG_LINES:],
+        left_out=max(len(lines) - _LOG_LINES, 0),
+        output=json_tree.of(run.output) if reads_output else None,
+    )
+
+
+@router.get("/runs/{id_}/{part}")
+def run_download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["log", "output"]) -> Response:
+    """Send the log or the output of a run as a file."""
+    with site.reading() as connection:
+        run = runs.get_run(connection, search.read_id(id_))
+    dag_id = dag_ids.of_workflow(run.workflow)
+    viewer.require(Right.READ, dag_id)
+    viewer.require(Right.READ_LOG if part == "log" else Right.READ_INPUT, dag_id)
+    return attachment(f"{run.id}.log", run.log) if part == "log" else attachment(f"{run.id}-output.json", run.output)
+
+
+def attachment(name: str, content: str | bytes | None) -> Response:
+    """Return a file that a browser stores and never shows: strangers wrote what is in it.
+
+    Raises:
+        NotFoundError: there is no content, or retention has wiped it.
+    """
+    if content is None:
+        raise NotFoundError("It does not exist, or retention has wiped it.")
+    return Response(
+        content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content,
+        media_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"},
+    )
+
+
+def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
+    """Return what became of a work order, in a sentence."""
+    if found.state == "rejected":
+        return f"Rejected ({found.reason}): {found.detail}"
+    if found.state == "parked":
+        return "Waits for an earlier number of its sequence."
+    last = attempts[-1] if attempts else None
+    if last is None:
+        return "Waits for its first run."
+    if found.state == "pending":
+        return f"Waits for run {last.attempt}." if last.state == "available" else "Waits for a run."
+    if found.state == "running":
+        return f"Run {last.attempt} is in progress."
+    why = ": ".join(part for part in (last.error_type, last.error) if part)
+    return f"Run {last.attempt} of {len(attempts)} ended as {last.state}" + (f": {why}" if why else ".")
+
+
+def _get(connection: Connection, viewer: Viewer, id_: str) -> WorkOrder:
+    found = work_orders.get_work_order(connection, search.read_id(id_))
+    viewer.require(Right.READ, _dag_of(found))
+    return found
+
+
+def _dag_of(found: WorkOrder) -> str:
+    return dag_ids.of_workflow(found.workflow or "")

@@ -1,0 +1,87 @@
+"""The pages without Airflow: their application below its usual path, for a user whose rights a test chooses."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import Thread
+from typing import Any
+
+import uvicorn
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from fastapi import FastAPI
+
+from local_stack.ports import LOOPBACK, accepts_connections, free_port
+from support.eventually import eventually
+from workorders.pages import csrf
+from workorders.pages.access import Right, Viewer, current_viewer
+from workorders.pages.app import make_app
+from workorders.pages.site import Site
+
+
+class StubUser(BaseUser):
+    """A user of no auth manager."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def get_id(self) -> str:
+        """Return the name."""
+        return self._name
+
+    def get_name(self) -> str:
+        """Return the name."""
+        return self._name
+
+
+@dataclass(frozen=True)
+class StubViewer(Viewer):
+    """A user with every right to the Dags that a test does not refuse."""
+
+    refused: Callable[[Right, str], bool] = field(default=lambda _, __: False)
+
+    def may(self, right: Right, dag_id: str) -> bool:
+        """Return whether the test refuses it."""
+        return not self.refused(right, dag_id)
+
+
+def ada(refused: Callable[[Right, str], bool] = lambda _, __: False) -> StubViewer:
+    """Return the user of most tests."""
+    return StubViewer(StubUser("ada"), refused)
+
+
+def served(site: Site, viewer: Viewer | None = None) -> FastAPI:
+    """Return a server with the pages at `/workorders`, as Airflow mounts them."""
+    pages = make_app(site)
+    pages.dependency_overrides[current_viewer] = lambda: viewer or ada()
+    server = FastAPI()
+    server.mount("/workorders", pages)
+    return server
+
+
+def site(database_url: str, kafka_settings: Mapping[str, Any], *, paused: Collection[str] = ()) -> Site:
+    """Return where the pages of a test get their facts from."""
+    return Site(
+        lambda: database_url, lambda _: kafka_settings, lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids}
+    )
+
+
+def form_token(site: Site, user: str) -> str:
+    """Return a valid token of a user, as a page has it."""
+    with site.reading() as connection:
+        return csrf.new_token(csrf.form_key(connection), user, datetime.now(UTC))
+
+
+@contextmanager
+def running(app: FastAPI, port: int | None = None) -> Iterator[str]:
+    """Serve an application on this machine, and yield its address."""
+    chosen = port or free_port()
+    server = uvicorn.Server(uvicorn.Config(app, host=LOOPBACK, port=chosen, log_level="warning"))
+    thread = Thread(target=server.run)
+    thread.start()
+    eventually(lambda: accepts_connections(chosen), seconds=20, what="the server of the pages")
+    try:
+        yield f"http://{LOOPBACK}:{chosen}"
+    finally:
+        server.should_exit = True
+        thread.join()

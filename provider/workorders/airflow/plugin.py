@@ -57,7 +57,7 @@ def web_apps() -> list[dict[str, Any]]:
 
 
 def views() -> list[dict[str, Any]]:
-    """Return the entries of Airflow's menu, in the form of its plugins."""
+    """Return the entries of Airflow's menu, and the tab on its Dag runs, in the form of its plugins."""
     airflow = urlsplit(conf.get("api", "base_url", fallback="/")).path.rstrip("/")
     icon = f"{airflow}{_ROOT}/static/unchanged"
     return [
@@ -70,7 +70,16 @@ def views() -> list[dict[str, Any]]:
             "nav_top_level": True,
             "icon": f"{icon}/icon.svg",
             "icon_dark_mode": f"{icon}/icon-dark.svg",
-        }
+        },
+        {
+            "name": "Work orders",
+            # In the query: an id may contain a slash.
+            "href": f"{airflow}{_ROOT}/dag-run?dag_id={{DAG_ID}}&run_id={{RUN_ID}}",
+            "destination": "dag_run",
+            "url_route": "workorders-batch",
+            "icon": f"{icon}/icon.svg",
+            "icon_dark_mode": f"{icon}/icon-dark.svg",
+        },
     ]
 
 

@@ -11,7 +11,18 @@ from starlette.exceptions import HTTPException
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
-from workorders.pages import jobs, kafka_trigger, outbox, overview, resolve, static_files, work_order, work_orders
+from workorders.pages import (
+    dag_run,
+    jobs,
+    kafka_trigger,
+    outbox,
+    overview,
+    resolve,
+    static_files,
+    work_order,
+    work_orders,
+    workflow,
+)
 from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import NotFoundError, PageRefusedError
 from workorders.pages.rendering import render
@@ -27,7 +38,9 @@ ROUTERS: Final = (
     work_orders.router,
     work_order.router,
     jobs.router,
+    workflow.router,
     outbox.router,
+    dag_run.router,
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 
@@ -67,7 +80,7 @@ async def _with_headers(request: Request, call_next: Callable[[Request], Awaitab
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, PageRefusedError)  # noqa: S101 - by whom it is called
+    assert isinstance(error, PageRefusedError)  # noqa: S101 - only this kind comes here
     return _problem(request, error.status, error.title, str(error))
 
 

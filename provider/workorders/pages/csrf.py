@@ -36,7 +36,7 @@ def form_key(connection: Connection) -> bytes:
 def new_token(key: bytes, user_id: str, now: datetime) -> str:
     """Return a token of a user.
 
-    Each one looks different, although it says the same: Airflow compresses pages, and the size of a page that repeats
+    Each one looks different, although it means the same: Airflow compresses pages, and the size of a page that repeats
     what a stranger searches for would reveal a constant token little by little.
     """
     issued = int(now.timestamp()).to_bytes(_TIME_BYTES, "big")

@@ -81,7 +81,7 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
     """Return the trigger's topics, group, and connection, if the user may read it.
 
     Raises:
-        ForbiddenError: the user may not; asked first, so that nobody finds out which triggers exist.
+        ForbiddenError: the user may not; asked first, so that no one finds out which triggers exist.
         NotFoundError: no Kafka trigger has that name.
     """
     viewer.require(Right.READ, dag_ids.ingest(name))

@@ -1,6 +1,6 @@
 """From facts to HTML: the templates, and how they write numbers, times, and text that came from outside."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -20,6 +20,7 @@ NOTHING: Final = "\u2013"
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SPARKLINE_WIDTH: Final = 108
 _SPARKLINE_HEIGHT: Final = 24
+_CHART_HEIGHT: Final = 120
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def _templates() -> Environment:
         "visible": visible,
         "first_line": first_line,
         "sparkline": sparkline,
+        "stacked_hours": stacked_hours,
         "tone": tone,
     }
     return environment
@@ -179,6 +181,29 @@ def sparkline(values: Sequence[int], label: str) -> Markup:
     ).format(w=_SPARKLINE_WIDTH, h=_SPARKLINE_HEIGHT, base=_SPARKLINE_HEIGHT - 0.5, title=label, bars=bars)
 
 
+def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
+    """Return a bar for each hour, the oldest first, which the states share."""
+    hours = max((len(values) for values in by_state.values()), default=0)
+    top = max([*(sum(values[hour] for values in by_state.values()) for hour in range(hours)), 1])
+    parts = []
+    for hour in range(hours):
+        y = float(_CHART_HEIGHT)
+        for state, values in sorted(by_state.items()):
+            height = values[hour] / top * (_CHART_HEIGHT - 4)
+            y -= height
+            if values[hour]:
+                parts.append(
+                    Markup(
+                        '<rect class="{}" x="{}" y="{:.2f}" width="8" height="{:.2f}"><title>{}: {:,}, {} h ago</title>'
+                        "</rect>"
+                    ).format(tone(state), hour * 10 + 1, y, height, state, values[hour], hours - 1 - hour)
+                )
+    return Markup(
+        '<svg class="timeline" role="img" viewBox="0 0 {w} {h}" height="{h}" preserveAspectRatio="none">'
+        "<title>{title}</title>{bars}</svg>"
+    ).format(w=hours * 10, h=_CHART_HEIGHT, title=label, bars=Markup("").join(parts))
+
+
 _TONES: Final = {
     "bad": {
         *("stalled", "failed", "crashed", "killed", "lost", "exception", "error", "held"),
@@ -191,7 +216,7 @@ _TONES: Final = {
     "busy": {"running", "in batch", "claimed", "started", "dispatched", "planned", "ingesting"},
     "good": {"success", "up to date", "finished", "working"},
 }
-"""Colors of states; each state has its word as well, because nobody has to tell colors apart."""
+"""Colors of states; each state has its word as well, because no one has to tell colors apart."""
 
 
 def tone(state: str) -> str:

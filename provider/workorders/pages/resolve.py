@@ -166,7 +166,7 @@ def given_up(decisions: Sequence[Decision]) -> int:
 
 def _choice(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> Choice:
     title, meaning = MEANINGS[request.kind]
-    # An offset is required to seek, and refused by what continues where Kafka says.
+    # An offset is required to seek, and refused by what continues where Kafka still has messages.
     fitting = request if request.kind == DecisionKind.SEEK else replace(request, offset=None)
     try:
         return Choice(request.kind, title, meaning, preview(connection, cluster, fitting), None)

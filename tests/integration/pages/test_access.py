@@ -31,6 +31,8 @@ READS = {
     "/jobs": "/jobs",
     "/jobs/{number}": "/jobs/{job}",
     "/kafka/{name}": "/kafka/{trigger}",
+    "/workflows/{name}": "/workflows/{workflow}",
+    "/dag-run": "/dag-run?dag_id={trigger}_ingest&run_id=batch_{batch}",
     "/outbox": "/outbox",
     "/outbox/holds/{number}": "/outbox/holds/{hold}",
 }
@@ -68,6 +70,9 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
             [scene.workflow],
         ).fetchone()
         assert row is not None
+        batch = connection.execute(
+            "SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [scene.topic]
+        ).fetchone()
         job = connection.execute(
             "INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, total) VALUES "
             "('cancel', jsonb_build_object('workflow', %s::text), '{}', 'ada', 'a test', 0) RETURNING id",
@@ -78,6 +83,7 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
             "VALUES ('key', %s, 0, 'k', 'too large') RETURNING id",
             [scene.topic],
         ).fetchone()
+    assert batch is not None
     assert job is not None
     assert hold is not None
     return {
@@ -86,6 +92,7 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
         "workflow": scene.workflow,
         "trigger": scene.stalled.definition.name,
         "topic": scene.topic,
+        "batch": str(batch[0]),
         "job": str(job[0]),
         "hold": str(hold[0]),
     }
@@ -178,7 +185,7 @@ def test_a_user_without_the_right_changes_nothing_even_with_a_token(
     assert "This takes the right to" in answer.text
 
 
-@pytest.mark.parametrize("address", [address for route, address in READS.items() if "{" in address])
+@pytest.mark.parametrize("address", [address for address in READS.values() if "{" in address])
 def test_a_user_without_the_dag_reads_nothing_of_it(pages_site: Site, names: dict[str, str], address: str) -> None:
     client = TestClient(served(pages_site, ada(lambda right, dag_id: True)))
     answer = client.get(f"/workorders{address.format(**names)}")

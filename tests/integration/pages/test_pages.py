@@ -151,6 +151,38 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     assert job == ("cancel", "finished", 38, "ada", "ada", "by mistake")
 
 
+def test_a_workflow_shows_its_runs_its_durations_and_its_failures_by_error(client: TestClient, scene: Scene) -> None:
+    text = text_of(client.get(f"/workorders/workflows/{scene.workflow}").text)
+    assert "0 of 8 running" in text
+    assert "ValueError: no bed is free 12" in text
+    assert re.search(r"Took [\d.]+ m?s", text)
+    assert client.get("/workorders/workflows/unheard-of").status_code == 404
+
+
+def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_orders(
+    stack: LocalStack, client: TestClient, scene: Scene
+) -> None:
+    with psycopg.connect(stack.database_url) as connection:
+        (batch,) = connection.execute(
+            "SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [scene.topic]
+        ).fetchone() or (None,)
+    page = client.get(f"/workorders/dag-run?dag_id={scene.topic}_ingest&run_id=batch_{batch}").text
+    assert "[0, 120)" in page
+    link = unescape(re.findall(r'href="[^"]*(/workorders/work-orders\?[^"]+)"', page)[0])
+    found = client.get(f"{link}&since=all").text
+    assert found.count('name="selected"') == 50
+    assert "Older" in found
+
+
+@pytest.mark.parametrize(
+    "query", ["", "dag_id=other&run_id=manual__1", "dag_id=x_ingest&run_id=batch_999999999", "dag_id=x_ingest&run_id=y"]
+)
+def test_the_tab_of_any_other_dag_run_says_that_it_ingests_nothing(client: TestClient, query: str) -> None:
+    answer = client.get(f"/workorders/dag-run?{query}")
+    assert answer.status_code == 200
+    assert "No Kafka messages" in answer.text
+
+
 def test_a_bulk_action_without_any_limit_is_refused(client: TestClient, pages_site: Site) -> None:
     assert client.get("/workorders/work-orders/confirm?kind=rerun&since=all").status_code == 422
     data = {"kind": "rerun", "query": "since=all", "reason": "all", "csrf": form_token(pages_site, "ada")}

@@ -24,7 +24,8 @@
     const isTyping = focused !== null && part.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName);
     const selected = window.getSelection();
     const hasSelection = selected !== null && !selected.isCollapsed && part.contains(selected.anchorNode);
-    return isTyping || hasSelection || part.querySelector("input[type=checkbox]:checked, details[open], dialog[open]") !== null;
+    // A person who opens a branch of a tree reads it, and must not find it closed.
+    return isTyping || hasSelection || part.dataset.touched === "yes" || part.querySelector("input[type=checkbox]:checked") !== null;
   }
 
   function poll() {
@@ -90,6 +91,11 @@
     }
     if ("pollNow" in part.dataset) poll();
     schedule();
+  }
+
+  function touch(event) {
+    const part = live();
+    if (part !== null && part.contains(event.target) && event.target.closest("summary") !== null) part.dataset.touched = "yes";
   }
 
   // ---- Links to Airflow ----------------------------------------------------------------------------------------
@@ -194,6 +200,7 @@
   }
 
   document.addEventListener("click", inParent);
+  document.addEventListener("click", touch);
   document.addEventListener("click", copy);
   document.addEventListener("click", pause);
   document.addEventListener("submit", sendOnce);

@@ -3,12 +3,8 @@
 (() => {
   const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const taken = {
-    "--bg": "--chakra-colors-bg",
-    "--subtle": "--chakra-colors-bg-subtle",
-    "--fg": "--chakra-colors-fg",
-    "--border": "--chakra-colors-border",
-  };
+  // The other colors follow from these two.
+  const taken = { "--bg": "--chakra-colors-bg", "--fg": "--chakra-colors-fg" };
 
   function parentDocument() {
     try {

@@ -1,0 +1,88 @@
+"""Summarizes the newest runs of a workflow: how they ended, how long they waited and took, and why they failed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from psycopg.rows import class_row
+
+from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/run_summary.sql")
+
+NEWEST: Final = 20_000
+"""Runs of all workflows that are read, the newest ones; no index leads to those of one workflow or time."""
+HOURS: Final = 24
+_MAX_FAILURES: Final = 10
+_MAX_KEYS: Final = 10
+_MAX_WAITING: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Durations in seconds; None if no run tells one."""
+
+    half: float | None
+    most: float | None
+    """95 of 100 are not longer."""
+    nearly_all: float | None
+    """99 of 100 are not longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Runs that failed with the same error."""
+
+    error_type: str | None
+    error: str | None
+    runs: int
+    first_at: datetime
+    last_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingKey:
+    """An ordering key whose work orders wait for one another."""
+
+    ordering_key: int
+    work_orders: int
+    oldest_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """The newest runs of a workflow."""
+
+    runs: int
+    since: datetime | None
+    """When the first of them was created; None without a run."""
+    waited: Percentiles
+    """From creation, or from the time when a retry was due, to the start."""
+    took: Percentiles
+    """From the start to the end."""
+    by_hour: Mapping[str, Sequence[int]]
+    """By state, the runs of each of the last hours, the oldest hour first."""
+    failures: Sequence[Failure]
+    """The most frequent first."""
+    waiting_keys: Sequence[WaitingKey]
+    """The keys with the most waiting work orders first."""
+
+
+def summarize_runs(connection: Connection, workflow: str, now: datetime) -> RunSummary:
+    """Return the summary of a workflow; an empty one for an unknown name."""
+    given = {"workflow": workflow, "newest": NEWEST, "now": now, "hours": HOURS, "limit": _MAX_FAILURES}
+    runs, since, waited, took = fetch_row(connection, _QUERIES["durations"], given)
+    by_hour: dict[str, list[int]] = {}
+    for state, hours_ago, count in connection.execute(_QUERIES["by_hour"], given):
+        by_hour.setdefault(state, [0] * HOURS)[HOURS - 1 - hours_ago] = count
+    with connection.cursor(row_factory=class_row(Failure)) as cursor:
+        failures = cursor.execute(_QUERIES["failures"], given).fetchall()
+    keys = {"workflow": workflow, "max_waiting": _MAX_WAITING, "limit": _MAX_KEYS}
+    with connection.cursor(row_factory=class_row(WaitingKey)) as cursor:
+        waiting = cursor.execute(_QUERIES["waiting_keys"], keys).fetchall()
+    nothing = (None, None, None)
+    return RunSummary(
+        runs, since, Percentiles(*(waited or nothing)), Percentiles(*(took or nothing)), by_hour, failures, waiting
+    )

@@ -1,0 +1,53 @@
+"""A workflow: its work now, how its newest runs went, why they failed, and its limits."""
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse
+
+from workorders.core import workflows
+from workorders.core.bulk import capacity
+from workorders.core.exceptions import UnknownWorkflowError
+from workorders.core.history import run_summary, state_counts, workload
+from workorders.core.history.filters import Filter
+from workorders.pages import dag_ids
+from workorders.pages.access import CurrentViewer, Right
+from workorders.pages.problems import NotFoundError
+from workorders.pages.rendering import render
+from workorders.pages.site import CurrentSite
+from workorders.pages.threads import PageRoute
+
+router = APIRouter(route_class=PageRoute)
+
+
+@router.get("/workflows/{name}")
+def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) -> HTMLResponse:
+    """Show a workflow."""
+    dag_id = dag_ids.of_workflow(name)
+    viewer.require(Right.READ, dag_id)
+    now = datetime.now(UTC)
+    with site.reading() as connection:
+        try:
+            found = workflows.find(connection, name)
+        except UnknownWorkflowError as error:
+            raise NotFoundError(str(error)) from error
+        (work,) = workload.list_workloads(connection, now, workflow=name)
+        summary = run_summary.summarize_runs(connection, name, now)
+        counts = state_counts.latest_counts(connection, workflow=name)
+        limits = capacity.capacity_for(connection, Filter(workflow=name))
+    return render(
+        request,
+        "workflow.html",
+        now=now,
+        name=name,
+        workflow=found,
+        work=work,
+        summary=summary,
+        counts=counts,
+        limits=limits,
+        dag_id=dag_id,
+        paused=site.paused_dags([dag_id]).get(dag_id),
+        may_act=viewer.may(Right.ACT, dag_id),
+        max_counted=workload.MAX_COUNTED,
+        newest=run_summary.NEWEST,
+    )

@@ -11,6 +11,7 @@ from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
+from mutations.pages import PAGES_OF_AIRFLOW
 from mutations.postgres_logins import POSTGRES_LOGINS
 from mutations.protecting import SECRETS_AND_AUDIT
 from mutations.running_spark import RUNNING_SPARK
@@ -480,6 +481,7 @@ MUTATIONS = (
     *OUTAGES,
     *WEBHOOKS,
     *MONITORING,
+    *PAGES_OF_AIRFLOW,
     *KAFKA_LOGINS,
     *POSTGRES_LOGINS,
     *STARTING,

@@ -6,11 +6,11 @@ So each application is made when its first request comes.
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
-from airflow.sdk.configuration import conf
+
+from workorders.airflow.page_links import ROOT, VIEW, airflow_path
 
 WEB_APPS_GROUP = "workorders.web_apps"
 """Entry point group in which a package announces a function that makes an application; the name of the entry point is
@@ -18,7 +18,6 @@ its path below `/workorders/`. Airflow does not authenticate its callers: the ap
 
 PAGES_GROUP = "workorders.pages"
 """Entry point group of the function that makes the application of the pages, at `/workorders` itself."""
-_ROOT: Final = "/workorders"
 
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -45,12 +44,12 @@ class LazyApp:
 def web_apps() -> list[dict[str, Any]]:
     """Return what Airflow mounts, in the form of its plugins."""
     below = [
-        {"app": LazyApp(point), "url_prefix": f"{_ROOT}/{point.name}", "name": f"Work orders: {point.name}"}
+        {"app": LazyApp(point), "url_prefix": f"{ROOT}/{point.name}", "name": f"Work orders: {point.name}"}
         for point in sorted(entry_points(group=WEB_APPS_GROUP), key=lambda point: point.name)
     ]
     # Airflow asks the first application whose prefix fits, so the pages come after what is below them.
     pages = [
-        {"app": LazyApp(point), "url_prefix": _ROOT, "name": "Work orders: pages"}
+        {"app": LazyApp(point), "url_prefix": ROOT, "name": "Work orders: pages"}
         for point in entry_points(group=PAGES_GROUP)
     ]
     return below + pages
@@ -58,15 +57,15 @@ def web_apps() -> list[dict[str, Any]]:
 
 def views() -> list[dict[str, Any]]:
     """Return the entries of Airflow's menu, and the tab on its Dag runs, in the form of its plugins."""
-    airflow = urlsplit(conf.get("api", "base_url", fallback="/")).path.rstrip("/")
-    icon = f"{airflow}{_ROOT}/static/unchanged"
+    airflow = airflow_path()
+    icon = f"{airflow}{ROOT}/static/unchanged"
     return [
         {
             "name": "Work orders",
             # With the slash: without it Airflow would show itself.
-            "href": f"{airflow}{_ROOT}/",
+            "href": f"{airflow}{ROOT}/",
             "destination": "nav",
-            "url_route": "workorders",
+            "url_route": VIEW,
             "nav_top_level": True,
             "icon": f"{icon}/icon.svg",
             "icon_dark_mode": f"{icon}/icon-dark.svg",
@@ -74,7 +73,7 @@ def views() -> list[dict[str, Any]]:
         {
             "name": "Work orders",
             # In the query: an id may contain a slash.
-            "href": f"{airflow}{_ROOT}/dag-run?dag_id={{DAG_ID}}&run_id={{RUN_ID}}",
+            "href": f"{airflow}{ROOT}/dag-run?dag_id={{DAG_ID}}&run_id={{RUN_ID}}",
             "destination": "dag_run",
             "url_route": "workorders-batch",
             "icon": f"{icon}/icon.svg",

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import ConsoleMessage, Page, expect
 
 from local_stack.stack import LocalStack
-from support.browser import browser_page
+from support.browser import browser_page, take_picture
 from support.executing import Executing
 from support.pages import running, served, site
 from support.pages_scene import Scene, make_scene
@@ -22,7 +22,7 @@ _VISIBILITY_CHANGES = "document.dispatchEvent(new Event('visibilitychange'))"
 @pytest.fixture(scope="module")
 def scene(stack: LocalStack) -> Scene:
     """A stall, failed work orders, and an input that is made to break pages."""
-    return make_scene(stack, "browser-")
+    return make_scene(stack, "clinic-")
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,15 @@ def page() -> Iterator[Page]:
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
         yield page
     assert complaints == []
+
+
+def test_the_pictures_of_the_documents_are_taken(scene: Scene, address: str, page: Page) -> None:
+    page.goto(f"{address}/")
+    expect(page.get_by_role("row").filter(has_text=scene.topic)).to_contain_text("47")
+    take_picture(page, "pages-overview", height=640)
+    page.goto(f"{address}/kafka/{scene.topic}/resolve?topic={scene.topic}&partition=0&kind=skip-lost")
+    expect(page.get_by_text("15 offsets")).to_be_visible()
+    take_picture(page, "pages-resolve", height=900)
 
 
 def test_a_person_finds_a_stall_reads_why_and_resolves_it(
@@ -100,9 +109,9 @@ def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
 
 
 def test_a_person_searches_selects_all_and_cancels(stack: LocalStack, address: str, page: Page) -> None:
-    waiting = Executing(stack.database_url, "browser-waits")
+    waiting = Executing(stack.database_url, "clinic-waits")
     waiting.create([{"number": number} for number in range(120)])
-    page.goto(f"{address}/work-orders?workflow=browser-waits")
+    page.goto(f"{address}/work-orders?workflow=clinic-waits")
     page.get_by_label("Select all of this page").check()
     expect(page.get_by_text("50 selected")).to_be_visible()
     page.get_by_role("link", name="Cancel all…").click()
@@ -115,7 +124,7 @@ def test_a_person_searches_selects_all_and_cancels(stack: LocalStack, address: s
 
 
 def test_a_hostile_input_runs_nothing_and_is_read(scene: Scene, address: str, page: Page) -> None:
-    page.goto(f"{address}/work-orders?trigger=browser-admissions&since=all&state=failed")
+    page.goto(f"{address}/work-orders?trigger=clinic-admissions&since=all&state=failed")
     page.get_by_role("row").filter(has_text="KeyError").get_by_role("link").click()
     expect(page.get_by_text("<script>alert(1)</script>")).to_be_visible()
     expect(page.get_by_text("abc\\u202edef")).to_be_visible()

@@ -9,6 +9,7 @@ from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags, retried_task
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.page_links import page_path
 from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.loading import load_workflow, yaml_files
@@ -53,6 +54,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
         **owner_and_tags(definition, "workflow"),
         doc_md=_DOC.format(
             name=definition.name,
+            page=page_path("workflows", definition.name),
             does=definition.callable or f"the Dag {definition.dag_id}",
             executes="executes it"
             if definition.callable
@@ -76,7 +78,8 @@ _DOC = """
 Executes the work orders of workflow **{name}** by {does}.
 
 * `wait_for_runs` waits in the triggerer, without a worker. `execute_runs` claims the pending runs and {executes}.
-* A failed run does not fail the task: `workorders runs show ID` has its state, error and log.
+* A failed run does not fail the task: [the page of the workflow]({page}) leads to it, and `workorders runs show ID` has
+  its state, error and log.
 * An `execute_runs` that is up for retry could not start at all; the last line of its log is the reason. It is
   retried without limit; a clear claims the pending runs.
 * Pause this Dag to leave the work orders waiting. Nothing is lost.

@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 from workorders.airflow import assets
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
 from workorders.core.admission import limits
@@ -102,6 +103,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         "kafka_connection",
         "database_connection",
     )
+    operator_extra_links = (*SparkSubmitOperator.operator_extra_links, PageLink())
     ui_color = "#e8f1fa"
 
     def __init__(
@@ -128,6 +130,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         kwargs["outlets"] = [*(kwargs.get("outlets") or ()), assets.outlet(trigger_name)]
         super().__init__(**kwargs)
         self.trigger_name = trigger_name
+        self.page = ("kafka", trigger_name)
         self.batch_id = batch_id
         self.kafka_connection = kafka_connection
         self.database_connection = database_connection

@@ -6,6 +6,7 @@ A task's process needs one of them, and each imports the classes of its tasks on
 from airflow.sdk import DAG, Param, get_parsing_context
 
 from workorders.airflow.dags.factories import continuous_dag, new_dag, owner_and_tags, retried_task
+from workorders.airflow.page_links import page_path
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _RUNS_WITHOUT_LIMIT = 1_000_000
@@ -39,7 +40,12 @@ def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
         _listener_id(definition),
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
         **owner_and_tags(definition, definition.type, "listener"),
-        doc_md=_LISTENER_DOC.format(name=definition.name, topics=", ".join(definition.topics), ingest=ingest_dag_id),
+        doc_md=_LISTENER_DOC.format(
+            name=definition.name,
+            topics=", ".join(definition.topics),
+            ingest=ingest_dag_id,
+            page=page_path("kafka", definition.name),
+        ),
     ) as dag:
         wait = WaitForMessagesSensor(
             definition=definition,
@@ -68,7 +74,12 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         max_active_runs=_RUNS_WITHOUT_LIMIT,
         params={"batch_id": Param(type="integer", minimum=1, title="Batch", description=_BATCH_PARAM)},
         **owner_and_tags(definition, definition.type, "ingest"),
-        doc_md=_INGEST_DOC.format(name=definition.name, group=definition.group, workflow=definition.workflow),
+        doc_md=_INGEST_DOC.format(
+            name=definition.name,
+            group=definition.group,
+            workflow=definition.workflow,
+            page=page_path("kafka", definition.name),
+        ),
     ) as dag:
         create = CreateWorkOrdersOperator(
             trigger_name=definition.name,
@@ -104,13 +115,14 @@ Waits for messages on **{topics}**, plans the next batch of offset ranges, and t
 * The log of `plan_batch` names the batch and the Dag runs of `{ingest}` that it started.
 * Pause this Dag to disable the trigger `{name}`. Nothing is lost: it continues at the ledger's positions.
 * The last line of the log of a task that is up for retry is its error. It is retried without limit.
-* `workorders status {name}` shows every partition.
+* [The page of the trigger]({page}), or `workorders status {name}`, shows every partition.
 """
 
 _INGEST_DOC = """
 Creates the work orders of workflow **{workflow}** for the batches of trigger **{name}**: one Dag run per batch. The
 note of a Dag run contains its offset ranges.
 
+* [The page of the trigger]({page}) shows its partitions and batches, and resolves a stall.
 * `create_work_orders` writes the work orders and moves the ledger in one Postgres transaction per partition. The last
   line of a failed try is what failed and where, and when the next try is.
 * `commit_offsets` then commits the ledger's positions to the consumer group `{group}`.

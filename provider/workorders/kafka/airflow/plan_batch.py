@@ -8,6 +8,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped, reason
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
@@ -48,12 +49,14 @@ class PlanBatchOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("ingest_dag_id",)
+    operator_extra_links = (PageLink(),)
     ui_color = "#e8f1fa"
 
     def __init__(self, *, definition: KafkaTriggerDefinition, ingest_dag_id: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
         self.ingest_dag_id = ingest_dag_id
+        self.page = ("kafka", definition.name)
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> list[str]:

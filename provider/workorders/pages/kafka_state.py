@@ -29,11 +29,14 @@ def word_of(status: TriggerStatus, *, is_paused: bool) -> str:
     return PAUSED if is_paused and worst not in {*UNDECIDED, STALLED} else worst
 
 
+def severity(word: str) -> int:
+    """Return the place of a trigger's word in a list: the worst first."""
+    return _WORST_FIRST.index(word) if word in _WORST_FIRST else len(_WORST_FIRST)
+
+
 def rank(row: PartitionRow) -> tuple[int, int, str, int]:
     """Return the place of a partition in a list: the worst first, then the greatest lag."""
-    word = _without_number(row.status)
-    place = _WORST_FIRST.index(word) if word in _WORST_FIRST else len(_WORST_FIRST)
-    return place, -(row.lag or 0), row.topic, row.partition
+    return severity(_without_number(row.status)), -(row.lag or 0), row.topic, row.partition
 
 
 def _without_number(status: str) -> str:

@@ -22,7 +22,7 @@ from workorders.kafka.status.throughput import Throughput
 from workorders.outbox import admin
 from workorders.pages import dag_ids, needs
 from workorders.pages.access import CurrentViewer, Right, Viewer
-from workorders.pages.kafka_state import word_of
+from workorders.pages.kafka_state import severity, word_of
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite, Site, do_not_ask_kafka
 from workorders.pages.threads import PageRoute
@@ -132,7 +132,7 @@ def _kafka_lines(
     paused = site.paused_dags([dag_ids.listener(trigger.name) for trigger in known])
     settings_of = site.kafka_settings if ask_kafka else do_not_ask_kafka
     names = {trigger.name for trigger in known}
-    return [
+    lines = [
         KafkaLine(
             status=status,
             throughput=rates.get(status.name),
@@ -143,3 +143,4 @@ def _kafka_lines(
         for status in partition_status.collect(connection, settings_of)
         if status.name in names
     ]
+    return sorted(lines, key=lambda line: (severity(line.word), -(line.lag or 0), line.status.name))

@@ -6,6 +6,7 @@ from airflow.sdk.configuration import conf
 from fastapi import FastAPI
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.monitoring import monitoring_router
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.pages.app import make_app
 from workorders.pages.dag_states import paused_dags
@@ -16,8 +17,11 @@ DATABASE_CONNECTION = "workorders_db"
 
 
 def application() -> FastAPI:
-    """Return the application for Airflow's API server."""
-    return make_app(Site(lambda: database_url(DATABASE_CONNECTION), kafka_settings, paused_dags, _origin()))
+    """Return the application for Airflow's API server: the pages, `/metrics`, and `/health`."""
+    app = make_app(Site(lambda: database_url(DATABASE_CONNECTION), kafka_settings, paused_dags, _origin()))
+    # For machines: it has a token of its own instead of Airflow's users.
+    app.include_router(monitoring_router(DATABASE_CONNECTION))
+    return app
 
 
 def _origin() -> str | None:

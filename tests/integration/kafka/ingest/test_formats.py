@@ -1,10 +1,12 @@
 """Values and keys by the schemas of a real registry, from a real topic into work orders."""
 
 import datetime
+import importlib.util
 import subprocess
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -234,3 +236,21 @@ def test_executors_of_spark_decode_and_filter(
     (part,) = batches.load(connection, batch_id).ranges
     assert (part.created, part.rejected, part.filtered) == (2, 1, 1)
     assert [row["body"]["id"] for row in stored(connection, name) if row["body"]] == ["a", "c"]
+
+
+def test_the_orders_that_the_example_sends_become_work_orders(
+    connection: Connection, registry: RegistryServer, reading: Reading, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_file_location("send_avro_orders", CHECKOUT / "docs/examples/send_avro_orders.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    trigger = reading(format="avro", key_format="avro")
+    monkeypatch.setattr(example, "TOPIC", name)
+    assert example.send(dict(trigger.stack.kafka_settings), registry.settings) == 0
+    for outcome in trigger.ingest_messages(batch(trigger), by_column=True):
+        assert outcome.error is None
+    rows = stored(connection, name)
+    assert sorted((row["body"] for row in rows), key=itemgetter("order")) == example.ORDERS
+    assert {row["request"]["key"]["customer"] for row in rows} == {0, 1, 2, 3}

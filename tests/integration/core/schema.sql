@@ -242,7 +242,8 @@ CREATE TABLE workorders.dataclips (
     id uuid NOT NULL,
     body jsonb,
     request jsonb NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.deleted_positions (
     stream_id integer NOT NULL,
     from_position bigint NOT NULL,
@@ -544,7 +545,8 @@ CREATE TABLE workorders.rejections (
     detail text NOT NULL,
     request jsonb NOT NULL,
     raw bytea
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.retention_passed (
     work_order_id uuid NOT NULL
 );
@@ -552,11 +554,13 @@ CREATE TABLE workorders.run_logs (
     run_id uuid NOT NULL,
     log text NOT NULL,
     truncated boolean NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.run_outputs (
     run_id uuid NOT NULL,
     output jsonb NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.runs (
     id uuid NOT NULL,
     work_order_id uuid NOT NULL,
@@ -578,13 +582,14 @@ CREATE TABLE workorders.runs (
     actor text,
     reason text
 )
-WITH (fillfactor='70');
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.search_words (
     id uuid NOT NULL,
     trigger_id integer NOT NULL,
     workflow_id integer NOT NULL,
     words tsvector NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.sequence_decisions (
     id integer NOT NULL,
     decided_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -710,7 +715,8 @@ CREATE TABLE workorders.work_orders (
     state workorders.work_order_state NOT NULL,
     ordering_key bigint,
     CONSTRAINT work_orders_source_key_check CHECK (((stream_id IS NULL) = ("position" IS NULL)))
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.workflow_counts (
     workflow_id integer NOT NULL,
     day date NOT NULL,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from workorders.core.bulk.jobs import Job
 from workorders.core.exceptions import one_line
-from workorders.kafka.status.partition_status import PartitionRow
+from workorders.kafka.status.partition_status import TRIGGER_TYPE, PartitionRow
 from workorders.outbox.admin import Hold, ShardStatus
 from workorders.pages.kafka_state import PAUSED, STALLED, UNDECIDED
 
@@ -58,7 +58,7 @@ def _of_trigger(line: "KafkaLine") -> Iterator[Need]:
             subject=name,
             state=PAUSED,
             sentence=f"The listener is paused, and {line.lag:,} offsets wait in Kafka.",
-            page=("kafka", name),
+            page=(TRIGGER_TYPE, name),
             button="Look at the trigger",
         )
 
@@ -71,7 +71,7 @@ def _of_partition(trigger: str, row: PartitionRow) -> Need:
         sentence=error,
         since=row.since,
         next_try=row.next_attempt_at,
-        page=("kafka", trigger),
+        page=(TRIGGER_TYPE, trigger),
         button="See why" if row.status == STALLED else "Decide",
     )
 

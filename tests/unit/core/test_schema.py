@@ -16,8 +16,8 @@ import importlib, pkgutil, sys
 import workorders
 
 for module in pkgutil.walk_packages(workorders.__path__, "workorders."):
-    # Airflow loads SQLAlchemy itself.
-    if not {"airflow", "migrations", "__main__"} & set(module.name.split(".")):
+    # Airflow loads SQLAlchemy itself, and the pages run in its API server.
+    if not {"airflow", "pages", "migrations", "__main__"} & set(module.name.split(".")):
         importlib.import_module(module.name)
         print(module.name)
 print(sys.modules["workorders.core.schema"].newest())

@@ -152,7 +152,7 @@ def test_messages_are_counted_once_by_outcome_and_a_replay_counts_nothing(
         with connect(stack.database_url) as own:
             ingest(own, attempt(connection, batch_id), items, no_proof, same_log)
         assert outcomes(read, trigger) == {"created": 9, "rejected": 1, "existing": 0, "filtered": 0}
-    assert read("workorders.ingest.batch.duration", trigger=trigger.name, quantile="0.5") == pytest.approx(0, abs=60)
+    assert read("workorders.ingest.batch.duration", trigger=trigger.name, percentile="50") == pytest.approx(0, abs=60)
 
 
 def test_virtual_partitions_count_once_as_well(
@@ -194,7 +194,7 @@ def test_runs_have_states_durations_and_waits(stack: LocalStack, connection: Con
     states = {state: read("workorders.runs.recent", workflow=name, state=state) for state in ("success", "failed")}
     assert states == {"success": 2, "failed": 1}, work.states()
     for metric in ("workorders.run.duration", "workorders.run.wait"):
-        assert read(metric, workflow=name, quantile="1") == pytest.approx(0, abs=60)
+        assert read(metric, workflow=name, percentile="100") == pytest.approx(0, abs=60)
     state_counts.refresh_counts(connection, even_if_recent=True)
     assert read("workorders.work_orders", workflow=name, state="failed") == 1
     assert read("workorders.work_orders.count_age") == pytest.approx(0, abs=60)

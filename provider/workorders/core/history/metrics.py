@@ -53,14 +53,16 @@ READINGS: Final = (
         _QUERIES["recent_states"],
     ),
     Reading(
-        ("workflow", "quantile"),
+        ("workflow", "percentile"),
         (
-            Metric("workorders.run.duration", "gauge", "s", "Duration of these runs, from start to end, by quantile."),
+            Metric(
+                "workorders.run.duration", "gauge", "s", "Duration of these runs, from start to end, by percentile."
+            ),
             Metric(
                 "workorders.run.wait",
                 "gauge",
                 "s",
-                "Time that these runs waited for a worker, by quantile. A retry waits from when it is due.",
+                "Time that these runs waited for a worker, by percentile. A retry waits from when it is due.",
             ),
         ),
         _QUERIES["recent_durations"],

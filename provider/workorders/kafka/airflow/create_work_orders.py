@@ -203,7 +203,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                     begun = self._begin(database, connections, own_id, lock, again=self._is_retry(context))
                 if begun is not None:
                     self._ingest(context, connections, begun)
-                    self._announce(context, begun)
+                if begun is None or begun.batch.unfinished:  # a replay creates nothing that was not announced before
+                    self._announce(context, lock, own_id)
         except StalledError as error:
             wait = error.retry_after_seconds
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
@@ -282,16 +283,16 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             raise StalledError(" ".join(refusals.values()))
         return _Begun(batch, epoch, prepared, lock)
 
-    def _announce(self, context: "Context", begun: "_Begun") -> None:
-        """Emit an asset event if this attempt has created work orders, and its spans. Never fails: they are created."""
+    def _announce(self, context: "Context", lock: Connection, batch_id: int) -> None:
+        """Emit an asset event for the work orders of the batch, and its spans. Never fails: they are created."""
         try:
-            created, rejected = batches.created_in_attempt(begun.lock, begun.batch)
-            ingest_spans.record(begun.lock, begun.batch, self.trigger_name)
+            created, rejected = batches.created_by_task(lock, self.trigger_name, batch_id)
+            ingest_spans.record(lock, self.trigger_name, batch_id)
         except EXPECTED_FAILURES as error:
             self.log.warning("No asset event and no span was sent: %s", reason(error))
             return
         if created or rejected:
-            counts = {"batch_id": begun.batch.id, "created": created, "rejected": rejected}
+            counts = {"batch_id": batch_id, "created": created, "rejected": rejected}
             assets.announce(context, self.trigger_name, counts)
 
     def _ingest(self, context: "Context", connections: JobSecrets, begun: "_Begun") -> None:

@@ -1,21 +1,23 @@
 """Spans of a batch: one for the attempt, and one in the trace of each of its first messages."""
 
-from typing import Any, Final
+from typing import Final
 
 from workorders.core import tracing
 from workorders.core.postgres.connection import Connection, fetch_row
-from workorders.core.postgres.named_queries import load_queries
 from workorders.core.worker.context import first_header_values
-from workorders.kafka.ledger.batches import Batch
-
-_QUERIES = load_queries("workorders.kafka.airflow", "sql/ingest_spans.sql")
+from workorders.kafka.ledger import batches
 
 MAX_MESSAGES: Final = 100
-"""Messages of a batch whose traces get a span. A batch may have a million, and a trace shows the path of one."""
+"""Messages of a batch that are searched for traces. A batch may have a million, and a trace shows the path of one."""
 _HEADERS: Final = ("traceparent", "tracestate")
+_TIMES: Final = """
+SELECT (extract(epoch FROM now()) * 1000000)::bigint * 1000,
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
+"""
+"""Of the attempt, in nanoseconds."""
 
 
-def record(lock: Connection, batch: Batch, trigger: str) -> None:
+def record(lock: Connection, trigger: str, batch_id: int) -> None:
     """Record the spans of an attempt that has just ended well.
 
     The span of the attempt belongs to the trace of the Airflow task, and the messages' spans link to it: a span has one
@@ -23,42 +25,35 @@ def record(lock: Connection, batch: Batch, trigger: str) -> None:
 
     Args:
         lock: the connection with the attempt's lock, whose transaction began with the attempt.
-        batch: as it was when the attempt began.
         trigger: name of the trigger.
+        batch_id: number of the batch.
     """
     if not tracing.is_on():
         return
     from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415 - an optional extra
 
-    begun, ended = fetch_row(lock, _QUERIES["times"], {})
+    begun, ended = fetch_row(lock, _TIMES, {})
     attempt = tracing.tracer().start_span(
-        f"ingest {trigger}", kind=SpanKind.CONSUMER, start_time=begun, attributes=_attributes(batch, trigger)
+        f"ingest {trigger}",
+        kind=SpanKind.CONSUMER,
+        start_time=begun,
+        attributes={"messaging.system": "kafka", "workorders.trigger": trigger, "workorders.batch.id": batch_id},
     )
-    messages = lock.execute(_QUERIES["messages"], {"batch_id": batch.id, "limit": MAX_MESSAGES}).fetchall()
-    for id_, topic, partition, offset, request in messages:
+    for message in batches.first_messages_of_attempt(lock, trigger, batch_id, limit=MAX_MESSAGES):
         span = tracing.tracer().start_span(
             f"create {trigger}",
-            tracing.sent_context(first_header_values(request, _HEADERS)),
+            tracing.sent_context(first_header_values(message.request, _HEADERS)),
             kind=SpanKind.CONSUMER,
             start_time=begun,
             links=[Link(attempt.get_span_context())],
             attributes={
                 "messaging.system": "kafka",
-                "messaging.destination.name": topic,
-                "messaging.destination.partition.id": str(partition),
-                "messaging.kafka.offset": offset,
-                "workorders.work_order.id": str(id_),
-                "workorders.batch.id": batch.id,
+                "messaging.destination.name": message.topic,
+                "messaging.destination.partition.id": str(message.partition),
+                "messaging.kafka.offset": message.offset,
+                "workorders.work_order.id": str(message.work_order_id),
+                "workorders.batch.id": batch_id,
             },
         )
         span.end(ended)
     attempt.end(ended)
-
-
-def _attributes(batch: Batch, trigger: str) -> dict[str, Any]:
-    return {
-        "messaging.system": "kafka",
-        "workorders.trigger": trigger,
-        "workorders.batch.id": batch.id,
-        "workorders.batch.ranges": [str(part.range) for part in batch.ranges],
-    }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from psycopg.rows import class_row
 
@@ -127,6 +128,17 @@ class Batch:
             for part in self.ranges
             if part.superseded
         )
+
+
+@dataclass(frozen=True, slots=True)
+class TracedMessage:
+    """A message whose sender gave a trace, and its work order."""
+
+    work_order_id: UUID
+    topic: str
+    partition: int
+    offset: int
+    request: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,20 +303,23 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
         )
 
 
-def created_in_attempt(lock: Connection, batch: Batch) -> tuple[int, int]:
-    """Return how many work orders an attempt has created and rejected, in its batch and in those that it took.
+def created_by_task(connection: Connection, trigger: str, batch_id: int) -> tuple[int, int]:
+    """Return how many work orders were created and rejected in a batch, and in those that its task took with it."""
+    created, rejected = fetch_row(connection, _QUERIES["created_by_task"], {"trigger": trigger, "batch_id": batch_id})
+    return int(created), int(rejected)
+
+
+def first_messages_of_attempt(lock: Connection, trigger: str, batch_id: int, *, limit: int) -> list[TracedMessage]:
+    """Return those of the first messages of an attempt whose senders gave a trace.
 
     Args:
         lock: the connection with the attempt's lock, whose transaction began with the attempt.
-        batch: as it was when the attempt began.
-
-    Raises:
-        psycopg.Error: the connection is lost.
+        trigger: name of the trigger.
+        batch_id: number of the batch.
+        limit: how many messages are searched.
     """
-    created, rejected = fetch_row(
-        lock, _QUERIES["created_in_attempt"], {"batch_id": batch.id, "trigger_id": batch.trigger.id}
-    )
-    return int(created), int(rejected)
+    arguments = {"trigger": trigger, "batch_id": batch_id, "limit": limit}
+    return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
 
 
 def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:

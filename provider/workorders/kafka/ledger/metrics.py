@@ -68,14 +68,14 @@ READINGS: Final = (
         _QUERIES["messages"],
     ),
     Reading(
-        ("trigger", "quantile"),
+        ("trigger", "percentile"),
         (
             Metric(
                 "workorders.ingest.batch.duration",
                 "gauge",
                 "s",
                 "Time from plan to end of the batches that were planned in the last 15 minutes, at most 50, by "
-                "quantile.",
+                "percentile.",
             ),
         ),
         _QUERIES["batch_durations"],

@@ -105,6 +105,7 @@ class Task:
         ti = SimpleNamespace(
             try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=run_id_of(self._batch_id)
         )
+        self.outlet_events = OutletEventAccessors()
         context: Any = {"ti": ti, "outlet_events": self.outlet_events}
         self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
 
@@ -138,6 +139,8 @@ def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_repl
     decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     task.run(tries=2)
     assert task.submitted == []
+    (event,) = task.outlet_events[outlet(name)].asset_alias_events
+    assert event.extra == {"batch_id": half_stalled, "created": 10, "rejected": 0}
     task.run(clears=1)
     assert task.submitted == [False]
 

@@ -45,7 +45,7 @@ GROUP BY workflows.name, recent.state;
 
 -- name: recent_durations
 -- use: recent
-SELECT found.name, quantiles.quantile, found.durations[quantiles.place], found.waits[quantiles.place]
+SELECT found.name, percentiles.percentile, found.durations[percentiles.place], found.waits[percentiles.place]
 FROM (
     SELECT workflows.name,
         percentile_disc(ARRAY[0.5, 0.95, 1]) WITHIN GROUP (
@@ -61,7 +61,7 @@ FROM (
     JOIN workorders.work_orders ON work_orders.id = recent.work_order_id
     GROUP BY workflows.name
 ) AS found
-CROSS JOIN unnest(ARRAY['0.5', '0.95', '1']) WITH ORDINALITY AS quantiles (quantile, place);
+CROSS JOIN unnest(ARRAY['50', '95', '100']) WITH ORDINALITY AS percentiles (percentile, place);
 
 -- name: parked
 SELECT triggers.name, coalesce(sum(sequences.parked), 0)

@@ -161,16 +161,45 @@ WHERE batch_id = %(batch_id)s
     AND finished_at IS NULL
     AND superseded_by IS NULL;
 
--- name: created_in_attempt
--- The transaction began with the attempt, so now() is that time. Batches that its task took may have become one with its
--- own, under the number of the last one.
-SELECT coalesce(sum(ranges.created), 0), coalesce(sum(ranges.rejected), 0)
-FROM workorders.kafka_batches AS batches
+-- block: of_task
+-- Batches that a task took may have become one with its own, under the number of the last one.
+FROM workorders.triggers
+JOIN workorders.kafka_batches AS batches ON batches.trigger_id = triggers.id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
-WHERE batches.trigger_id = %(trigger_id)s
+WHERE triggers.name = %(trigger)s
     AND batches.id >= %(batch_id)s
     AND (batches.id = %(batch_id)s OR batches.taken_by = %(batch_id)s OR batches.first_id <= %(batch_id)s)
-    AND ranges.finished_at >= now();
+
+-- name: created_by_task
+SELECT coalesce(sum(ranges.created), 0), coalesce(sum(ranges.rejected), 0)
+-- use: of_task
+;
+
+-- name: first_messages_of_attempt
+-- The caller's transaction began with the attempt. The senders of these messages began a trace.
+SELECT created.id, created.topic, created.partition, created.position, dataclips.request
+FROM (
+    SELECT work_orders.id, ranges.topic, ranges.partition, work_orders.position
+    FROM (
+        SELECT ranges.*
+        -- use: of_task
+            AND ranges.finished_at >= now()
+    ) AS ranges
+    JOIN workorders.kafka_ledger AS ledger
+        ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+    CROSS JOIN LATERAL (
+        SELECT id, position FROM workorders.work_orders
+        WHERE work_orders.stream_id = ledger.stream_id
+            AND work_orders.position >= ranges.start_offset
+            AND work_orders.position < ranges.end_offset
+        ORDER BY work_orders.position
+        LIMIT %(limit)s
+    ) AS work_orders
+    LIMIT %(limit)s
+) AS created
+JOIN workorders.dataclips ON dataclips.id = created.id
+WHERE jsonb_path_exists(dataclips.request, '$.headers[*] ? (@[0] like_regex "^traceparent$" flag "i")')
+ORDER BY created.topic, created.partition, created.position;
 
 -- name: begin_attempt
 UPDATE workorders.kafka_batches SET epoch = %(epoch)s WHERE id = %(batch_id)s AND epoch < %(epoch)s;

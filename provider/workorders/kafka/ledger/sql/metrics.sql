@@ -70,7 +70,7 @@ CROSS JOIN LATERAL (
 GROUP BY triggers.name, counts.outcome;
 
 -- name: batch_durations
-SELECT triggers.name, quantiles.quantile, found.durations[quantiles.place]
+SELECT triggers.name, percentiles.percentile, found.durations[percentiles.place]
 FROM workorders.triggers
 CROSS JOIN LATERAL (
     SELECT percentile_disc(ARRAY[0.5, 0.95, 1]) WITHIN GROUP (ORDER BY batches.seconds) AS durations
@@ -88,5 +88,5 @@ CROSS JOIN LATERAL (
         HAVING bool_and(ranges.finished_at IS NOT NULL)
     ) AS batches
 ) AS found
-CROSS JOIN unnest(ARRAY['0.5', '0.95', '1']) WITH ORDINALITY AS quantiles (quantile, place)
+CROSS JOIN unnest(ARRAY['50', '95', '100']) WITH ORDINALITY AS percentiles (percentile, place)
 WHERE triggers.type = 'kafka';

@@ -13,6 +13,7 @@ from pathlib import Path
 from local_stack.errors import StackError
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes
+from workorders.kafka.spark.network import CIPHER, network_cipher
 
 # Two names of this machine: Spark runs the copy of a slow task on another host only.
 _WORKERS_HOSTS = (LOOPBACK, "localhost")
@@ -100,7 +101,7 @@ class SparkCluster:
         required = {
             "spark.authenticate": "true",
             "spark.network.crypto.enabled": "true",
-            "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+            CIPHER: network_cipher(),
             "spark.network.crypto.saslFallback": "false",
             "spark.master.rest.enabled": "false",
             "spark.deploy.recoveryMode": "FILESYSTEM",

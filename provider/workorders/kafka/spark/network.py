@@ -5,12 +5,14 @@ on the machine's network address, require no secret, and encrypt nothing.
 """
 
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Final
 
 from workorders.core.exceptions import ConfigurationError
 
 AUTHENTICATE: Final = "spark.authenticate"
 SECRET: Final = "spark.authenticate.secret"  # noqa: S105 - the name of a setting
+CIPHER: Final = "spark.network.crypto.cipher"
 LOOPBACK: Final = "127.0.0.1"
 
 _ONE_PROCESS: Final[Mapping[str, str]] = {
@@ -22,10 +24,9 @@ _ONE_PROCESS: Final[Mapping[str, str]] = {
 _CLUSTER: Final[Mapping[str, str]] = {
     AUTHENTICATE: "true",
     "spark.network.crypto.enabled": "true",
-    # Spark's default, AES/CTR, does not detect changed bytes.
-    "spark.network.crypto.cipher": "AES/GCM/NoPadding",
     "spark.io.encryption.enabled": "true",
 }
+_GCM_WORKS_SINCE: Final = (4, 2)
 _GENERATES_SECRET: Final = ("yarn", "k8s://")
 """Masters for which Spark generates the secret and distributes it to the executors."""
 
@@ -40,7 +41,7 @@ def protection(given: Mapping[str, str]) -> dict[str, str]:
         ConfigurationError: the master needs a secret that is not among the settings.
     """
     master = given.get("spark.master", "")
-    defaults = _ONE_PROCESS if is_one_process(master) else _CLUSTER
+    defaults = _ONE_PROCESS if is_one_process(master) else {**_CLUSTER, CIPHER: network_cipher()}
     missing = {name: value for name, value in defaults.items() if name not in given}
     is_authenticated = {**missing, **given}[AUTHENTICATE].lower() == "true"
     makes_its_own = is_one_process(master) or master.startswith(_GENERATES_SECRET)
@@ -52,6 +53,16 @@ def protection(given: Mapping[str, str]) -> dict[str, str]:
             f"only trusted machines reach that network."
         )
     return missing
+
+
+def network_cipher() -> str:
+    """Return the cipher for the traffic of the installed PySpark; master, workers, and applications need the same.
+
+    AES/GCM detects changed bytes, and AES/CTR, Spark's default, does not. Spark 4.0 and 4.1 lose messages with AES/GCM
+    (SPARK-56227): a worker never registers with its master.
+    """
+    major, minor = version("pyspark").split(".")[:2]
+    return "AES/GCM/NoPadding" if (int(major), int(minor)) >= _GCM_WORKS_SINCE else "AES/CTR/NoPadding"
 
 
 def is_one_process(master: str) -> bool:

@@ -15,6 +15,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 from workorders.kafka.spark.driver import ingest_batch
+from workorders.kafka.spark.network import CIPHER, network_cipher
 
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -26,7 +27,7 @@ def sparks_own(stack: LocalStack, port: int) -> list[str | Path]:
     settings = {
         "spark.authenticate": "true",
         "spark.network.crypto.enabled": "true",
-        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+        CIPHER: network_cipher(),
         "spark.connect.grpc.binding.address": LOOPBACK,
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",

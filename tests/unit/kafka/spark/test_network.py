@@ -3,7 +3,8 @@
 import pytest
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.spark.network import protection
+from workorders.kafka.spark import network
+from workorders.kafka.spark.network import network_cipher, protection
 
 ENCRYPTED = {
     "spark.authenticate": "true",
@@ -42,3 +43,19 @@ def test_what_is_set_already_is_left_as_it_is() -> None:
     given = {"spark.master": "spark://master:7077", "spark.authenticate": "false", "spark.io.encryption.enabled": "no"}
     assert set(protection(given)) == {"spark.network.crypto.enabled", "spark.network.crypto.cipher"}
     assert protection({"spark.master": "local[*]", "spark.driver.host": "10.0.0.7"}).get("spark.driver.host") is None
+
+
+@pytest.mark.parametrize(
+    ("spark", "cipher"),
+    [
+        ("4.0.1", "AES/CTR/NoPadding"),
+        ("4.1.1", "AES/CTR/NoPadding"),
+        ("4.2.0", "AES/GCM/NoPadding"),
+        ("4.10.0", "AES/GCM/NoPadding"),
+    ],
+)
+def test_changed_bytes_are_detected_where_sparks_cipher_loses_no_messages(
+    spark: str, cipher: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "version", lambda _: spark)
+    assert network_cipher() == cipher

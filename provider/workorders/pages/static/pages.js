@@ -148,7 +148,7 @@
     const box = event.target;
     if (!(box instanceof HTMLInputElement) || box.type !== "checkbox" || box.closest("[data-selection]") === null) return;
     const part = box.closest("[data-selection]");
-    const rows = [...part.querySelectorAll("input[name=id]")];
+    const rows = [...part.querySelectorAll("input[name=selected]")];
     const all = part.querySelector("input[data-all]");
     if (box === all) for (const row of rows) row.checked = all.checked;
     const count = rows.filter((row) => row.checked).length;

@@ -14,7 +14,7 @@ A key may be a list of selectors. Its value is the list of their values, and Non
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -207,17 +207,35 @@ def _first_header(request: Any, name: str) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Return the canonical JSON of a value, which is the same for every spelling of it."""
-    if isinstance(value, str) or value is True or value is False:
-        return orjson.dumps(value)
-    if isinstance(value, int | Decimal):
-        return _number(value)
-    if isinstance(value, list):
-        return b"[" + b",".join(map(canonical, value)) + b"]"
-    if isinstance(value, dict):
-        pairs = (orjson.dumps(key) + b":" + canonical(value[key]) for key in sorted(value))
-        return b"{" + b",".join(pairs) + b"}"
-    return b"null"
+    """Return the canonical JSON of a value, which is the same for every spelling of it.
+
+    It does not call itself: a message may be nested more deeply than Python's stack is.
+    """
+    written: list[bytes] = []
+    left: list[Any] = [value]  # the next one last; bytes are written as they are
+    while left:
+        part = left.pop()
+        if isinstance(part, bytes):
+            written.append(part)
+        elif isinstance(part, str) or part is True or part is False:
+            written.append(orjson.dumps(part))
+        elif isinstance(part, int | Decimal):
+            written.append(_number(part))
+        elif isinstance(part, list):
+            left += reversed([b"[", *_separated([item] for item in part), b"]"])
+        elif isinstance(part, dict):
+            pairs = ([orjson.dumps(key) + b":", part[key]] for key in sorted(part))
+            left += reversed([b"{", *_separated(pairs), b"}"])
+        else:
+            written.append(b"null")
+    return b"".join(written)
+
+
+def _separated(groups: Iterable[list[Any]]) -> Iterator[Any]:
+    for number, group in enumerate(groups):
+        if number:
+            yield b","
+        yield from group
 
 
 def _number(value: int | Decimal) -> bytes:

@@ -39,7 +39,7 @@ def page() -> Iterator[Page]:
 
     def complain(message: ConsoleMessage) -> None:
         if message.type == "error":
-            complaints.append(message.text)
+            complaints.append(f"{message.text} {message.location}")
 
     with browser_page() as page:
         page.set_default_timeout(20_000)

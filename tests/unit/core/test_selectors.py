@@ -175,3 +175,9 @@ def test_a_definition_reads_and_writes_a_list_where_a_key_may_be_one() -> None:
             Model.model_validate({"key": wrong})
     with pytest.raises(ValidationError, match="expected one selector"):
         Model.model_validate({"key": "key", "number": COMPOSITE})
+
+
+@pytest.mark.parametrize(("opening", "closing"), [(b'{"k":', b"}"), (b"[", b"]")])
+def test_a_value_may_be_nested_deeply(opening: bytes, closing: bytes) -> None:
+    nested = opening * 700 + b"1" + closing * 700
+    assert value("body:/nested", item(body=b'{"nested":' + nested + b"}")) == nested

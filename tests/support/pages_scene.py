@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
@@ -13,7 +14,9 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import state_counts
 from workorders.core.items import Item
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.ledger import lag_samples
+from workorders.kafka.ledger import positions as ledger
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ def make_scene(stack: LocalStack, prefix: str) -> Scene:
             """,
             [executing.workflow.id],
         )
+    with connect(stack.database_url) as connection:
+        _looked(connection, stalled)
     executing.worker().work()
     with connect(stack.database_url) as connection:
         state_counts.refresh_counts(connection, even_if_recent=True)
@@ -72,6 +77,19 @@ def _ingested(stack: LocalStack, topics: Topics, name: str, workflow: str, count
     while (planned := trigger.plan()).batch_id is not None:
         trigger.ingest_messages(planned.batch_id, by_column=False)
     return trigger
+
+
+def _looked(connection: Connection, trigger: InProcessTrigger) -> None:
+    """Let the trigger's listener have looked at its topic every ten minutes of the last hours."""
+    known = ledger.positions(connection, trigger.definition.name)
+    for number in reversed(range(30)):  # the newest last: a look replaces the one of the same minute
+        ends = {part: position.next_offset + number * (number % 7) for part, position in known.items()}
+        connection.execute(*lag_samples.record_statement(trigger.definition.name, ends))
+        connection.execute(
+            "UPDATE workorders.kafka_lag_samples SET minute = minute - %s WHERE observed_at = now()",
+            [timedelta(minutes=10 * number)],
+        )
+        connection.commit()
 
 
 def _bodies(count: int) -> list[bytes]:

@@ -16,7 +16,8 @@ from workorders.core.history.workload import Workload
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import BatchSummary
-from workorders.kafka.status import partition_status, throughput
+from workorders.kafka.status import lag_history, partition_status, throughput
+from workorders.kafka.status.lag_history import LagHistory
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
 from workorders.kafka.status.throughput import Throughput
 from workorders.outbox import admin
@@ -39,6 +40,8 @@ class KafkaLine:
 
     status: TriggerStatus
     throughput: Throughput | None
+    history: LagHistory | None
+    """None if the listener did not look within the last hours."""
     last_batch: BatchSummary | None
     is_paused: bool
     asked_kafka: bool
@@ -128,6 +131,7 @@ def _kafka_lines(
     connection: Connection, site: Site, known: Sequence[RegisteredTrigger], now: datetime, *, ask_kafka: bool
 ) -> list[KafkaLine]:
     rates: Mapping[str, Throughput] = throughput.list_throughput(connection, now)
+    lags: Mapping[str, LagHistory] = lag_history.list_lags(connection, now)
     newest = {trigger.name: batches.summaries(connection, trigger.name, limit=1) for trigger in known}
     paused = site.paused_dags([dag_ids.listener(trigger.name) for trigger in known])
     settings_of = site.kafka_settings if ask_kafka else do_not_ask_kafka
@@ -136,6 +140,7 @@ def _kafka_lines(
         KafkaLine(
             status=status,
             throughput=rates.get(status.name),
+            history=lags.get(status.name),
             last_batch=next(iter(newest[status.name]), None),
             is_paused=paused.get(dag_ids.listener(status.name), False),
             asked_kafka=ask_kafka,

@@ -161,19 +161,19 @@ def first_line(text: str | None, length: int = 160) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-def sparkline(values: Sequence[int], label: str) -> Markup:
-    """Return a small chart of numbers, the oldest first, which scales to the greatest.
+def sparkline(values: Sequence[int | None], label: str) -> Markup:
+    """Return a small chart of numbers, the oldest first, which scales to the greatest; None is a gap.
 
     The styles give it its colors: the policy of the pages allows attributes of SVG, and no inline styles.
     """
-    top = max([*values, 1])
+    top = max([*filter(None, values), 1])
     step = _SPARKLINE_WIDTH / max(len(values), 1)
     bars = Markup("").join(
         Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" rx="0.6"/>').format(
             place * step, _SPARKLINE_HEIGHT - height, max(step - 0.8, 0.6), height
         )
         for place, value in enumerate(values)
-        if (height := value / top * (_SPARKLINE_HEIGHT - 2) + (1 if value else 0))
+        if value and (height := value / top * (_SPARKLINE_HEIGHT - 2) + 1)
     )
     return Markup(
         '<svg class="sparkline" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" preserveAspectRatio="none">'

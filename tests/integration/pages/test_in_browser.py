@@ -53,7 +53,7 @@ def page() -> Iterator[Page]:
 def test_the_pictures_of_the_documents_are_taken(scene: Scene, address: str, page: Page) -> None:
     page.goto(f"{address}/")
     expect(page.get_by_role("row").filter(has_text=scene.topic)).to_contain_text("47")
-    take_picture(page, "pages-overview", height=640)
+    take_picture(page, "pages-overview", height=680)
     page.goto(f"{address}/kafka/{scene.topic}/resolve?topic={scene.topic}&partition=0&kind=skip-lost")
     expect(page.get_by_text("15 offsets")).to_be_visible()
     take_picture(page, "pages-resolve", height=900)

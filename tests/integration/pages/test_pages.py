@@ -31,6 +31,14 @@ def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, sc
     assert stall < text.index("Kafka triggers")
 
 
+def test_the_overview_shows_the_lag_of_the_last_hours_and_what_comes_and_goes(client: TestClient, scene: Scene) -> None:
+    page = client.get("/workorders/").text
+    line = page[page.rindex(f'kafka/{scene.topic}"') :]
+    assert "<title>Lag every 10 minutes, last 6 h: " in line[: line.index("</tr>")]
+    visits = page[page.rindex(f'kafka/{scene.topic.replace("orders", "visits")}"') :]
+    assert "unknown" in visits[: visits.index("</tr>")]  # its listener has never looked
+
+
 def test_the_first_look_does_not_wait_for_kafka_and_the_next_one_has_its_offsets(
     stack: LocalStack, scene: Scene, client: TestClient
 ) -> None:

@@ -29,7 +29,7 @@ SHARD = ShardStatus(0, 1, None, None, None, 0, 0, 0, None)
 
 def line(*rows: PartitionRow, is_paused: bool = False) -> KafkaLine:
     status = TriggerStatus("orders", "ship", "g", "kafka_default", None, rows)
-    return KafkaLine(status, None, None, is_paused, asked_kafka=True)
+    return KafkaLine(status, None, None, None, is_paused, asked_kafka=True)
 
 
 def test_nothing_needs_a_person_where_all_is_well() -> None:

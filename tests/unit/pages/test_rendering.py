@@ -61,7 +61,7 @@ def test_text_from_outside_cannot_hide_or_turn_around_what_is_next_to_it() -> No
 
 
 def test_a_sparkline_is_plain_svg_with_its_numbers_as_title() -> None:
-    drawn = str(sparkline([0, 5, 10], "ten <in all>"))
+    drawn = str(sparkline([0, 5, None, 10], "ten <in all>"))
     assert drawn.count("<rect") == 2
     assert "<title>ten &lt;in all&gt;</title>" in drawn
     assert "style" not in drawn

@@ -78,6 +78,18 @@ DELETED_IS_NOT_NEW = (
         (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
     ),
     Mutation(
+        "steps-of-wiping-inside-one-transaction",
+        0,
+        (
+            Change(
+                "core/maintenance/retention.py",
+                'with self._connection.transaction():\n            found: dict[int, UUID] = dict(self._rows("marks"))',
+                'if True:\n            found: dict[int, UUID] = dict(self._rows("marks"))',
+            ),
+        ),
+        (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
+    ),
+    Mutation(
         "mark-of-one-workflow-taken-for-all",
         0,
         (

@@ -186,7 +186,9 @@ class _Walk:
 
     def _marks(self) -> list[UUID]:
         """Return up to where each workflow is wiped."""
-        found: dict[int, UUID] = dict(self._rows("marks"))
+        # Without a transaction of its own, the query would open one that no step ends.
+        with self._connection.transaction():
+            found: dict[int, UUID] = dict(self._rows("marks"))
         return [found.get(id_, UUID(int=0)) for id_ in self._due["workflow_ids"]]
 
     def _first_mark(self, marks: Sequence[UUID]) -> UUID | None:
@@ -212,8 +214,7 @@ class _Count(_Walk):
 
     def unwiped(self) -> Counter[int]:
         """Return of how many work orders the data is to be wiped."""
-        with self._connection.transaction():
-            marks = self._marks()
+        marks = self._marks()
         after = self._first_mark(marks)
         if after is None:
             return Counter()

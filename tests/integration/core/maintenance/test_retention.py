@@ -4,6 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
 from support.runs import finish_all, keeping
@@ -53,11 +54,16 @@ def in_days(days: float) -> datetime:
 
 
 def keep(connection: Connection, *, days: float, step: int = 2) -> None:
-    """Run retention as it will be that many days from now."""
+    """Run retention as it will be that many days from now; between two of its steps, no transaction is open."""
     connection.commit()
-    pauses: list[float] = []
-    retention.delete_expired(connection, now=in_days(days), step=step, pause=pauses.append)
-    assert pauses
+    pauses: list[TransactionStatus] = []
+    retention.delete_expired(
+        connection,
+        now=in_days(days),
+        step=step,
+        pause=lambda _: pauses.append(connection.info.transaction_status),
+    )
+    assert set(pauses) == {TransactionStatus.IDLE}
 
 
 def deleted(connection: Connection, name: str) -> list[tuple[str, int, int]]:

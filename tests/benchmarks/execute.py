@@ -65,7 +65,7 @@ def through_postgres(stack: LocalStack, count: int) -> Executed:
     """Execute that many waiting work orders."""
     with connect(stack.database_url) as connection:
         empty_tables(connection)
-        connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs")
+        connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs CASCADE")
         _create(connection, count)
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()

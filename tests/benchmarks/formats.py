@@ -5,9 +5,9 @@ import datetime
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
-from itertools import chain
+from itertools import chain, count
 from typing import Any, Final
 
 import fastavro
@@ -109,8 +109,9 @@ class Topics:
     topics: Mapping[str, str]
     """By format."""
     messages: int
+    _numbers: Iterator[int] = field(default_factory=count)
 
-    def ingest(self, format_: str, trigger: str) -> Ingested:
+    def messages_per_second(self, format_: str) -> float:
         """Ingest all messages of a format as one batch of a new trigger, on the stack's Spark Connect server.
 
         Raises:
@@ -120,9 +121,9 @@ class Topics:
             empty_tables(connection)
         topic = self.topics[format_]
         contents.expect(self.stack.database_url, contents.spread(topic, PARTITIONS, self.messages))
-        run = self._ingest(format_, topic, self.messages, trigger)
+        run = self._ingest(format_, topic, self.messages, f"{topic}-{next(self._numbers)}")
         contents.require_right(self.stack.database_url, contents.WORK_ORDERS, self.messages)
-        return run
+        return run.messages / run.working_seconds
 
     def _ingest(self, format_: str, topic: str, count: int, trigger: str) -> Ingested:
         fields = {} if format_ == JSON else {"format": format_, "registry_connection": "registry"}

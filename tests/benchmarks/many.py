@@ -1,6 +1,6 @@
 """Very many finished work orders, as a month leaves them behind, made in the server: a client would take hours."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -10,20 +10,23 @@ from workorders.core.history import search_index
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger
 
 _QUERIES: Final = load_queries("benchmarks", "many.sql")
 
 COMMON: Final = "many"
-"""The trigger and the workflow of nearly all."""
+"""The trigger and the workflow of nearly all, or of the first half of them."""
 OLD: Final = "many-old"
 """A trigger of the same workflow, whose work orders are the oldest hundredth."""
 RARE: Final = "many-rare"
 """A trigger and a workflow that one in 100,000 has."""
+PARTITIONS: Final = 4
+"""Streams of each common trigger."""
 _CHUNK: Final = 500_000
 _EMPTY: Final = """
-TRUNCATE workorders.work_orders, workorders.dataclips, workorders.rejections, workorders.runs, workorders.run_outputs,
-    workorders.run_logs, workorders.search_words, workorders.history_marks, workorders.bulk_jobs,
-    workorders.state_counts CASCADE
+TRUNCATE workorders.triggers, workorders.work_orders, workorders.dataclips, workorders.rejections, workorders.runs,
+    workorders.run_outputs, workorders.run_logs, workorders.search_words, workorders.history_marks,
+    workorders.bulk_jobs, workorders.state_counts CASCADE
 """
 _WORDS_INDEX: Final = "SELECT pg_get_indexdef('workorders.search_words_words_idx'::regclass)"
 LEFT_WITHOUT_WORDS: Final = 20_000
@@ -36,14 +39,28 @@ BETWEEN: Final = timedelta(milliseconds=250)
 Say = Callable[[str], None]
 
 
-def fill(connection: Connection, rows: int, say: Say, *, inputs: bool = True) -> None:
+def fill(
+    connection: Connection, rows: int, say: Say, *, inputs: bool = True, common: Sequence[Trigger] = ()
+) -> Mapping[str, Any]:
     """Make `rows` finished work orders with their runs, and with their inputs and words unless told otherwise.
 
     The connection commits by itself, for a part is committed at a time.
+
+    Args:
+        connection: in autocommit mode.
+        rows: how many.
+        say: told of each part.
+        inputs: whether they have inputs and words.
+        common: the triggers of nearly all, registered after `empty`. If there are none, the tables are emptied and
+            `COMMON` alone has them.
+
+    Returns:
+        What the functions `time_of` and `id_of` of the session take besides a number.
     """
     _prepare(connection)
-    connection.execute(_EMPTY)
-    given = _given(connection, rows)
+    if not common:
+        empty(connection)
+    given = _given(connection, rows, common)
     index = _drop_words_index(connection)
     with_words = rows - min(LEFT_WITHOUT_WORDS, rows // 10)
     for start in range(0, rows, _CHUNK):
@@ -60,6 +77,12 @@ def fill(connection: Connection, rows: int, say: Say, *, inputs: bool = True) ->
     for table in ("work_orders", "runs", "rejections", "dataclips", "search_words"):
         say(f"vacuum of {table}")
         connection.execute(f"VACUUM (ANALYZE) workorders.{table}")
+    return given
+
+
+def empty(connection: Connection) -> None:
+    """Delete all triggers and work orders: those of another benchmark may have the same names and other types."""
+    connection.execute(_EMPTY)
 
 
 def _prepare(connection: Connection) -> None:
@@ -70,20 +93,32 @@ def _prepare(connection: Connection) -> None:
         connection.execute(_QUERIES[query])
 
 
-def _given(connection: Connection, rows: int) -> dict[str, Any]:
-    common, old, rare = (
-        triggers.register(connection, name=name, type_="plain", workflow=workflow, definition={})
-        for name, workflow in ((COMMON, COMMON), (OLD, COMMON), (RARE, RARE))
-    )
-    streams = [triggers.stream_id(connection, common, f"observations/{number}@many") for number in range(4)]
+def _given(connection: Connection, rows: int, common: Sequence[Trigger]) -> dict[str, Any]:
+    common = common or [_register(connection, COMMON, COMMON)]
+    old, rare = _register(connection, OLD, COMMON), _register(connection, RARE, RARE)
+    owners = [old, rare, *common]
     return {
         "rows": rows,
         # Words are added to nothing that was made in the last seconds.
         "until": datetime.now(UTC) - timedelta(minutes=1),
-        "trigger_ids": [common.id, old.id, rare.id],
-        "workflow_ids": [common.workflow_id, old.workflow_id, rare.workflow_id],
-        "stream_ids": [*streams, triggers.stream_id(connection, old, "old/0@many")],
+        "trigger_ids": [owner.id for owner in owners],
+        "workflow_ids": [owner.workflow_id for owner in owners],
+        "old_stream_id": triggers.stream_id(connection, old, "old/0@many"),
+        "stream_ids": [
+            triggers.stream_id(connection, owner, f"{topic_of(place)}/{partition}@many")
+            for place, owner in enumerate(common)
+            for partition in range(PARTITIONS)
+        ],
     }
+
+
+def topic_of(place: int) -> str:
+    """Return the topic of the common trigger at a place."""
+    return "observations" if not place else f"observations-{place}"
+
+
+def _register(connection: Connection, name: str, workflow: str) -> Trigger:
+    return triggers.register(connection, name=name, type_="plain", workflow=workflow, definition={})
 
 
 def _drop_words_index(connection: Connection) -> str:

@@ -12,20 +12,30 @@ $$;
 
 -- name: work_orders
 -- One in a hundred is of a trigger that is old: all of its work orders are older than the others. One in 100,000 is of a
--- rare one without a source key. Every thousandth failed, every two thousandth was rejected, most for one reason.
+-- rare one without a source key. Half of the others are of the first common trigger, a quarter of the second, and so on.
+-- Every thousandth failed, every two thousandth was rejected, most for one reason.
 INSERT INTO workorders.work_orders (id, position, created_at, trigger_id, workflow_id, stream_id, state)
 SELECT pg_temp.id_of(number, %(rows)s, %(until)s),
-    CASE WHEN trigger <> 3 THEN number END,
+    CASE WHEN owner <> 2 THEN number END,
     pg_temp.time_of(number, %(rows)s, %(until)s),
-    (%(trigger_ids)s::integer[])[trigger],
-    (%(workflow_ids)s::integer[])[trigger],
-    CASE WHEN trigger <> 3 THEN (%(stream_ids)s::integer[])[CASE trigger WHEN 1 THEN 1 + number %% 4 ELSE 5 END] END,
+    (%(trigger_ids)s::integer[])[owner],
+    (%(workflow_ids)s::integer[])[owner],
+    CASE owner
+        WHEN 1 THEN %(old_stream_id)s
+        WHEN 2 THEN NULL
+        ELSE (%(stream_ids)s::integer[])[(owner - 3) * 4 + 1 + number %% 4]
+    END,
     (CASE WHEN number %% 2000 = 11 THEN 'rejected' WHEN number %% 1000 = 7 THEN 'failed' ELSE 'success' END)
         ::workorders.work_order_state
 FROM (
     SELECT number, CASE
-        WHEN number %% 100000 = 50005 THEN 3 WHEN number < %(rows)s / 100 THEN 2 ELSE 1
-    END AS trigger
+        WHEN number %% 100000 = 50005 THEN 2
+        WHEN number < %(rows)s / 100 THEN 1
+        ELSE 3 + least(
+            cardinality(%(trigger_ids)s::integer[]) - 3,
+            floor(-ln((number %% 4096 + 1)::double precision / 4096) / ln(2::double precision))::integer
+        )
+    END AS owner
     FROM generate_series(%(start)s::bigint, %(end)s::bigint - 1) AS number
 ) AS numbers;
 

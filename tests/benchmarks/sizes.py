@@ -56,6 +56,20 @@ class Sizes:
     """Work orders among which some are sought."""
     search_rounds: int = 100
     """How often each kind of question is asked."""
+    pages_rows: int = 10_000_000
+    """Work orders of the installation whose pages are looked at."""
+    pages_requests: int = 200
+    """How often each kind of page is asked for."""
+    pages_outbox: int = 600_000
+    """Messages that wait in its outbox."""
+    pages_batches: int = 1_080
+    """Batches of each of its Kafka triggers in the last six hours."""
+    pages_entries: int = 60_000
+    """Entries of its large input, of 280 bytes each."""
+    pages_job_seconds: float = 20.0
+    """Time for which its pages are looked at during a bulk rerun."""
+    pages_commands: int = 33
+    """Kinds of search that are asked by the command line as well."""
     rerun_seconds: float = 60.0
     """Time after which a bulk rerun is cancelled."""
     executed: int = 40_000
@@ -100,6 +114,13 @@ QUICK = Sizes(
     million_rounds=1,
     search_rows=3_000,
     search_rounds=3,
+    pages_rows=3_000,
+    pages_requests=3,
+    pages_outbox=1_000,
+    pages_batches=4,
+    pages_entries=1_000,
+    pages_job_seconds=1.0,
+    pages_commands=1,
     rerun_seconds=1.0,
     executed=300,
     outbox_messages=2_000,

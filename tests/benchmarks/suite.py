@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count, pairwise
+from itertools import count, pairwise, product
 from statistics import median
 from typing import TypeVar
 
 from benchmarks import (
     airflow_consume,
     backlog,
+    busy,
     claim,
     cli_start,
     create_for,
@@ -24,6 +25,7 @@ from benchmarks import (
     many,
     million,
     outbox,
+    pages,
     plain_copy,
     rerun,
     search,
@@ -188,22 +190,25 @@ def virtual_partitions(bench: Bench) -> list[Figure]:
 
 
 def formats_of_messages(bench: Bench) -> list[Figure]:
-    """The same messages as JSON and by schemas of a registry, in turns on a warm server, start-up apart."""
-    runs: dict[str, list[float]] = {}
+    """The same messages by schemas of a registry, each between two runs of JSON on a warm server, start-up apart."""
+    rounds = bench.sizes.format_rounds
+    json: list[float] = []
+    speeds: dict[str, list[float]] = {format_: [] for format_ in formats.FORMATS}
+    around: dict[str, list[float]] = {format_: [] for format_ in formats.FORMATS}
     bench.say(f"{bench.sizes.formatted:,} messages in each format")
     with formats.prepared(bench.stack, bench.topic("format"), bench.sizes.formatted) as topics:
-        for number in range(bench.sizes.format_rounds):
-            for format_, topic in topics.topics.items():
-                bench.say(f"{format_}, round {number + 1} of {bench.sizes.format_rounds}")
-                run = topics.ingest(format_, f"{topic}-{number}")
-                runs.setdefault(format_, []).append(run.messages / run.working_seconds)
-    base = runs.pop(formats.JSON)
+        # A server's first large batches are slower than those after them, and the first one would be JSON.
+        topics.messages_per_second(formats.JSON)
+        json.append(topics.messages_per_second(formats.JSON))
+        for number, format_ in product(range(rounds), formats.FORMATS):
+            bench.say(f"{format_}, round {number + 1} of {rounds}")
+            speeds[format_].append(topics.messages_per_second(format_))
+            json.append(topics.messages_per_second(formats.JSON))
+            around[format_].append(sum(json[-2:]) / 2)
+    base, bars = "JSON, before and after", {"avro": Bar(0.5)}
     return [
-        middle(formats.JSON, base, "messages/s"),
-        *(
-            against(format_, speeds, base, formats.JSON, Bar(0.5) if format_ == "avro" else None)
-            for format_, speeds in runs.items()
-        ),
+        middle(formats.JSON, json, "messages/s"),
+        *(against(format_, found, around[format_], base, bars.get(format_)) for format_, found in speeds.items()),
     ]
 
 
@@ -481,6 +486,62 @@ def search_and_rerun(bench: Bench) -> list[Figure]:
     ]
 
 
+def pages_and_metrics(bench: Bench) -> list[Figure]:
+    """Pages and metrics of a busy installation, by Airflow's API server."""
+    sizes = bench.sizes
+    extent = busy.Extent(sizes.pages_rows, sizes.pages_outbox, sizes.pages_batches, sizes.pages_entries)
+    with pages.api_server(bench.say) as stack:
+        with connect(stack.database_url, autocommit=True) as connection:
+            installation = busy.fill(stack, connection, extent, bench.say)
+            visitor = pages.Visitor(stack.airflow_url, connection, sizes.pages_rows, installation)
+        with visitor:
+            return [
+                *_looks(bench, visitor, sizes.pages_requests),
+                *_around_pages(bench, stack, visitor),
+            ]
+
+
+def _looks(bench: Bench, visitor: pages.Visitor, count: int) -> list[Figure]:
+    visitor.warm_up()
+    figures = []
+    for kind, request in visitor.kinds.items():
+        bench.say(f"{kind}, {count} times")
+        figures += _page_figures(kind, [visitor.milliseconds(request()) for _ in range(count)])
+    return figures
+
+
+def _page_figures(kind: str, times: list[float]) -> list[Figure]:
+    bar = Bar(300, at_most=True)
+    note = f"worst {max(times):.0f}, of {len(times)}"
+    return [
+        Figure(f"{kind}, median", median(times), "ms"),
+        Figure(f"{kind}, 95th percentile", percentile(times, 95), "ms", tuple(times), bar=bar, note=note),
+    ]
+
+
+def _around_pages(bench: Bench, stack: LocalStack, visitor: pages.Visitor) -> list[Figure]:
+    """What belongs to the pages and is no page: counts, metrics, the command line, and pages during a bulk job."""
+    sizes, url = bench.sizes, stack.database_url
+    bench.say("selections counted exactly")
+    counts = pages.seconds_to_count(url)
+    bench.say("metrics")
+    metrics = [1000 * seconds for seconds in pages.seconds_to_read_metrics(url, sizes.pages_requests)]
+    bench.say("the same searches by the command line")
+    commands = pages.seconds_of_command_line(stack, sizes.pages_rows, sizes.pages_commands)
+    bench.say("pages during a bulk rerun")
+    kinds = ("overview", "work orders", "work order")
+    during = pages.milliseconds_during_job(visitor, url, sizes.pages_job_seconds, kinds)
+    looks = [(f"{kind}, during a rerun", times) for kind, times in during.items() if times]
+    return [
+        *(figure for kind, times in looks for figure in _page_figures(kind, times)),
+        Figure("all metrics read, median", median(metrics), "ms"),
+        Figure("all metrics read, 95th percentile", percentile(metrics, 95), "ms", bar=Bar(300, at_most=True)),
+        *(middle(f"selection counted: {name}", seconds, "s") for name, seconds in counts.items()),
+        middle("work-orders list as a command, median of all kinds", commands, "s"),
+        Figure("work-orders list as a command, worst kind", max(commands), "s"),
+    ]
+
+
 def _reruns(bench: Bench) -> list[Figure]:
     url, figures = bench.stack.database_url, list[Figure]()
     with connect(url) as connection:
@@ -608,5 +669,6 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "million": million_messages,
     "idle_stack": idle_whole_stack,
     "search": search_and_rerun,
+    "pages": pages_and_metrics,
     "cli_start": command_line_start,
 }

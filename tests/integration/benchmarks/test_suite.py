@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks import busy, pages
 from benchmarks.sizes import QUICK
 from benchmarks.suite import BENCHMARKS, Bench
 from local_stack.stack import LocalStack
+from support.pages import running, served, site
+from workorders.core.postgres.connection import connect
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -48,3 +51,20 @@ def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
     measured = [figure for figure in figures if figure.unit.endswith("/s") or figure.unit == "s"]
     assert all(figure.value > 0 for figure in measured)
     assert all(figure.ratio is None or figure.ratio > 0 for figure in figures)
+
+
+def test_every_kind_of_page_of_a_busy_installation_is_looked_at(bench: Bench) -> None:
+    """The benchmark asks Airflow's API server, which would have to start first."""
+    extent = busy.Extent(QUICK.pages_rows, QUICK.pages_outbox, QUICK.pages_batches, QUICK.pages_entries)
+    url = bench.stack.database_url
+    server = served(site(url, bench.stack.kafka_settings))
+    with connect(url, autocommit=True) as connection, running(server) as address:
+        installation = busy.fill(bench.stack, connection, extent, print)
+        with pages.Visitor(address, connection, extent.rows, installation) as visitor:
+            looked_at = {kind: request for kind, request in visitor.kinds.items() if not kind.startswith("/")}
+            for request in looked_at.values():
+                assert visitor.milliseconds(request()) > 0
+            assert pages.milliseconds_during_job(visitor, url, QUICK.pages_job_seconds, ["overview"])
+    assert all(pages.seconds_to_count(url).values())
+    assert pages.seconds_to_read_metrics(url, 1)
+    assert len(pages.seconds_of_command_line(bench.stack, extent.rows, QUICK.pages_commands)) == QUICK.pages_commands

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, NamedTuple, Protocol
+from uuid import UUID
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Up to here Postgres holds every input as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
@@ -102,3 +103,5 @@ class Message(NamedTuple):
     partition: int | None = None
     timestamp_ms: int | None = None
     event_id: str | None = None
+    run_id: UUID | None = None
+    """The run that publishes it; None until the run has succeeded."""

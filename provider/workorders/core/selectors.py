@@ -15,6 +15,7 @@ A key may be a list of selectors. Its value is the list of their values, and Non
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -140,6 +141,19 @@ def _all_found(parts: Sequence[Callable[[Selectable], Any]]) -> Callable[[Select
         return None if None in values else values
 
     return found
+
+
+def ordering_keys_of(text: str) -> list[int]:
+    """Return the numbers of the ordering keys that a text may mean: that text, and the JSON value that it spells."""
+    meant: list[Any] = [text]
+    with suppress(ValueError, RecursionError):
+        meant.append(loads_exactly(text, parse_float=Decimal, parse_int=_integer))
+    found = set()
+    for value in meant:
+        # Half of a surrogate pair is in no ordering key.
+        with suppress(TypeError):
+            found.add(hash64(canonical(value)))
+    return sorted(found)
 
 
 def hash64(value: bytes) -> int:

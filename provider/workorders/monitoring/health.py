@@ -1,4 +1,4 @@
-"""Decides from samples what is wrong, and whether each trigger polls, consumes, or is stuck: pure functions."""
+"""Decides from samples whether each trigger polls, consumes, or is stuck: pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ NO_PROGRESS_AGE: Final = "workorders.ingest.no_progress_age"
 POLL_AGE: Final = "workorders.ingest.poll_age"
 STALLED: Final = "workorders.ingest.stalled"
 SHARD_FAILED: Final = "workorders.outbox.shard.failed"
+HOLDS: Final = "workorders.outbox.holds"
 
 MAX_POLL_AGE_SECONDS: Final = 300.0
 """A listener looks every ten seconds. Between two of its runs, a scheduler may take a while."""
@@ -59,39 +60,21 @@ def trigger_health(samples: Iterable[Sample]) -> list[TriggerHealth]:
     figures: dict[str, dict[str, list[float]]] = {}
     for sample in samples:
         trigger = dict(sample.labels).get("trigger")
-        if trigger is not None and sample.metric.name in _FIGURES:
+        if trigger is not None and sample.metric.name in TRIGGER_FIGURES:
             figures.setdefault(trigger, {}).setdefault(sample.metric.name, []).append(sample.value)
     return [_health(trigger, found) for trigger, found in sorted(figures.items())]
 
 
-def problems(samples: Sequence[Sample]) -> list[str]:
-    """Return one sentence for each thing that a person should look at."""
-    found = [
-        _SENTENCES[health.liveness].format(trigger=health.trigger, **_words(health))
-        for health in trigger_health(samples)
-        if not health.liveness.is_healthy
-    ]
-    failed = [dict(sample.labels)["shard"] for sample in samples if sample.metric.name == SHARD_FAILED and sample.value]
-    return found + [
-        f"The last relay of the outbox's shard {shard} failed; see `workorders outbox status`." for shard in failed
-    ]
+TRIGGER_FIGURES: Final = frozenset({LAG, OLDEST_AGE, NO_PROGRESS_AGE, POLL_AGE, STALLED})
 
 
-_FIGURES: Final = frozenset({LAG, OLDEST_AGE, NO_PROGRESS_AGE, POLL_AGE, STALLED})
+def oldest_ages(samples: Iterable[Sample]) -> Mapping[str, float]:
+    """Return the maximum age in seconds of the oldest message without a work order, by trigger; 0 if none waits.
 
-_SENTENCES: Final[Mapping[Liveness, str]] = {
-    Liveness.NOT_POLLING: (
-        "Trigger {trigger} is not polled: its listener has {looked}. Unpause its Dag, and check that a triggerer runs."
-    ),
-    Liveness.STALLED: (
-        "Trigger {trigger} has {stalled} stalled: the last attempt failed and is retried. See "
-        "`workorders status {trigger}` for the error."
-    ),
-    Liveness.STUCK: (
-        "Trigger {trigger} is stuck: messages wait, and none has become a work order for {no_progress}. See its "
-        "ingest Dag."
-    ),
-}
+    A trigger whose listener does not look is missing.
+    """
+    ages = {found.trigger: found.oldest_age_seconds for found in trigger_health(samples)}
+    return {trigger: age for trigger, age in ages.items() if age is not None}
 
 
 def _health(trigger: str, found: Mapping[str, Sequence[float]]) -> TriggerHealth:
@@ -109,13 +92,3 @@ def _health(trigger: str, found: Mapping[str, Sequence[float]]) -> TriggerHealth
     return TriggerHealth(
         trigger, liveness, int(sum(lags)) if lags else None, max(ages) if ages else None, poll_age, stalled
     )
-
-
-def _words(health: TriggerHealth) -> Mapping[str, str]:
-    looked = "never looked" if health.poll_age_seconds is None else f"not looked for {health.poll_age_seconds:.0f} s"
-    count = health.stalled_partitions
-    return {
-        "looked": looked,
-        "stalled": f"{count} partition{'s' if count > 1 else ''}",
-        "no_progress": f"more than {MAX_NO_PROGRESS_SECONDS:.0f} s",
-    }

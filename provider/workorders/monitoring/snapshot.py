@@ -1,6 +1,6 @@
 """Reads all metrics that the packages announce."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -20,12 +20,15 @@ def metrics() -> tuple[Metric, ...]:
     return tuple(metric for reading in readings() for metric in reading.metrics)
 
 
-def take(connection: Connection) -> Sequence[Sample]:
-    """Read all metrics, one short query after the other.
+def take(connection: Connection, names: Collection[str] | None = None) -> Sequence[Sample]:
+    """Read all metrics, or those of some names and what comes with them, one short query after the other.
 
     Raises:
         psycopg.Error: the database failed.
     """
     return [
-        sample for reading in readings() for sample in samples(reading, connection.execute(reading.query).fetchall())
+        sample
+        for reading in readings()
+        if names is None or any(metric.name in names for metric in reading.metrics)
+        for sample in samples(reading, connection.execute(reading.query).fetchall())
     ]

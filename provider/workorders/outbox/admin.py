@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.exceptions import OutboxDecisionError
+from workorders.outbox.exceptions import OutboxContradictionError, OutboxDecisionError
 from workorders.outbox.store import holds as store
 from workorders.outbox.store.claims import drop_claims_of_shard
 
@@ -62,6 +62,36 @@ class ShardStatus:
     #: With which the last relay of the shard ended; None if the shard works.
     last_error: str | None
 
+    @property
+    def is_leased(self) -> bool:
+        """Whether a relay is at work on it."""
+        return self.owner is not None and not self.is_expired
+
+    @property
+    def needs_decision(self) -> bool:
+        """Whether its checkpoint in Kafka contradicts the database, so that a person decides about its open batch."""
+        return not self.is_leased and f"[{OutboxContradictionError.error_code}]" in (self.last_error or "")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTopic:
+    """The part of a shard's open batch that goes to one topic."""
+
+    topic: str
+    messages: int
+    oldest_at: datetime | None
+    """When the first of them was enqueued; None if they were deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldContent:
+    """What a purge of a hold deletes."""
+
+    first_keys: Sequence[bytes | None]
+    size: int
+    """Bytes of the keys and values."""
+    oldest_at: datetime | None
+
 
 def topics(connection: Connection) -> Sequence[TopicStatus]:
     """Return the counters of every topic that has ever had a message. Reads every waiting row."""
@@ -87,6 +117,19 @@ def shards(connection: Connection) -> Sequence[ShardStatus]:
         return cursor.execute(_QUERIES["shards"]).fetchall()
 
 
+def hold_content(connection: Connection, hold: int, *, keys: int = 10) -> HoldContent:
+    """Return what a hold contains, with its first keys."""
+    found = connection.execute(_QUERIES["held_keys"], {"hold": hold, "limit": keys}).fetchall()
+    size, oldest_at = fetch_row(connection, _QUERIES["held_bytes"], {"hold": hold})
+    return HoldContent([key for (key,) in found], int(size), oldest_at)
+
+
+def open_batch(connection: Connection, shard: int) -> Sequence[OpenTopic]:
+    """Return the messages of a shard's open batch, by topic."""
+    with connection.cursor(row_factory=class_row(OpenTopic)) as cursor:
+        return cursor.execute(_QUERIES["open_batch"], {"shard": shard}).fetchall()
+
+
 def release_hold(connection: Connection, hold: int) -> int:
     """End a hold; return how many of its messages go back to their place in the order.
 
@@ -100,11 +143,17 @@ def release_hold(connection: Connection, hold: int) -> int:
     return messages
 
 
-def purge_hold(connection: Connection, hold: int) -> int:
+def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) -> int:
     """Delete the messages of a hold unsent, permanently, and return how many they were.
 
+    Args:
+        connection: to the database.
+        hold: number of the hold.
+        seen: how many messages a person has decided about; None for all that are there now.
+
     Raises:
-        OutboxDecisionError: there is no such hold, or it holds a topic, whose messages wait where they are.
+        OutboxDecisionError: there is no such hold, it holds a topic, whose messages wait where they are, or it has
+            another number of messages now.
     """
     with connection.transaction():
         if _lock_hold(connection, hold) == "topic":
@@ -113,6 +162,10 @@ def purge_hold(connection: Connection, hold: int) -> int:
                 f"hold, or delete the messages from workorders.outbox_messages yourself."
             )
         messages = connection.execute(_QUERIES["delete_held"], {"hold": hold}).rowcount
+        if seen is not None and messages != seen:
+            raise OutboxDecisionError(
+                f"Hold {hold} has {messages:,} messages now, and not {seen:,}. Nothing was deleted. Look at it again."
+            )
         store.end(connection, hold)
     return messages
 

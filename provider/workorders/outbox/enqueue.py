@@ -7,6 +7,7 @@ from uuid import UUID
 import psycopg
 
 from workorders.core.ids import increasing_ids
+from workorders.core.postgres.connection import fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
 from workorders.outbox.message import Header, OutboxMessage, headers_json, key_bytes, value_bytes
@@ -84,10 +85,16 @@ def publish(
 def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -> None:
     """Put messages that runs have published into the outbox, in the transaction that records the success of the runs.
 
+    Which run published which message is recorded; see `published`.
+
     Raises:
         OutboxMessageError: one of them could never be sent.
     """
-    enqueue(connection, [_outbox_message(message) for message in messages])
+    arguments = _arguments([_outbox_message(message) for message in messages])
+    (after_id,) = fetch_row(connection, _QUERIES["last_id"], {})
+    _run_psycopg(connection, arguments)
+    run_ids = [message.run_id for message in messages]
+    connection.execute(_QUERIES["note_published"], {**arguments, "run_ids": run_ids, "after_id": after_id})
 
 
 def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:

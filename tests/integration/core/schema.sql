@@ -341,7 +341,8 @@ CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
     observed_at timestamp with time zone NOT NULL,
     topic_id text NOT NULL,
     next_offset bigint NOT NULL,
-    last_stable bigint NOT NULL
+    last_stable bigint NOT NULL,
+    ingested bigint NOT NULL
 )
 WITH (fillfactor='50');
 CREATE TABLE workorders.kafka_ledger (
@@ -489,6 +490,22 @@ ALTER TABLE workorders.outbox_messages ALTER COLUMN id ADD GENERATED ALWAYS AS I
     NO MAXVALUE
     CACHE 1
 );
+CREATE UNLOGGED TABLE workorders.outbox_minutes (
+    shard smallint NOT NULL,
+    minute timestamp with time zone NOT NULL,
+    noted_at timestamp with time zone NOT NULL,
+    sent bigint NOT NULL,
+    max_delay_seconds double precision NOT NULL,
+    enqueued bigint NOT NULL
+)
+WITH (fillfactor='50');
+CREATE TABLE workorders.outbox_published (
+    run_id uuid NOT NULL,
+    id bigint NOT NULL,
+    event_id uuid NOT NULL,
+    bucket smallint NOT NULL,
+    topic text NOT NULL COLLATE pg_catalog."C"
+);
 CREATE TABLE workorders.outbox_secrets (
     id smallint DEFAULT 1 NOT NULL,
     checkpoint_key bytea NOT NULL,
@@ -587,6 +604,7 @@ CREATE TABLE workorders.search_words (
     id uuid NOT NULL,
     trigger_id integer NOT NULL,
     workflow_id integer NOT NULL,
+    ordering_key bigint,
     words tsvector NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
@@ -780,6 +798,10 @@ ALTER TABLE ONLY workorders.outbox_identity
     ADD CONSTRAINT outbox_identity_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_messages
     ADD CONSTRAINT outbox_messages_pkey PRIMARY KEY (topic, bucket, id);
+ALTER TABLE ONLY workorders.outbox_minutes
+    ADD CONSTRAINT outbox_minutes_pkey PRIMARY KEY (shard, minute);
+ALTER TABLE ONLY workorders.outbox_published
+    ADD CONSTRAINT outbox_published_pkey PRIMARY KEY (run_id, id);
 ALTER TABLE ONLY workorders.outbox_secrets
     ADD CONSTRAINT outbox_secrets_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_settings
@@ -854,6 +876,7 @@ CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING b
 CREATE INDEX kafka_batches_without_run_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (handed_over_at IS NULL);
 CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions USING btree (request_key, partition) WHERE (request_key IS NOT NULL);
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions USING btree (trigger_id, id);
+CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition, start_offset);
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition) WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
 CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btree (topic) WHERE (kind = 'topic'::text);
@@ -861,6 +884,7 @@ CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent USING btree (sent
 CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, not_before) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL) AND (ordering_key IS NOT NULL));
+CREATE INDEX search_words_ordering_key_idx ON workorders.search_words USING btree (ordering_key, id) WHERE (ordering_key IS NOT NULL);
 CREATE INDEX search_words_trigger_idx ON workorders.search_words USING btree (trigger_id, id);
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words) WITH (fastupdate='on', gin_pending_list_limit='4096');
 CREATE INDEX search_words_workflow_idx ON workorders.search_words USING btree (workflow_id, id);
@@ -870,6 +894,7 @@ CREATE INDEX sequence_places_ordering_key_idx ON workorders.sequence_places USIN
 CREATE INDEX sequences_gap_idx ON workorders.sequences USING btree (trigger_id, key) WHERE ((parked > 0) OR (alerted_since IS NOT NULL));
 CREATE INDEX work_orders_few_idx ON workorders.work_orders USING btree (state, id) WHERE (state <> ALL (ARRAY['pending'::workorders.work_order_state, 'success'::workorders.work_order_state, 'rejected'::workorders.work_order_state]));
 CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree (workflow_id, ordering_key, "position", id) WHERE ((state = 'pending'::workorders.work_order_state) AND (ordering_key IS NOT NULL));
+CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders USING btree (workflow_id, state, id) WHERE (state = ANY (ARRAY['failed'::workorders.work_order_state, 'crashed'::workorders.work_order_state, 'killed'::workorders.work_order_state, 'lost'::workorders.work_order_state, 'exception'::workorders.work_order_state, 'parked'::workorders.work_order_state]));
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (workflow_id, id) WHERE (state = 'pending'::workorders.work_order_state);
 ALTER TABLE ONLY workorders.deleted_positions
     ADD CONSTRAINT deleted_positions_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
@@ -895,6 +920,8 @@ ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_shard_fkey FOREIGN KEY (shard) REFERENCES workorders.outbox_shards(shard);
 ALTER TABLE ONLY workorders.outbox_held
     ADD CONSTRAINT outbox_held_hold_id_fkey FOREIGN KEY (hold_id) REFERENCES workorders.outbox_holds(id);
+ALTER TABLE ONLY workorders.outbox_published
+    ADD CONSTRAINT outbox_published_run_id_fkey FOREIGN KEY (run_id) REFERENCES workorders.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_work_order_id_fkey FOREIGN KEY (work_order_id) REFERENCES workorders.work_orders(id) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.sequence_places

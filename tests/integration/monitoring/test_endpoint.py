@@ -61,7 +61,6 @@ def test_health_has_one_word_for_everybody(client: TestClient) -> None:
     assert set(client.get("/health").json()) == {"status"}
 
 
-@pytest.mark.long
 def test_prometheus_has_nothing_to_say_against_the_text(client: TestClient, workflow: str) -> None:
     assert check("check", "metrics", text=text_of(client).encode()) == ""
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from workorders.core.definitions.fields import KeyField, SelectorField
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Item
-from workorders.core.selectors import Selector
+from workorders.core.selectors import Selector, ordering_keys_of
 
 
 def item(body: bytes | None = b"{}", request: bytes = b"{}", stream: str | None = "orders/0") -> Item:
@@ -121,6 +121,28 @@ def test_an_ordering_key_is_a_stable_number_of_64_bits() -> None:
     assert len(ordering_keys) == 1000
     assert all(ordering_key is not None and -(2**63) <= ordering_key < 2**63 for ordering_key in ordering_keys)
     assert Selector.parse("body:/v").ordering_key(item(b'{"v":"a"}')) == 1616797661514831016
+
+
+@pytest.mark.parametrize(
+    ("text", "selector", "body"),
+    [
+        ("PAT-1", "body:/a", b'{"a":"PAT-1"}'),
+        ("17", "body:/a", b'{"a":"17"}'),
+        ("17", "body:/a", b'{"a":17}'),
+        ("1.50", "body:/a", b'{"a":1.5}'),
+        ("true", "body:/a", b'{"a":true}'),
+        ('["x", 2]', ["body:/a", "body:/b"], b'{"a":"x","b":2}'),
+    ],
+)
+def test_an_ordering_key_is_found_by_its_text_and_by_its_json(
+    text: str, selector: str | list[str], body: bytes
+) -> None:
+    assert Selector.parse(selector).ordering_key(item(body)) in ordering_keys_of(text)
+
+
+@pytest.mark.parametrize("text", ["\udcff", '"\\ud800"', "", "NaN", "[" * 100_000])
+def test_any_text_may_be_searched_for_as_an_ordering_key(text: str) -> None:
+    assert len(ordering_keys_of(text)) <= 2
 
 
 def test_a_selector_that_was_used_travels_to_another_process() -> None:

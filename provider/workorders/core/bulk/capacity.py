@@ -15,6 +15,22 @@ _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
 
 @dataclass(frozen=True, slots=True)
+class LimitUsage:
+    """A limit, and what it leaves."""
+
+    counted: str
+    """What is limited."""
+    limit: int | None
+    """None if there is no such limit."""
+    left: int | None
+
+    @property
+    def used(self) -> int:
+        """Return how much is used; more than the limit if reruns were admitted beyond it."""
+        return (self.limit or 0) - (self.left or 0)
+
+
+@dataclass(frozen=True, slots=True)
 class WorkflowCapacity:
     """A workflow that has limits, and its capacity now."""
 
@@ -24,13 +40,21 @@ class WorkflowCapacity:
     capacity: Capacity
 
     @property
+    def usage(self) -> Sequence["LimitUsage"]:
+        """Return how much of each limit is used."""
+        found = [
+            LimitUsage("work orders that wait", self.rule.waiting, self.capacity.waiting),
+            LimitUsage("new runs today (UTC)", self.rule.per_day, self.capacity.today),
+        ]
+        return [usage for usage in found if usage.limit is not None]
+
+    @property
     def fullness(self) -> str:
         """One sentence: which limit is reached, and what helps."""
         limit, counted, relief, _ = self.capacity.binding(self.rule)
         return (
-            f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {limit} {counted}. The "
-            f"job continues from here when {relief}, or when the limit is raised: by the Dag workorders_jobs, unless "
-            f"that is paused, or by `workorders jobs resume`."
+            f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {limit} {counted}. It "
+            f"takes more when {relief}, or when the limit is raised."
         )
 
     def __str__(self) -> str:

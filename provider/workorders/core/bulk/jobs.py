@@ -149,11 +149,11 @@ def create_job(
         UnknownWorkOrderError: the filter names a work order that does not exist.
     """
     if not reason.strip():
-        raise ConfigurationError(f"A {kind} needs a reason, which is kept with it; nothing was changed; say why.")
+        raise ConfigurationError(f"A {kind} needs a reason, which is recorded; nothing was changed; give one.")
     if kind != "export" and wanted == Filter():
         raise ConfigurationError(
-            f"A {kind} of every work order there is was asked for, with no filter at all; nothing was changed; name "
-            f"one; a since of 1970-01-01 means all."
+            f"A {kind} of all work orders was requested, with no filter at all; nothing was changed; give a filter, or "
+            f"select all by a since of 1970-01-01."
         )
     known = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
     if known is not None:

@@ -33,7 +33,7 @@ def rerun_work_orders(
 ) -> StepResult:
     """Give each work order a new waiting run, before all others, in the caller's transaction.
 
-    A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was wiped cannot
+    A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was erased cannot
     run again. A rejected one is first validated again by the trigger's present definition. If it still is no input, it
     stays rejected, with its present reason. The step ends at the first one for which its workflow has no capacity.
 
@@ -84,7 +84,7 @@ def _choose(connection: Connection, ids: Sequence[UUID], capacities: Mapping[int
         elif state in _UNFINISHED:
             chosen.skipped["not finished"] += 1
         elif not has_input:
-            chosen.skipped["wiped"] += 1
+            chosen.skipped["erased"] += 1
         elif left.get(workflow_id, 1) == 0:
             # Whether a rejected one is accepted is known only after its validation, which needs capacity.
             chosen.waits_for = capacities[workflow_id].fullness

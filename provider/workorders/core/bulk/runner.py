@@ -23,6 +23,10 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
 
+_CONTINUES: Final = (
+    "The job continues from here then: by the Dag workorders_jobs, unless that is paused, or by `workorders jobs "
+    "resume`."
+)
 STEP: Final = 1_000
 """Work orders of one transaction."""
 STEP_BYTES: Final = 16 * 1024 * 1024
@@ -105,7 +109,7 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, 
                 outcome = doing.step(connection, job, ids) if ids else StepResult()
                 if outcome.waits_for is not None:
                     jobs.record_progress(connection, job, outcome, outcome.reached or job.last_id)
-                    jobs.leave_job(connection, job_id, worker, "waiting", outcome.waits_for)
+                    jobs.leave_job(connection, job_id, worker, "waiting", f"{outcome.waits_for} {_CONTINUES}")
                     return False
                 reached = ids[-1] if len(ids) < len(found.ids) else found.looked_until
                 jobs.record_progress(connection, job, outcome, reached)

@@ -70,7 +70,7 @@ class Retention(Definition):
     keep_errors_days: Days | None = None
     """Days for work orders that did not succeed; as `days` if not given."""
     wipe_bodies_after_days: Days | None = None
-    """Days after which the input's body, the output and the log are wiped; never if not given."""
+    """Days after which input, request, raw value, output, log, and error texts are erased; never if not given."""
 
 
 class Limits(Definition):

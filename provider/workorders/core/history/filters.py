@@ -14,6 +14,7 @@ from workorders.core.history import tokenizer
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.selectors import ordering_keys_of
 
 _QUERIES = load_queries("workorders.core.history", "sql/filters.sql")
 
@@ -42,6 +43,8 @@ class Filter:
     to_position: int | None = None
     id: UUID | None = None
     """Id of one work order."""
+    ordering_key: str | None = None
+    """Value of the ordering key, as text or as JSON: `17` is the text and the number."""
     text: str | None = None
     """Words that the body, the request or the rejection contains, all of them; `word*` matches the start of a word."""
 
@@ -82,6 +85,7 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         "before_id": None,
         "after_id": None,
         "until_id": None,
+        "ordering_keys": None if wanted.ordering_key is None else ordering_keys_of(wanted.ordering_key),
         "words": None if wanted.text is None else tokenizer.to_tsquery_literal(wanted.text),
     }
 
@@ -91,7 +95,9 @@ def _workflow_id(connection: Connection, name: str | None) -> int | None:
         return None
     row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
     if row is None:
-        raise UnknownWorkflowError(f"No work order was ever created for a workflow {name}; see `workorders triggers`.")
+        raise UnknownWorkflowError(
+            f"No work order was ever created for a workflow {name}; see `workorders workflows list`."
+        )
     return int(row[0])
 
 

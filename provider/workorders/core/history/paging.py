@@ -34,11 +34,18 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | N
         return _ids(connection, "newest_waiting", given)
     if _is_selective(given):
         return None
-    if given["stream_ids"] is not None:
+    if given["stream_ids"] is not None and given["ordering_keys"] is None:
         return _in_streams(connection, given)
-    if given["trigger_id"] is not None or given["workflow_id"] is not None:
-        return _by_owner_index(connection, given)
-    return None
+    query = _list_of(given)
+    return None if query is None else _by_list(connection, query, given)
+
+
+def _list_of(given: Mapping[str, Any]) -> str | None:
+    """Return the query of the list that leads to the matching rows; None if there is none."""
+    if given["ordering_keys"] is not None:
+        return "newest_of_ordering_keys"
+    has_owner = given["trigger_id"] is not None or given["workflow_id"] is not None
+    return "newest_listed" if has_owner else None
 
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
@@ -54,14 +61,14 @@ def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
         return _ids(connection, "gathered", given)
 
 
-def _by_owner_index(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
-    """Read the work orders that may not be listed yet, and then the list of the trigger or the workflow."""
+def _by_list(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:
+    """Read the work orders that may not be listed yet, and then those of a trigger, a workflow, or an ordering key."""
     listed_until = search_index.complete_up_to(connection)
     found = _ids(connection, "newest_ids", {**given, "after_id": listed_until})
     if len(found) == given["limit"]:
         return found
     rest = {**given, "until_id": listed_until, "limit": given["limit"] - len(found)}
-    return found + _ids(connection, "newest_listed", rest)
+    return found + _ids(connection, query, rest)
 
 
 def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
+from uuid import UUID
 
 from psycopg.rows import class_row
 
@@ -49,6 +50,10 @@ class WaitingKey:
     ordering_key: int
     work_orders: int
     oldest_at: datetime
+    at_work: UUID | None
+    """The work order that the others wait for; None if none of the key runs."""
+    head: UUID | None
+    """The first of those that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +78,11 @@ class RunSummary:
 def summarize_runs(connection: Connection, workflow: str, now: datetime) -> RunSummary:
     """Return the summary of a workflow; an empty one for an unknown name."""
     given = {"workflow": workflow, "newest": NEWEST, "now": now, "hours": HOURS, "limit": _MAX_FAILURES}
-    runs, since, waited, took = fetch_row(connection, _QUERIES["durations"], given)
+    runs, since, waited, took, hours, failed = fetch_row(connection, _QUERIES["summary"], given)
     by_hour: dict[str, list[int]] = {}
-    for state, hours_ago, count in connection.execute(_QUERIES["by_hour"], given):
+    for state, hours_ago, count in hours or ():
         by_hour.setdefault(state, [0] * HOURS)[HOURS - 1 - hours_ago] = count
-    with connection.cursor(row_factory=class_row(Failure)) as cursor:
-        failures = cursor.execute(_QUERIES["failures"], given).fetchall()
+    failures = [_failure(**row) for row in failed or ()]
     keys = {"workflow": workflow, "max_waiting": _MAX_WAITING, "limit": _MAX_KEYS}
     with connection.cursor(row_factory=class_row(WaitingKey)) as cursor:
         waiting = cursor.execute(_QUERIES["waiting_keys"], keys).fetchall()
@@ -86,3 +90,8 @@ def summarize_runs(connection: Connection, workflow: str, now: datetime) -> RunS
     return RunSummary(
         runs, since, Percentiles(*(waited or nothing)), Percentiles(*(took or nothing)), by_hour, failures, waiting
     )
+
+
+def _failure(*, first_at: str, last_at: str, **given: Any) -> Failure:
+    """Return a failure from a row as JSON, whose times are text."""
+    return Failure(first_at=datetime.fromisoformat(first_at), last_at=datetime.fromisoformat(last_at), **given)

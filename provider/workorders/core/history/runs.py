@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -14,6 +15,8 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,16 @@ class RunDetails(RunRow):
     """JSON text."""
     log: str | None
     log_truncated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunExcerpt(RunDetails):
+    """A run with the beginning of its output, and the end of its log."""
+
+    output_bytes: int | None
+    """Of all the output."""
+    has_earlier_log: bool
+    """Whether the log has more than its end that is here."""
 
 
 def list_runs(
@@ -65,7 +78,21 @@ def get_run(connection: Connection, id_: UUID) -> RunDetails:
         UnknownRunError: there is none of that id.
     """
     with connection.cursor(row_factory=class_row(RunDetails)) as cursor:
-        found = cursor.execute(_QUERIES["run"], {"id": id_}).fetchone()
+        return _known(cursor.execute(_QUERIES["run"], {"id": id_}).fetchone(), id_)
+
+
+def get_run_excerpt(connection: Connection, id_: UUID, *, max_characters: int) -> RunExcerpt:
+    """Return one run, with no more than so many characters of its output and of its log.
+
+    Raises:
+        UnknownRunError: there is none of that id.
+    """
+    with connection.cursor(row_factory=class_row(RunExcerpt)) as cursor:
+        arguments = {"id": id_, "max_characters": max_characters}
+        return _known(cursor.execute(_QUERIES["run_excerpt"], arguments).fetchone(), id_)
+
+
+def _known(found: T | None, id_: UUID) -> T:
     if found is None:
         raise UnknownRunError(f"There is no run {id_} in this database; see `workorders runs list`.")
     return found

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -11,11 +11,14 @@ from psycopg.rows import class_row
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history import paging
 from workorders.core.history.filters import Filter, query_arguments
+from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
 _RUN_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
+
+T = TypeVar("T")
 
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
@@ -98,6 +101,15 @@ class WorkOrder:
     """The raw value of a rejected event; None also when the event's value was null."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOrderExcerpt(WorkOrder):
+    """A work order with the beginnings of its request, its body, and its raw value, and how many bytes they have."""
+
+    request_bytes: int | None
+    body_bytes: int | None
+    raw_bytes: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Matching:
     """Some of the work orders that match a filter."""
@@ -112,6 +124,12 @@ def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
     """Return every trigger that has planned something here, by name."""
     with connection.cursor(row_factory=class_row(RegisteredTrigger)) as cursor:
         return cursor.execute(_QUERIES["triggers"]).fetchall()
+
+
+def newest_by_trigger(connection: Connection, triggers: Collection[str]) -> Mapping[str, datetime]:
+    """Return when the newest work order of each trigger was created, of those that the search index contains."""
+    rows = connection.execute(_QUERIES["newest_of_triggers"], {"triggers": list(triggers)})
+    return {trigger: time_of(id_) for trigger, id_ in rows}
 
 
 def list_work_orders(
@@ -165,7 +183,29 @@ def get_work_order(connection: Connection, id_: UUID) -> WorkOrder:
         UnknownWorkOrderError: there is none.
     """
     with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
-        found = cursor.execute(_QUERIES["work_order"], {"id": id_}).fetchone()
+        return _known(cursor.execute(_QUERIES["work_order"], {"id": id_}).fetchone(), id_)
+
+
+def get_work_order_excerpt(
+    connection: Connection, id_: UUID, *, max_characters: int, max_bytes: int
+) -> WorkOrderExcerpt:
+    """Return the work order of that id, with no more than the beginning of what may have megabytes.
+
+    Args:
+        connection: to the database.
+        id_: of the work order.
+        max_characters: of the request, and of the body.
+        max_bytes: of the raw value.
+
+    Raises:
+        UnknownWorkOrderError: there is none.
+    """
+    arguments = {"id": id_, "max_characters": max_characters, "max_bytes": max_bytes}
+    with connection.cursor(row_factory=class_row(WorkOrderExcerpt)) as cursor:
+        return _known(cursor.execute(_QUERIES["work_order_excerpt"], arguments).fetchone(), id_)
+
+
+def _known(found: T | None, id_: UUID) -> T:
     if found is None:
         raise UnknownWorkOrderError(
             f"There is no work order {id_} in this database; see `workorders work-orders list`."

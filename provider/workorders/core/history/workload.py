@@ -12,8 +12,9 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/workload.sql")
 
-MAX_COUNTED: Final = 50_000
-"""Counts end here, because an exact count of many millions takes seconds; a greater number is one more than this."""
+MAX_COUNTED: Final = 10_000
+"""Counts end here, because an exact count of many millions takes seconds; a greater number is one more than this. A
+page with ten such counts has them within a tenth of a second."""
 RECENT: Final = timedelta(hours=24)
 """How long ago a work order was created at most, of those whose failure is counted."""
 

@@ -24,7 +24,7 @@ from workorders.core.backoff import delay_seconds
 from workorders.core.creation import deleted_positions
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history.filters import CLOCKS_APART
-from workorders.core.ids import first_id
+from workorders.core.ids import first_id, time_of
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
@@ -117,6 +117,22 @@ class RetentionResult:
             f"{self.left:,} work orders are due and were not deleted, because missing ones of their streams are being "
             f"created again, for example by a replay; the next run deletes them."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionStatus:
+    """How far retention has come with a workflow."""
+
+    last_ended_at: datetime | None
+    """When it last ended without a failure, for all workflows; None if it never did."""
+    oldest_at: datetime | None
+    """When the oldest work order of the workflow was created; None if there is none, or none is in the search index."""
+
+
+def read_status(connection: Connection, workflow: str) -> RetentionStatus:
+    """Return how far retention has come with a workflow; reads one work order."""
+    ended_at, oldest = fetch_row(connection, _QUERIES["status"], {"workflow": workflow})
+    return RetentionStatus(ended_at, None if oldest is None else time_of(oldest))
 
 
 def policies(connection: Connection) -> list[Policy]:

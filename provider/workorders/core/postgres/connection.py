@@ -82,7 +82,8 @@ def connection_string(database_url: str, application_name: str, session: Mapping
     except psycopg.ProgrammingError:
         # Without its cause: libpq's own sentence quotes the URL, password included.
         raise ConfigurationError(
-            "The database URL is not one that libpq reads; the form is postgresql://user:password@host:port/database."
+            "The database URL is not one that libpq reads; nothing was connected; the form is "
+            "postgresql://user:password@host:port/database."
         ) from None
     defaults = {**_KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
     merged: dict[str, Any] = {**defaults, **given}

@@ -43,7 +43,8 @@ def with_token(text: str) -> str:
         token = _tokens[_login(text)]()
     except Exception as error:
         raise psycopg.OperationalError(
-            f"There is no token for the login to Postgres ({type(error).__name__}: {one_line(error)})."
+            f"There is no token for the login to Postgres ({type(error).__name__}: {one_line(error)}); nothing was "
+            f"connected; correct the AWS or Azure connection that its Airflow connection names."
         ) from error
     return conninfo.make_conninfo(text, password=token)
 

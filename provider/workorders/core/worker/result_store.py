@@ -147,7 +147,12 @@ class ResultStore:
 
     def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
         finished = lifecycle.finish(connection, self._worker_id, results)
-        messages = [message for result in results if result.run_id in finished.run_ids for message in result.messages]
+        messages = [
+            message._replace(run_id=result.run_id)
+            for result in results
+            if result.run_id in finished.run_ids
+            for message in result.messages
+        ]
         if messages:
             try:
                 self._enqueue(connection, messages)

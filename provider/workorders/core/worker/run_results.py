@@ -14,8 +14,8 @@ from workorders.core.worker.log_capture import Captured, compose_log
 from workorders.core.worker.secret_masking import Mask, mask_output
 
 _WIPED: Final = (
-    "InputWiped",
-    "The input of this work order was wiped by its workflow's retention, so there is nothing to run.",
+    "InputErased",
+    "The input of this work order was erased by its workflow's retention, so there is nothing to run.",
 )
 _UNREADABLE: Final = (
     InputUnreadableError.__name__,
@@ -25,7 +25,7 @@ _UNREADABLE: Final = (
 
 
 def without_input(run: ClaimedRun) -> RunResult:
-    """Return the end of a run whose input was wiped or cannot be read."""
+    """Return the end of a run whose input was erased or cannot be read."""
     error_type, error = _UNREADABLE if run.is_unreadable else _WIPED
     return RunResult(run_id=run.run_id, state="exception", error_type=error_type, error=error, may_retry=False)
 

@@ -34,6 +34,26 @@ FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_identity AS 
 WHERE shard.shard < coalesce(identity.shards, 1)
 ORDER BY shard.shard
 
+-- name: open_batch
+SELECT claim.topic, sum(cardinality(claim.ids))::bigint AS messages, min(first.enqueued_at) AS oldest_at
+FROM workorders.outbox_claims AS claim
+LEFT JOIN LATERAL (
+    SELECT message.enqueued_at FROM workorders.outbox_messages AS message
+    WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = claim.ids[1]
+    OFFSET 0
+) AS first ON true
+WHERE claim.shard = %(shard)s
+GROUP BY claim.topic
+ORDER BY claim.topic
+
+-- name: held_keys
+-- The first keys of a hold, in the order of its messages.
+SELECT key FROM workorders.outbox_held WHERE hold_id = %(hold)s ORDER BY id LIMIT %(limit)s
+
+-- name: held_bytes
+SELECT coalesce(sum(octet_length(key)), 0) + coalesce(sum(octet_length(value)), 0), min(enqueued_at)
+FROM workorders.outbox_held WHERE hold_id = %(hold)s
+
 -- name: lock_hold
 SELECT kind FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
 

@@ -107,7 +107,7 @@ def test_a_wiped_input_cannot_run_again(connection: Connection, trigger: Trigger
     connection.execute("UPDATE workorders.dataclips SET body = NULL WHERE id = %s", (ids[0],))
     connection.commit()
     job = do(connection, "rerun", Filter(trigger=name))
-    assert (job.done, dict(job.skipped)) == (1, {"wiped": 1})
+    assert (job.done, dict(job.skipped)) == (1, {"erased": 1})
 
 
 def test_a_job_continues_where_a_crash_left_it_and_does_nothing_twice(
@@ -313,7 +313,7 @@ def test_a_rejected_work_order_whose_raw_value_was_wiped_stays_rejected(
     create(connection, trigger, [rejected("s", 0)])
     connection.execute("UPDATE workorders.rejections SET raw = NULL, request = '{}'")
     connection.commit()
-    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"wiped": 1}
+    assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"erased": 1}
 
 
 def test_a_kafka_message_is_validated_by_the_current_definition(connection: Connection, name: str) -> None:

@@ -7,13 +7,14 @@ import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
+from support.executing import Executing
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownTriggerError, UnknownWorkflowError
-from workorders.core.history import work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.work_orders import UnknownWorkOrderError
+from workorders.core.history.work_orders import UnknownWorkOrderError, WorkOrderExcerpt
 from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
@@ -101,6 +102,30 @@ def test_a_percent_sign_in_a_stream_is_no_wildcard(connection: Connection, trigg
     assert places(connection, Filter(trigger=trigger.name, stream="a%")) == [("a%b", 0)]
 
 
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_an_ordering_key_is_found_whether_its_work_orders_are_listed_or_not(
+    stack: LocalStack, connection: Connection, name: str, *, is_listed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executing = Executing(stack.database_url, name, ordering_key="body:/patient")
+    executing.create([{"do": "echo", "patient": f"PAT-{number % 3}"} for number in range(12)], stream="s")
+    executing.create([{"do": "echo", "patient": 1}, {"do": "echo", "patient": "1"}], stream="t")
+    if is_listed:
+        rows = connection.execute(
+            "SELECT id FROM workorders.work_orders WHERE workflow_id = %s", [executing.workflow.id]
+        )
+        search_index.write_index(connection, [id_ for (id_,) in rows])
+        monkeypatch.setattr(search_index, "complete_up_to", lambda _: UUID(int=2**128 - 1))
+    wanted = Filter(trigger=name, ordering_key="PAT-1")
+    assert places(connection, wanted) == [("s", place) for place in (10, 7, 4, 1)]
+    page = work_orders.list_work_orders(connection, wanted, limit=3)
+    assert places(connection, wanted, before=page[-1].id) == [("s", 1)]
+    assert places(connection, Filter(trigger=name, ordering_key="1")) == [("t", 1), ("t", 0)]
+    assert places(connection, Filter(workflow=name, ordering_key="PAT-9")) == []
+    assert places(connection, Filter(workflow=name, ordering_key="PAT-1", state="pending", stream="t")) == []
+    assert work_orders.count_by_state(connection, wanted) == {"pending": 4}
+    assert len(work_orders.find_matching(connection, wanted, after=None, limit=3).ids) == 3
+
+
 def test_positions_are_half_open(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, accepted_range("s", 0, 6))
     wanted = Filter(trigger=trigger.name, stream="s", from_position=2, to_position=4)
@@ -180,10 +205,30 @@ def test_a_rejection_shows_its_reason_and_its_raw_bytes(
     assert found.request == '{\n    "from": "a test"\n}'
 
 
+def test_an_excerpt_has_the_beginning_of_what_is_long_and_its_length(connection: Connection, trigger: Trigger) -> None:
+    create_for(connection, trigger, [accepted("s", 7, '{"a":"ééé"}'.encode()), rejected("s", 8, b"\xff\0rubbish")])
+    second, first = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
+    found, whole = excerpt(connection, first.id), work_orders.get_work_order(connection, first.id)
+    assert whole.body == '{\n    "a": "ééé"\n}'
+    assert (found.body, found.body_bytes) == (whole.body[:14], 21)
+    assert (found.request, found.request_bytes) == ('{\n    "from": ', 24)
+    assert (found.raw, found.raw_bytes) == (None, None)
+    assert (found.state, found.stream, found.position) == (whole.state, whole.stream, whole.position)
+    found = excerpt(connection, second.id)
+    assert (found.body, found.body_bytes, found.reason) == (None, None, "not-json")
+    assert (found.raw, found.raw_bytes) == (b"\xff\0ru", 9)
+
+
+def excerpt(connection: Connection, id_: UUID) -> WorkOrderExcerpt:
+    return work_orders.get_work_order_excerpt(connection, id_, max_characters=14, max_bytes=4)
+
+
 def test_an_unknown_work_order_is_reported(connection: Connection) -> None:
     id_ = uuid4()
     with pytest.raises(UnknownWorkOrderError, match=str(id_)):
         work_orders.get_work_order(connection, id_)
+    with pytest.raises(UnknownWorkOrderError, match=str(id_)):
+        excerpt(connection, id_)
 
 
 def test_runs_come_in_the_order_of_their_attempts(connection: Connection, trigger: Trigger) -> None:
@@ -227,6 +272,7 @@ def many(stack: LocalStack) -> Trigger:
 NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
         *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
+        "ordering_keys",
         *("from_position", "to_position", "before_id", "after_id", "id"),
     )
 )

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,11 +16,12 @@ from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.ids import first_id
+from workorders.core.ids import first_id, time_of
 from workorders.core.maintenance import retention
 from workorders.core.maintenance.retention import RetentionBusyError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
+from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -342,22 +343,24 @@ def test_a_sequence_that_is_in_use_keeps_its_name(connection: Connection, name: 
 @pytest.mark.parametrize(
     ("state", "afterwards"), [("finished", "finished"), ("cancelled", "cancelled"), ("failed", "cancelled")]
 )
+@pytest.mark.parametrize("field", ["text", "ordering_key"])
 def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continues(
-    connection: Connection, trigger: Trigger, name: str, *, state: str, afterwards: str
+    connection: Connection, trigger: Trigger, name: str, *, field: str, state: str, afterwards: str
 ) -> None:
     keeping(connection, name, wipe_bodies_after_days=1)
-    wanted = Filter(workflow=name, text="Jane Doe")
+    wanted = Filter.from_json({"workflow": name, field: "Jane Doe"})
     ended, waiting = (jobs.create_job(connection, "rerun", wanted, actor="ada", reason="a test") for _ in range(2))
     connection.execute(
         "UPDATE workorders.bulk_jobs SET state = %s, error = %s WHERE id = %s",
         (state, "x" if state == "failed" else None, ended.id),
     )
     keep(connection, days=0.5)
-    assert jobs.get_job(connection, ended.id).wanted.text == "Jane Doe"
+    assert jobs.get_job(connection, ended.id).wanted == ended.wanted
     keep(connection, days=1.5)
     found = jobs.get_job(connection, ended.id)
-    assert (found.wanted.text, found.wanted.workflow, found.state) == ("(erased)", name, afterwards)
-    assert jobs.get_job(connection, waiting.id).wanted.text == "Jane Doe"
+    assert found.wanted.to_json() == ended.wanted.to_json() | {field: "(erased)"}
+    assert found.state == afterwards
+    assert jobs.get_job(connection, waiting.id).wanted == waiting.wanted
     jobs.cancel_job(connection, waiting.id)
     connection.commit()
 
@@ -549,3 +552,34 @@ def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other
     other_connection.execute("SELECT pg_advisory_xact_lock(%s)", (AdvisoryLock.RETENTION,))
     with pytest.raises(RetentionBusyError, match="Another process runs retention"):
         retention.delete_expired(connection)
+
+
+@pytest.mark.parametrize("share", ["common", "rare"])
+def test_the_status_of_a_workflow_reads_one_work_order(connection: Connection, name: str, share: str) -> None:
+    for of in ("common", "rare"):
+        triggers.register(connection, name=f"{name}-{of}", type_="plain", workflow=f"{name}-{of}", definition={})
+    connection.execute(
+        """
+        INSERT INTO workorders.search_words (id, trigger_id, workflow_id, words)
+        SELECT lpad(to_hex(number), 32, '0')::uuid, triggers.id, triggers.workflow_id, ''
+        FROM generate_series(1, 50000) AS number
+        JOIN workorders.triggers ON triggers.name = %(name)s || CASE number WHEN 25000 THEN '-rare' ELSE '-common' END
+        """,
+        {"name": name},
+    )
+    connection.execute("ANALYZE workorders.search_words")
+    given = {"workflow": f"{name}-{share}"}
+    query = load_queries("workorders.core.maintenance", "sql/retention.sql")["status"]
+    explained = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode(), given, prepare=False).fetchone()
+    assert explained is not None
+    assert rows_of(explained[0][0]["Plan"], "search_words") == 1, explained
+    oldest = {"common": 1, "rare": 25_000}[share]
+    assert retention.read_status(connection, f"{name}-{share}").oldest_at == time_of(UUID(int=oldest))
+
+
+def rows_of(node: Mapping[str, Any], table: str) -> int:
+    """Return how many rows of a table a plan has read."""
+    own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return (own if node.get("Relation Name") == table else 0) + sum(
+        rows_of(child, table) for child in node.get("Plans", ())
+    )

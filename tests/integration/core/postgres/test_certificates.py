@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from local_stack.stack import DATABASE, LocalStack
-from support.authority import Authority
-from support.pgbouncer import USER, PgBouncer, set_limits
+from local_stack.certificates import Authority
+from local_stack.pgbouncer import CERTIFIED_USER
+from local_stack.stack import LocalStack
+from support.pgbouncer import certified_pooler
 from workorders.core.postgres.certificates import with_texts
 from workorders.core.postgres.connection import connect, error_code
 
@@ -21,28 +22,14 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def authority() -> Authority:
     """The authority that the server and its one user belong to."""
-    return Authority()
+    return Authority.create("a private authority")
 
 
 @pytest.fixture(scope="module")
 def url(stack: LocalStack, authority: Authority) -> Iterator[str]:
-    """The connection string of the user, with texts, to PgBouncer: the Postgres of the local stack has no TLS."""
-    pooler = PgBouncer("session", authority=authority)
-    pooler.start(stack)
-    set_limits(stack, are_set=True)
-    certificate, key = authority.issue(USER)
-    yield make_conninfo(
-        host="127.0.0.1",
-        port=pooler.port,
-        user=USER,
-        dbname=DATABASE,
-        sslmode="verify-full",
-        sslrootcert=authority.pem,
-        sslcert=certificate,
-        sslkey=key,
-    )
-    set_limits(stack, are_set=False)
-    pooler.stop()
+    """The connection string of the user, with texts."""
+    with certified_pooler(stack, authority) as text:
+        yield text
 
 
 def is_connected(text: str) -> bool:
@@ -71,17 +58,17 @@ def test_files_of_the_worker_travel_as_texts(url: str, tmp_path: Path) -> None:
 
 def test_a_server_of_another_authority_is_refused(url: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="certificate verify failed") as raised:
-        connect(make_conninfo(url, sslrootcert=Authority("another").pem))
+        connect(make_conninfo(url, sslrootcert=Authority.create("another").pem))
     assert error_code(raised.value) == "WO-POSTGRES-REFUSED"
 
 
 def test_a_server_at_another_address_than_its_certificate_has_is_refused(url: str) -> None:
     with pytest.raises(psycopg.OperationalError, match="does not match host name"):
-        connect(make_conninfo(url, host="localhost", hostaddr="127.0.0.1"))
+        connect(make_conninfo(url, host="db.example", hostaddr="127.0.0.1"))
 
 
 def test_a_user_with_a_certificate_of_another_authority_is_refused(url: str) -> None:
-    certificate, key = Authority().issue(USER)
-    for text in (make_conninfo(url, sslcert=certificate, sslkey=key), make_conninfo(url, sslcert="", sslkey="")):
+    other = Authority.create("another").client(CERTIFIED_USER)
+    for certificate, key in ((other.chain, other.key()), ("", "")):
         with pytest.raises(psycopg.OperationalError):
-            connect(text)
+            connect(make_conninfo(url, sslcert=certificate, sslkey=key))

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from local_stack.pgbouncer import LIMITS, PgBouncer, Pooling
 from local_stack.stack import LocalStack
-from support.pgbouncer import LIMITS, PgBouncer, Pooling, set_limits
+from support.pgbouncer import set_limits, start_pooler
 from workorders.airflow.triggers.resources import TriggererDatabase
 from workorders.core.postgres.connection import connect, error_code, is_outage
 from workorders.core.postgres.session_limits import SESSION_SETTINGS
@@ -25,8 +26,7 @@ def pooling(request: pytest.FixtureRequest) -> Pooling:
 @pytest.fixture(params=[False, True], ids=["refuses-options", "drops-options"])
 def pooler(request: pytest.FixtureRequest, stack: LocalStack, pooling: Pooling) -> Iterator[PgBouncer]:
     """PgBouncer in front of the stack's database, whose role has no limits."""
-    running = PgBouncer(pooling, drops_options=request.param)
-    running.start(stack)
+    running = start_pooler(stack, pooling, drops_options=request.param)
     yield running
     running.stop()
     set_limits(stack, are_set=False)
@@ -37,7 +37,7 @@ def test_without_limits_on_the_role_no_session_is_used_and_the_error_has_what_to
         connect(pooler.url)
     text = str(raised.value)
     assert "nothing was read or changed" in text
-    for name in LIMITS[:3]:
+    for name in list(LIMITS)[:3]:
         assert f"ALTER ROLE workorders SET {name} = '{SESSION_SETTINGS[name]}';" in text
     assert not is_outage(raised.value)
     assert error_code(raised.value) == "WO-POSTGRES-REFUSED"
@@ -61,8 +61,7 @@ def test_what_the_error_says_to_run_is_enough(stack: LocalStack, pooler: PgBounc
 
 
 def test_the_triggerers_sessions_have_limits_as_well(stack: LocalStack) -> None:
-    pooler = PgBouncer("transaction")
-    pooler.start(stack)
+    pooler = start_pooler(stack, "transaction")
 
     async def fetch() -> list[tuple[object, ...]]:
         database = TriggererDatabase(pooler.url)

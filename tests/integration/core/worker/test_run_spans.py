@@ -1,37 +1,21 @@
 """One trace from the sender's span over the run to what it publishes, on a real database with real processes."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
+from support.spans import PARENT, TRACE
 from workorders.core import tracing, triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 
 pytestmark = pytest.mark.integration
-
-TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What is exported."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    # OpenTelemetry has one provider per process, which can be set once only.
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    yield exporter
-    provider.shutdown()
 
 
 def run(stack: LocalStack, name: str, *bodies: object, flags: str = "01") -> Executing:

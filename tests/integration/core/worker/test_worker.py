@@ -182,7 +182,7 @@ def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
             [executing.workflow.id],
         )
     executing.worker().work()
-    assert executing.rows(RUNS)[0][:2] == ("exception", "InputWiped")
+    assert executing.rows(RUNS)[0][:2] == ("exception", "InputErased")
 
 
 def test_a_run_whose_function_raises_a_non_retryable_error_is_not_retried(make: Make) -> None:

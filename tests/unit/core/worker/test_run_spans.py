@@ -7,17 +7,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from uuid import uuid4
 
 import pytest
-from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
+from support.spans import PARENT, TRACE, send_to
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.run_spans import RunSpans
-
-TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 class Collector(HTTPServer):
@@ -63,10 +60,8 @@ def ended(run: ClaimedRun) -> RunResult:
 
 
 def test_a_collector_gets_the_span_with_its_parent(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
-    provider = TracerProvider()
     address = f"http://127.0.0.1:{collector.server_port}/v1/traces"
-    provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(endpoint=address)))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    provider = send_to(SimpleSpanProcessor(OTLPSpanExporter(endpoint=address)), monkeypatch)
     spans, run = RunSpans("ship"), claimed(f'{{"headers":[["traceparent","00-{TRACE}-{PARENT}-01"]]}}'.encode())
     traceparent = spans.begin(run)
     spans.end(ended(run))

@@ -28,6 +28,7 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
         AND (%(stream_ids)s::integer[] IS NULL OR work_orders.stream_id = ANY (%(stream_ids)s))
         AND (%(from_position)s::bigint IS NULL OR work_orders.position >= %(from_position)s)
         AND (%(to_position)s::bigint IS NULL OR work_orders.position < %(to_position)s)
+        AND (%(ordering_keys)s::bigint[] IS NULL OR work_orders.ordering_key = ANY (%(ordering_keys)s))
         AND (%(id)s::uuid IS NULL OR work_orders.id = %(id)s)
         AND (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
         AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
@@ -42,3 +43,4 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
         AND (%(until_id)s::uuid IS NULL OR search_words.id <= %(until_id)s)
         AND (%(trigger_id)s::integer IS NULL OR search_words.trigger_id = %(trigger_id)s)
         AND (%(workflow_id)s::integer IS NULL OR search_words.workflow_id = %(workflow_id)s)
+        AND (%(ordering_keys)s::bigint[] IS NULL OR search_words.ordering_key = ANY (%(ordering_keys)s))

@@ -89,6 +89,28 @@ WHERE
 ORDER BY search_words.id DESC
 LIMIT %(limit)s;
 
+-- name: newest_of_ordering_keys
+-- A page of each key among the listed ones, by its index: an ANY of several is not read in the order of the ids.
+SELECT listed.id
+FROM unnest(%(ordering_keys)s::bigint[]) AS wanted (ordering_key)
+CROSS JOIN LATERAL (
+    SELECT search_words.id
+    FROM workorders.search_words
+    CROSS JOIN LATERAL (
+        SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0
+    ) AS work_orders
+    LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+    WHERE search_words.ordering_key = wanted.ordering_key
+        AND
+        -- use: listed
+        AND
+        -- use: passes
+    ORDER BY search_words.id DESC
+    LIMIT %(limit)s
+) AS listed
+ORDER BY listed.id DESC
+LIMIT %(limit)s;
+
 -- name: newest_listed_with_words
 -- Searches the words of the `newest` newest ones. The inner limit is a fence: without it, the planner would read all
 -- words.
@@ -156,7 +178,7 @@ SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT i
 -- name: ids_by_words
 -- Reads the lists of the words. The bounds are outside, because they would lead the planner to another index.
 WITH search_words AS MATERIALIZED (
-    SELECT id, trigger_id, workflow_id FROM workorders.search_words WHERE words @@ %(words)s::tsquery
+    SELECT id, trigger_id, workflow_id, ordering_key FROM workorders.search_words WHERE words @@ %(words)s::tsquery
 )
 SELECT search_words.id
 FROM search_words

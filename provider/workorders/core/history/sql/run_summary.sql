@@ -1,54 +1,70 @@
--- block: newest
--- The fence keeps the planner from looking for a rare workflow in all runs.
+-- name: summary
+-- One scan for all that is shown. The fence keeps the planner from looking for a rare workflow in all runs.
 WITH newest AS MATERIALIZED (
-    SELECT workflow_id, state::text AS state, created_at, not_before, started_at, finished_at, error_type,
-        left(error, 300) AS error
+    SELECT *
     FROM workorders.runs
     ORDER BY id DESC
     LIMIT %(newest)s
-), own AS (
-    SELECT newest.*
+), own AS MATERIALIZED (
+    SELECT newest.state, newest.created_at, newest.finished_at, newest.error_type,
+        split_part(left(newest.error, 300), E'\n', 1) AS error,
+        greatest(extract(epoch FROM started_at - greatest(newest.created_at, not_before)), 0)::double precision AS waited,
+        CASE WHEN started_at IS NOT NULL THEN extract(epoch FROM finished_at - started_at)::double precision END AS took
     FROM newest
     JOIN workorders.workflows ON workflows.id = newest.workflow_id
     WHERE workflows.name = %(workflow)s
+), by_hour AS (
+    SELECT state::text AS state, floor(extract(epoch FROM %(now)s - created_at) / 3600)::integer AS hours_ago,
+        count(*) AS runs
+    FROM own
+    WHERE created_at <= %(now)s AND created_at > %(now)s - %(hours)s * interval '1 hour'
+    GROUP BY state, hours_ago
+), failures AS (
+    SELECT error_type, error, count(*) AS runs, min(finished_at) AS first_at, max(finished_at) AS last_at
+    FROM own
+    WHERE state IN ('failed', 'crashed', 'killed', 'lost', 'exception') AND finished_at IS NOT NULL
+    GROUP BY error_type, error
+    ORDER BY runs DESC, last_at DESC
+    LIMIT %(limit)s
 )
-
--- name: durations
--- use: newest
-SELECT count(*), min(created_at),
-    percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (
-        ORDER BY greatest(extract(epoch FROM started_at - greatest(created_at, not_before)), 0)
-    ) FILTER (WHERE started_at IS NOT NULL),
-    percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - started_at))
-        FILTER (WHERE started_at IS NOT NULL AND finished_at IS NOT NULL)
+SELECT count(*), min(created_at), percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY waited),
+    percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took),
+    (SELECT jsonb_agg(jsonb_build_array(state, hours_ago, runs)) FROM by_hour),
+    (
+        SELECT jsonb_agg(to_jsonb(failures) ORDER BY runs DESC, last_at DESC)
+        FROM failures
+    )
 FROM own;
 
--- name: by_hour
--- use: newest
-SELECT state, floor(extract(epoch FROM %(now)s - created_at) / 3600)::integer AS hours_ago, count(*)
-FROM own
-WHERE created_at <= %(now)s AND created_at > %(now)s - %(hours)s * interval '1 hour'
-GROUP BY state, hours_ago;
-
--- name: failures
--- use: newest
-SELECT error_type, split_part(error, E'\n', 1) AS error, count(*) AS runs, min(finished_at) AS first_at,
-    max(finished_at) AS last_at
-FROM own
-WHERE state IN ('failed', 'crashed', 'killed', 'lost', 'exception') AND finished_at IS NOT NULL
-GROUP BY 1, 2
-ORDER BY runs DESC, last_at DESC
-LIMIT %(limit)s;
-
 -- name: waiting_keys
-SELECT ordering_key, count(*) AS work_orders, min(created_at) AS oldest_at
+-- The run at work is one of few; the first that waits is found by its index.
+SELECT waiting.ordering_key, waiting.work_orders, waiting.oldest_at, at_work.work_order_id AS at_work, head.id AS head
 FROM (
-    SELECT work_orders.ordering_key, work_orders.created_at
-    FROM workorders.work_orders
-    JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-    WHERE workflows.name = %(workflow)s AND work_orders.state = 'pending' AND work_orders.ordering_key IS NOT NULL
-    LIMIT %(max_waiting)s
+    SELECT workflow_id, ordering_key, count(*) AS work_orders, min(created_at) AS oldest_at
+    FROM (
+        SELECT work_orders.workflow_id, work_orders.ordering_key, work_orders.created_at
+        FROM workorders.work_orders
+        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+        WHERE workflows.name = %(workflow)s AND work_orders.state = 'pending' AND work_orders.ordering_key IS NOT NULL
+        LIMIT %(max_waiting)s
+    ) AS first
+    GROUP BY workflow_id, ordering_key
+    ORDER BY work_orders DESC, ordering_key
+    LIMIT %(limit)s
 ) AS waiting
-GROUP BY ordering_key
-ORDER BY work_orders DESC, ordering_key
-LIMIT %(limit)s;
+LEFT JOIN LATERAL (
+    SELECT runs.work_order_id
+    FROM workorders.runs
+    WHERE runs.workflow_id = waiting.workflow_id AND runs.ordering_key = waiting.ordering_key
+        AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+    LIMIT 1
+) AS at_work ON true
+LEFT JOIN LATERAL (
+    SELECT work_orders.id
+    FROM workorders.work_orders
+    WHERE work_orders.workflow_id = waiting.workflow_id AND work_orders.ordering_key = waiting.ordering_key
+        AND work_orders.state = 'pending'
+    ORDER BY work_orders.position, work_orders.id
+    LIMIT 1
+) AS head ON true
+ORDER BY waiting.work_orders DESC, waiting.ordering_key;

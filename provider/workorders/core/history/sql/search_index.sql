@@ -44,8 +44,8 @@ LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id;
 
 -- name: write_words
 -- One that was deleted meanwhile gets none.
-INSERT INTO workorders.search_words (id, trigger_id, workflow_id, words)
-SELECT given.id, work_orders.trigger_id, work_orders.workflow_id, given.words::tsvector
+INSERT INTO workorders.search_words (id, trigger_id, workflow_id, ordering_key, words)
+SELECT given.id, work_orders.trigger_id, work_orders.workflow_id, work_orders.ordering_key, given.words::tsvector
 FROM unnest(%(ids)s::uuid[], %(words)s::text[]) AS given (id, words)
 JOIN workorders.work_orders ON work_orders.id = given.id
-ON CONFLICT (id) DO UPDATE SET words = EXCLUDED.words;
+ON CONFLICT (id) DO UPDATE SET ordering_key = EXCLUDED.ordering_key, words = EXCLUDED.words;

@@ -1,22 +1,7 @@
 -- name: workloads
--- Every number comes from an index of the few work orders that are not yet successful, and ends at a bound. BETWEEN is
--- a fence: with an equality, the planner would look for the first waiting work order from the start of the primary key.
-WITH failed AS MATERIALIZED (
-    SELECT workflow_id, count(*) AS work_orders
-    FROM (
-        SELECT workflow_id
-        FROM workorders.work_orders
-        WHERE state IN ('failed', 'crashed', 'killed', 'lost', 'exception') AND id >= %(first_id)s
-        LIMIT %(max_counted)s + 1
-    ) AS recent
-    GROUP BY workflow_id
-), parked AS MATERIALIZED (
-    SELECT workflow_id, count(*) AS work_orders
-    FROM (
-        SELECT workflow_id FROM workorders.work_orders WHERE state = 'parked' LIMIT %(max_counted)s + 1
-    ) AS known
-    GROUP BY workflow_id
-)
+-- Every number comes from an index that begins with the workflow, and ends at a bound, which each workflow has for
+-- itself. BETWEEN is a fence: with an equality, the planner would look for the first waiting work order from the start
+-- of the primary key.
 SELECT workflows.name AS workflow, workflows.concurrency,
     (
         SELECT count(*)
@@ -39,10 +24,26 @@ SELECT workflows.name AS workflow, workflows.concurrency,
         ORDER BY work_orders.workflow_id, work_orders.id
         LIMIT 1
     ) AS oldest_waiting_at,
-    coalesce(parked.work_orders, 0) AS parked,
-    coalesce(failed.work_orders, 0) AS failed
+    (
+        SELECT count(*)
+        FROM (
+            SELECT
+            FROM workorders.work_orders
+            WHERE work_orders.workflow_id = workflows.id AND work_orders.state = 'parked'
+            LIMIT %(max_counted)s + 1
+        ) AS parked
+    ) AS parked,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT
+            FROM workorders.work_orders
+            WHERE work_orders.workflow_id = workflows.id
+                AND work_orders.state IN ('failed', 'crashed', 'killed', 'lost', 'exception')
+                AND work_orders.id >= %(first_id)s
+            LIMIT %(max_counted)s + 1
+        ) AS recent
+    ) AS failed
 FROM workorders.workflows
-LEFT JOIN failed ON failed.workflow_id = workflows.id
-LEFT JOIN parked ON parked.workflow_id = workflows.id
 WHERE %(workflow)s::text IS NULL OR workflows.name = %(workflow)s
 ORDER BY workflows.name;

@@ -213,19 +213,38 @@ WITH due AS (
 SELECT trigger_id, key FROM due ORDER BY trigger_id, key;
 
 -- name: erase_texts
--- A job without its text must never continue, because it would select other work orders. So failed jobs are cancelled.
+-- A job without its texts must never continue, because it would select other work orders. So failed jobs are cancelled.
 UPDATE workorders.bulk_jobs
-SET filter = jsonb_set(filter, '{text}', to_jsonb(%(erased)s::text)),
+SET filter = filter || (
+        SELECT jsonb_object_agg(name, %(erased)s::text)
+        FROM unnest('{text,ordering_key}'::text[]) AS name
+        WHERE filter ? name
+    ),
     state = CASE WHEN state = 'failed' THEN 'cancelled' ELSE state END,
     error = NULL
 WHERE state IN ('finished', 'cancelled', 'failed')
-    AND filter ->> 'text' <> %(erased)s
+    AND (filter ->> 'text' <> %(erased)s OR filter ->> 'ordering_key' <> %(erased)s)
     AND EXISTS (
         SELECT FROM unnest(%(workflows)s::text[], %(erase_before)s::timestamptz[])
             AS policies (workflow, erase_before)
         WHERE bulk_jobs.created_at < policies.erase_before
             AND coalesce(bulk_jobs.filter ->> 'workflow', policies.workflow) = policies.workflow
     );
+
+-- name: status
+-- The list of a workflow's work orders begins with its oldest one; it is empty without a search index. BETWEEN is a
+-- fence: with an equality, the planner may look for a rare workflow from the start of the primary key, and with a join
+-- it sorts all of a workflow's.
+SELECT (SELECT moved_at FROM workorders.history_marks WHERE name = 'retention'),
+    (
+        SELECT search_words.id
+        FROM workorders.search_words
+        WHERE search_words.workflow_id BETWEEN workflows.id AND workflows.id
+        ORDER BY search_words.workflow_id, search_words.id
+        LIMIT 1
+    )
+FROM workorders.workflows
+WHERE workflows.name = %(workflow)s;
 
 -- name: note_end
 -- For metrics, which show how long ago it was.

@@ -59,6 +59,9 @@ CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders (workflow_id
 -- The states that few work orders are in at a time; pending has its own index, rejected its own table.
 CREATE INDEX work_orders_few_idx ON workorders.work_orders (state, id)
     WHERE state NOT IN ('pending', 'success', 'rejected');
+-- For a workflow whose unsuccessful work orders are few among millions of another one. What succeeds is never in it.
+CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders (workflow_id, state, id)
+    WHERE state IN ('failed', 'crashed', 'killed', 'lost', 'exception', 'parked');
 
 -- The input of the work order with the same id.
 CREATE TABLE workorders.dataclips (
@@ -249,11 +252,14 @@ CREATE TABLE workorders.search_words (
     id uuid PRIMARY KEY,
     trigger_id integer NOT NULL,
     workflow_id integer NOT NULL,
+    ordering_key bigint,
     words tsvector NOT NULL
 );
--- The newest first within a trigger or a workflow.
+-- The newest first within a trigger, a workflow, or an ordering key.
 CREATE INDEX search_words_trigger_idx ON workorders.search_words (trigger_id, id);
 CREATE INDEX search_words_workflow_idx ON workorders.search_words (workflow_id, id);
+CREATE INDEX search_words_ordering_key_idx ON workorders.search_words (ordering_key, id)
+    WHERE ordering_key IS NOT NULL;
 -- The index collects words in its pending list up to 4 MB and merges them at once. That is many times cheaper than one
 -- by one, and only the filling pays for it.
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words)

@@ -115,6 +115,16 @@ CREATE TABLE workorders.outbox_sent (
 );
 CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent (sent_at);
 
+-- Which run published a message, whatever became of it since. It is deleted with its run.
+CREATE TABLE workorders.outbox_published (
+    run_id uuid NOT NULL REFERENCES workorders.runs (id) ON DELETE CASCADE,
+    id bigint NOT NULL,
+    event_id uuid NOT NULL,
+    bucket smallint NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    PRIMARY KEY (run_id, id)
+);
+
 
 -- The relay: shards, their open batches, and counters.
 
@@ -153,6 +163,19 @@ CREATE TABLE workorders.outbox_counters (
     last_sent_at timestamptz,
     PRIMARY KEY (topic, shard)
 );
+
+-- What the relay of a shard has sent in each minute. It is read for the pages only, and a crash of Postgres may empty it.
+CREATE UNLOGGED TABLE workorders.outbox_minutes (
+    shard smallint NOT NULL,
+    minute timestamptz NOT NULL,
+    noted_at timestamptz NOT NULL,
+    sent bigint NOT NULL,
+    -- From enqueueing to the end of the batch.
+    max_delay_seconds double precision NOT NULL,
+    -- How many messages were ever enqueued at that time, by the statistics of Postgres.
+    enqueued bigint NOT NULL,
+    PRIMARY KEY (shard, minute)
+) WITH (fillfactor = 50);
 
 
 -- Functions that enqueue.

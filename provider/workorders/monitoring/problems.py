@@ -1,0 +1,303 @@
+"""What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`. Pure functions."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+from workorders.core.bulk.jobs import Job
+from workorders.core.exceptions import one_line
+from workorders.core.history.workload import MAX_COUNTED, Workload
+from workorders.core.metrics import Sample
+from workorders.monitoring.health import (
+    HOLDS,
+    MAX_NO_PROGRESS_SECONDS,
+    SHARD_FAILED,
+    Liveness,
+    TriggerHealth,
+    trigger_health,
+)
+from workorders.outbox.admin import Hold, ShardStatus
+
+_FINE: Final = ("up to date", "behind", "in batch", "not planned yet", "waiting for an open transaction", "?")
+"""How a status begins that needs no one; a `?` is explained by the trigger's problem."""
+STALLED: Final = "stalled"
+NOT_RUNNING: Final = "not running"
+
+
+class PartitionFacts(Protocol):
+    """A partition of a trigger."""
+
+    @property
+    def topic(self) -> str:
+        """Name of its topic."""
+
+    @property
+    def partition(self) -> int:
+        """Its number."""
+
+    @property
+    def status(self) -> str:
+        """What it does, in a word."""
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets without a work order; None if unknown."""
+
+    @property
+    def since(self) -> datetime | None:
+        """Start of its stall; None if it is not stalled."""
+
+    @property
+    def next_attempt_at(self) -> datetime | None:
+        """When its batch is tried again."""
+
+    @property
+    def last_error(self) -> str | None:
+        """Error of the last failed attempt."""
+
+
+class TriggerFacts(Protocol):
+    """A trigger with its partitions."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def problem(self) -> str | None:
+        """What its source did not answer; None if it answered, or was not asked."""
+
+    @property
+    def partitions(self) -> Sequence[PartitionFacts]:
+        """Its partitions."""
+
+
+class Subject(StrEnum):
+    """What a problem is about."""
+
+    TRIGGER = "trigger"
+    WORKFLOW = "workflow"
+    SHARD = "shard"
+    HOLD = "hold"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that does not continue without a person, or that a person should know."""
+
+    about: Subject
+    key: str
+    """Name of the trigger or workflow, or number of the shard, the hold, or the job; name of the topic if the hold is
+    unknown."""
+    subject: str
+    """What it is about in words, such as a partition."""
+    state: str
+    sentence: str
+    """Why, in the words of the error."""
+    since: datetime | None = None
+    next_try: datetime | None = None
+
+    def __str__(self) -> str:
+        """Return it as one line."""
+        return f"{self.subject} is {self.state}: {self.sentence}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known. Who knows less finds the same problems with fewer details."""
+
+    samples: Sequence[Sample] = ()
+    """The metrics, of the triggers in question."""
+    triggers: Sequence[TriggerFacts] = ()
+    """Without these, the samples tell which triggers there are, and that a partition of one is stalled."""
+    paused: Collection[str] = ()
+    """Triggers whose listener is known to be paused or gone."""
+    idle: Sequence[Workload] = ()
+    """Workflows with work orders that are due, and without a run."""
+    shards: Sequence[ShardStatus] | None = None
+    """None if only the samples tell about the outbox; `holds` as well."""
+    holds: Sequence[Hold] | None = None
+    jobs: Sequence[Job] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """Above which figures a trigger counts as late; None for no limit."""
+
+    max_lag: int | None = None
+    """Maximum lag of a partition, in offsets."""
+    max_age_seconds: float | None = None
+    """Maximum age of the oldest message without a work order."""
+
+
+def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Problem]:
+    """Return everything that is wrong: triggers, workflows, the outbox, and bulk jobs, in this order."""
+    healths = {found.trigger: found for found in trigger_health(facts.samples)}
+    known = {trigger.name: trigger for trigger in facts.triggers}
+    return [
+        *(
+            problem
+            for name in sorted(healths.keys() | known.keys())
+            for problem in _of_trigger(name, known.get(name), healths.get(name), facts, thresholds or Thresholds())
+        ),
+        *(_of_workflow(idle) for idle in facts.idle),
+        *_of_shards(facts),
+        *_of_holds(facts),
+        *(_of_job(job) for job in facts.jobs if job.state == "failed"),
+    ]
+
+
+def _of_trigger(
+    name: str,
+    trigger: TriggerFacts | None,
+    health: TriggerHealth | None,
+    facts: Facts,
+    thresholds: Thresholds,
+) -> Iterator[Problem]:
+    if trigger is not None:
+        yield from _of_partitions(trigger, thresholds.max_lag)
+    elif health is not None and health.liveness is Liveness.STALLED:
+        yield _about(
+            name,
+            state=STALLED,
+            sentence=f"{_partitions(health.stalled_partitions)} failed and are retried. See `workorders status {name}` "
+            f"for the error.",
+        )
+    if name in facts.paused:
+        lag = sum(row.lag or 0 for row in trigger.partitions) if trigger is not None else 0
+        if lag:
+            yield _about(
+                name, state="paused", sentence=f"The Dag of its listener is paused or gone, and {lag:,} offsets wait."
+            )
+    elif health is not None and health.liveness in _SENTENCES:
+        yield _about(name, state=str(health.liveness), sentence=_SENTENCES[health.liveness].format(**_words(health)))
+    age, limit = None if health is None else health.oldest_age_seconds, thresholds.max_age_seconds
+    if age is not None and limit is not None and age > limit:
+        yield _about(
+            name, state="late", sentence=f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s."
+        )
+
+
+def _of_partitions(trigger: TriggerFacts, max_lag: int | None) -> Iterator[Problem]:
+    if trigger.problem:
+        yield _about(trigger.name, state="unknown", sentence=one_line(trigger.problem))
+    for row in trigger.partitions:
+        place = f"{row.topic} {row.partition}"
+        if not row.status.startswith(_FINE):
+            yield _about(
+                trigger.name,
+                place,
+                state=row.status,
+                sentence=one_line(row.last_error) if row.last_error else "The next batch reports the full error.",
+                since=row.since,
+                next_try=row.next_attempt_at,
+            )
+        if max_lag is not None and row.lag is not None and row.lag > max_lag:
+            yield _about(trigger.name, place, state="late", sentence=f"Its lag is {row.lag:,}, more than {max_lag:,}.")
+
+
+def _about(
+    trigger: str,
+    place: str | None = None,
+    *,
+    state: str,
+    sentence: str,
+    since: datetime | None = None,
+    next_try: datetime | None = None,
+) -> Problem:
+    return Problem(
+        about=Subject.TRIGGER,
+        key=trigger,
+        subject=trigger if place is None else f"{trigger}: {place}",
+        state=state,
+        sentence=sentence,
+        since=since,
+        next_try=next_try,
+    )
+
+
+_SENTENCES: Final[Mapping[Liveness, str]] = {
+    Liveness.NOT_POLLING: "Its listener has {looked}. Unpause its Dag, and check that a triggerer runs.",
+    Liveness.STUCK: "Messages wait, and none has become a work order for {no_progress}. See its ingest Dag.",
+}
+
+
+def _words(health: TriggerHealth) -> Mapping[str, str]:
+    age = health.poll_age_seconds
+    return {
+        "looked": "never looked" if age is None else f"not looked for {age:.0f} s",
+        "no_progress": f"more than {MAX_NO_PROGRESS_SECONDS:.0f} s",
+    }
+
+
+def _of_workflow(idle: Workload) -> Problem:
+    waiting = f"more than {MAX_COUNTED:,}" if idle.waiting > MAX_COUNTED else f"{idle.waiting:,}"
+    return Problem(
+        about=Subject.WORKFLOW,
+        key=idle.workflow,
+        subject=f"Workflow {idle.workflow}",
+        state=NOT_RUNNING,
+        sentence=f"Work orders wait ({waiting}), and none runs. The Dag of its runs is paused, is missing, or its task "
+        f"fails.",
+        since=idle.oldest_waiting_at,
+    )
+
+
+def _of_shards(facts: Facts) -> Iterator[Problem]:
+    if facts.shards is not None:
+        failing = [(str(shard.shard), one_line(shard.last_error)) for shard in facts.shards if shard.last_error]
+    else:
+        failed = [sample for sample in facts.samples if sample.metric.name == SHARD_FAILED and sample.value]
+        failing = [
+            (dict(sample.labels)["shard"], "Its last relay failed; see `workorders outbox status`.")
+            for sample in failed
+        ]
+    for number, sentence in failing:
+        yield Problem(
+            about=Subject.SHARD, key=number, subject=f"Outbox shard {number}", state="failing", sentence=sentence
+        )
+
+
+def _of_holds(facts: Facts) -> Iterator[Problem]:
+    for hold in facts.holds or ():
+        yield Problem(
+            about=Subject.HOLD,
+            key=str(hold.id),
+            subject=f"Outbox topic {hold.topic}",
+            state="held",
+            sentence=one_line(hold.reason),
+            since=hold.since,
+            next_try=hold.next_try_at,
+        )
+    if facts.holds is None:
+        held = {
+            dict(sample.labels)["topic"]: None
+            for sample in facts.samples
+            if sample.metric.name == HOLDS and sample.value
+        }
+        for topic in held:
+            yield Problem(
+                about=Subject.HOLD,
+                key=topic,
+                subject=f"Outbox topic {topic}",
+                state="held",
+                sentence="Messages are not sent; see `workorders outbox status`.",
+            )
+
+
+def _of_job(job: Job) -> Problem:
+    return Problem(
+        about=Subject.JOB,
+        key=str(job.id),
+        subject=f"Bulk job {job.id} ({job.kind})",
+        state=job.state,
+        sentence=one_line(job.error or ""),
+        since=job.finished_at,
+    )
+
+
+def _partitions(count: int) -> str:
+    return f"{count} partition{'s' if count > 1 else ''}"

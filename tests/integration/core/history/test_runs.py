@@ -1,0 +1,74 @@
+from uuid import UUID, uuid4
+
+import pytest
+
+from support.runs import finish_all
+from support.work_orders import accepted
+from workorders.core import triggers
+from workorders.core.creation.work_orders import create_for
+from workorders.core.exceptions import UnknownRunError
+from workorders.core.history import runs
+from workorders.core.history.runs import RunExcerpt
+from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    """A trigger with a workflow of its own: whatever can be claimed of it is this test's."""
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    connection.commit()
+    return trigger
+
+
+def test_an_excerpt_has_the_beginning_of_the_output_and_the_end_of_the_log(
+    connection: Connection, trigger: Trigger
+) -> None:
+    run_id = finished(connection, trigger)
+    whole = runs.get_run(connection, run_id)
+    assert (whole.output, whole.log) == ('{\n    "done": 1\n}', "a line")
+    found = excerpt(connection, run_id, 6)
+    assert (found.output, found.output_bytes) == ("{\n    ", 17)
+    assert (found.log, found.has_earlier_log) == ("a line", False)
+    found = excerpt(connection, run_id, 5)
+    assert (found.log, found.has_earlier_log) == (" line", True)
+    assert (found.id, found.state, found.attempt) == (whole.id, whole.state, whole.attempt)
+
+
+def test_an_excerpt_measures_a_log_in_characters(connection: Connection, trigger: Trigger) -> None:
+    run_id = finished(connection, trigger)
+    connection.execute("UPDATE workorders.run_logs SET log = 'äöü' WHERE run_id = %s", [run_id])
+    assert (excerpt(connection, run_id, 3).log, excerpt(connection, run_id, 3).has_earlier_log) == (
+        "äöü",
+        False,
+    )
+
+
+def test_a_run_without_output_and_log_has_an_empty_excerpt(connection: Connection, trigger: Trigger) -> None:
+    run_id = finished(connection, trigger)
+    for table in ("run_outputs", "run_logs"):
+        connection.execute(f"DELETE FROM workorders.{table} WHERE run_id = %s", [run_id])
+    found = excerpt(connection, run_id, 5)
+    assert (found.output, found.output_bytes, found.log, found.has_earlier_log) == (None, None, None, False)
+
+
+def test_an_unknown_run_is_reported(connection: Connection) -> None:
+    id_ = uuid4()
+    with pytest.raises(UnknownRunError, match=str(id_)):
+        runs.get_run(connection, id_)
+    with pytest.raises(UnknownRunError, match=str(id_)):
+        excerpt(connection, id_, 5)
+
+
+def finished(connection: Connection, trigger: Trigger) -> UUID:
+    """Return the id of a run that has ended, of a new work order."""
+    create_for(connection, trigger, [accepted("s", 0)])
+    connection.commit()
+    (run,) = finish_all(connection, trigger.workflow)
+    return run.run_id
+
+
+def excerpt(connection: Connection, id_: UUID, characters: int) -> RunExcerpt:
+    return runs.get_run_excerpt(connection, id_, max_characters=characters)

@@ -1,0 +1,77 @@
+"""What the runs of a work order have published, and what became of it."""
+
+from uuid import UUID
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.executing import Executing
+from workorders.core.postgres.connection import Connection, connect
+from workorders.outbox.enqueue import enqueue_published
+from workorders.outbox.published import list_published
+
+pytestmark = pytest.mark.integration
+
+OF = "SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY id"
+
+
+@pytest.fixture
+def orders(stack: LocalStack, name: str) -> list[UUID]:
+    """Two work orders, each of which has published two messages, and a third one that has published none."""
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "publish"}, {"do": "publish"}, {"do": "echo"}])
+    executing.worker(enqueue=enqueue_published).work()
+    return [id_ for (id_,) in executing.rows(OF)]
+
+
+def test_each_work_order_has_its_own_messages_in_their_order(stack: LocalStack, orders: list[UUID]) -> None:
+    with connect(stack.database_url) as connection:
+        found = [list_published(connection, id_) for id_ in orders]
+        assert [[message.topic for message in messages] for messages in found] == [["results"] * 2, ["results"] * 2, []]
+        keys = [[key_of(connection, message.event_id) for message in messages] for messages in found]
+    assert keys == [[b"k", None], [b"k", None], []]
+    assert {message.state for messages in found for message in messages} == {"waiting"}
+    assert [message.attempt for message in found[0]] == [1, 1]
+
+
+def test_a_message_is_held_while_its_hold_lasts_and_sent_once_it_has_left_the_outbox(
+    stack: LocalStack, orders: list[UUID]
+) -> None:
+    with connect(stack.database_url) as connection, connection.transaction(force_rollback=True):
+        first, second = list_published(connection, orders[0])
+        row = connection.execute(
+            "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
+            "SELECT 'key', topic, bucket, event_id::text::bytea, 'too large' FROM workorders.outbox_messages "
+            "WHERE event_id = %s RETURNING id",
+            [first.event_id],
+        ).fetchone()
+        connection.execute(
+            """
+            WITH moved AS (DELETE FROM workorders.outbox_messages WHERE event_id = %(event_id)s RETURNING *)
+            INSERT INTO workorders.outbox_held (
+                hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers
+            )
+            SELECT %(hold)s, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers
+            FROM moved
+            """,
+            {"event_id": first.event_id, "hold": row and row[0]},
+        )
+        connection.execute("DELETE FROM workorders.outbox_messages WHERE event_id = %s", [second.event_id])
+        held, sent = list_published(connection, orders[0])
+    assert (held.state, held.hold_id) == ("held", row and row[0])
+    assert (sent.state, sent.hold_id) == ("sent", None)
+
+
+def test_nothing_is_known_of_a_run_that_is_deleted(stack: LocalStack, orders: list[UUID]) -> None:
+    with connect(stack.database_url) as connection, connection.transaction(force_rollback=True):
+        runs = {message.run_id for message in list_published(connection, orders[0])}
+        connection.execute("DELETE FROM workorders.runs WHERE work_order_id = %s", [orders[0]])
+        assert connection.execute(
+            "SELECT count(*) FROM workorders.outbox_published WHERE run_id = ANY (%s)", [list(runs)]
+        ).fetchone() == (0,)
+
+
+def key_of(connection: Connection, event_id: UUID) -> bytes | None:
+    row = connection.execute("SELECT key FROM workorders.outbox_messages WHERE event_id = %s", [event_id]).fetchone()
+    assert row is not None
+    return None if row[0] is None else bytes(row[0])

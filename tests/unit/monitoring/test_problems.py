@@ -1,0 +1,148 @@
+"""What is wrong, from whatever is known of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from workorders.core.bulk.jobs import Job
+from workorders.core.history.filters import Filter
+from workorders.core.history.workload import MAX_COUNTED, Workload
+from workorders.core.metrics import Metric, Sample
+from workorders.monitoring import health
+from workorders.monitoring.problems import Facts, Subject, Thresholds, find_problems
+from workorders.outbox.admin import Hold, ShardStatus
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A partition."""
+
+    topic: str = "orders"
+    partition: int = 0
+    status: str = "behind"
+    lag: int | None = 5
+    since: datetime | None = None
+    next_attempt_at: datetime | None = None
+    last_error: str | None = None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A trigger."""
+
+    name: str = "orders"
+    problem: str | None = None
+    partitions: Sequence[Row] = (Row(),)
+
+
+def sample(name: str, value: float, **labels: str) -> Sample:
+    return Sample(Metric(name, "gauge", "1", ""), tuple((labels or {"trigger": "orders"}).items()), value)
+
+
+POLLED = [sample(health.POLL_AGE, 5.0), sample(health.STALLED, 0.0), sample(health.LAG, 5.0)]
+SHARD = ShardStatus(0, 1, None, None, None, 0, 0, 0, None)
+HOLD = Hold(7, "key", "shipments", b"k", "too\nlarge", 3, NOW - timedelta(hours=1), NOW, 12)
+JOB = Job(4, "rerun", Filter(), {}, "ada", None, "x", "failed", 9, 0, {}, None, "no right", NOW, None, None, NOW)
+
+
+def sentences(facts: Facts, **thresholds: float) -> list[str]:
+    return [str(problem) for problem in find_problems(facts, Thresholds(**thresholds))]  # type: ignore[arg-type]
+
+
+def test_a_trigger_that_is_behind_and_polled_has_no_problem() -> None:
+    assert sentences(Facts(triggers=[Status()], samples=POLLED)) == []
+    assert sentences(Facts(samples=POLLED)) == []
+
+
+@pytest.mark.parametrize("status", ["stalled", "not in Kafka", "topic re-created", "log truncated"])
+def test_a_partition_that_needs_a_person_is_named_with_its_error_and_its_next_try(status: str) -> None:
+    row = Row(status=status, since=NOW, next_attempt_at=NOW, last_error="first\nsecond")
+    (problem,) = find_problems(Facts(triggers=[Status(partitions=(Row(partition=1), row))], samples=POLLED))
+    assert str(problem) == f"orders: orders 0 is {status}: first second"
+    assert (problem.about, problem.key, problem.since, problem.next_try) == (Subject.TRIGGER, "orders", NOW, NOW)
+
+
+@pytest.mark.parametrize(
+    "status", ["up to date", "in batch 7", "not planned yet", "waiting for an open transaction", "?"]
+)
+def test_every_other_status_is_fine(status: str) -> None:
+    assert sentences(Facts(triggers=[Status(partitions=(Row(status=status),))], samples=POLLED)) == []
+
+
+def test_a_stall_is_named_once_and_found_without_the_partitions_too() -> None:
+    samples = [sample(health.STALLED, 2.0), sample(health.POLL_AGE, 5.0)]
+    stalled = Status(partitions=(Row(status="stalled", last_error="no"),))
+    assert sentences(Facts(triggers=[stalled], samples=samples)) == ["orders: orders 0 is stalled: no"]
+    (sentence,) = sentences(Facts(samples=samples))
+    assert sentence.startswith("orders is stalled: 2 partitions failed and are retried.")
+
+
+def test_what_kafka_did_not_answer_is_a_problem() -> None:
+    given = Facts(triggers=[Status(problem="It did\nnot answer.")], samples=POLLED)
+    assert sentences(given) == ["orders is unknown: It did not answer."]
+
+
+def test_a_listener_that_does_not_look_is_named_whether_it_ever_looked_or_not() -> None:
+    late = [sample(health.POLL_AGE, health.MAX_POLL_AGE_SECONDS + 1)]
+    (sentence,) = sentences(Facts(samples=late))
+    assert sentence.startswith("orders is not polling: Its listener has not looked for 301 s. Unpause its Dag, ")
+    assert "Its listener has never looked" in sentences(Facts(samples=[sample(health.STALLED, 0)]))[0]
+
+
+def test_a_paused_listener_is_a_problem_only_if_messages_wait() -> None:
+    late = [sample(health.POLL_AGE, 10_000)]
+    known = Facts(triggers=[Status(partitions=(Row(lag=0),))], samples=late, paused={"orders"})
+    assert sentences(known) == []
+    (sentence,) = sentences(replace(known, triggers=[Status()]))
+    assert sentence == "orders is paused: The Dag of its listener is paused or gone, and 5 offsets wait."
+
+
+def test_messages_that_do_not_become_work_orders_are_a_problem() -> None:
+    stuck = [*POLLED, sample(health.NO_PROGRESS_AGE, health.MAX_NO_PROGRESS_SECONDS + 1)]
+    (sentence,) = sentences(Facts(triggers=[Status()], samples=stuck))
+    assert sentence.startswith("orders is stuck: Messages wait, and none has become a work order for more than 900 s.")
+
+
+def test_limits_of_lag_and_age_count_only_above_them() -> None:
+    given = Facts(triggers=[Status()], samples=[*POLLED, sample(health.OLDEST_AGE, 600.0)])
+    assert sentences(given, max_lag=5, max_age_seconds=600) == []
+    assert sentences(given, max_lag=4, max_age_seconds=599) == [
+        "orders: orders 0 is late: Its lag is 5, more than 4.",
+        "orders is late: A message has waited for up to 600 s, more than 599 s.",
+    ]
+
+
+def test_the_outbox_is_known_by_its_rows_or_by_the_metrics_alone() -> None:
+    samples = [
+        *(sample(health.SHARD_FAILED, 0, shard="0"), sample(health.SHARD_FAILED, 1, shard="1")),
+        *(
+            sample(health.HOLDS, 2, topic="shipments", kind="key"),
+            sample(health.HOLDS, 1, topic="shipments", kind="topic"),
+        ),
+        sample(health.HOLDS, 0, topic="results", kind="key"),
+    ]
+    assert sentences(Facts(samples=samples)) == [
+        "Outbox shard 1 is failing: Its last relay failed; see `workorders outbox status`.",
+        "Outbox topic shipments is held: Messages are not sent; see `workorders outbox status`.",
+    ]
+    failing = replace(SHARD, shard=1, last_error="no\nright")
+    assert sentences(Facts(samples=samples, shards=[SHARD, failing], holds=[HOLD])) == [
+        "Outbox shard 1 is failing: no right",
+        "Outbox topic shipments is held: too large",
+    ]
+
+
+def test_a_failed_job_is_a_problem_and_an_ended_one_is_not() -> None:
+    assert sentences(Facts(jobs=[JOB, replace(JOB, state="cancelled")])) == ["Bulk job 4 (rerun) is failed: no right"]
+
+
+@pytest.mark.parametrize(("waiting", "words"), [(3, "(3)"), (MAX_COUNTED + 1, f"(more than {MAX_COUNTED:,})")])
+def test_a_workflow_without_a_run_for_what_waits_is_a_problem(waiting: int, words: str) -> None:
+    idle = Workload("ship", None, 0, waiting, NOW - timedelta(minutes=6), 0, 0)
+    (problem,) = find_problems(Facts(idle=[idle]))
+    assert (problem.about, problem.key, problem.since) == (Subject.WORKFLOW, "ship", idle.oldest_waiting_at)
+    assert str(problem).startswith(f"Workflow ship is not running: Work orders wait {words}, and none runs.")

@@ -46,13 +46,14 @@ def resolve(path: str) -> Notifier:
         found = getattr(import_module(module), name)
     except (Exception, SystemExit) as error:
         raise ConfigurationError(
-            f"The notifier {path} cannot be imported: {type(error).__name__}: {error}; no alert reaches it until then."
+            f"The notifier {path} cannot be imported: {type(error).__name__}: {error}; no alert reaches it. Correct "
+            f"the name, or install its module where the Airflow workers run."
         ) from error
     # A class would be called to make an instance, and a coroutine would never run: both would be silent.
     if not callable(found) or isinstance(found, type) or inspect.iscoroutinefunction(found):
         raise ConfigurationError(
             f"The notifier {path} is neither a function that takes an alert nor an instance of an Airflow notifier, "
-            f"but of type {type(found).__name__}; no alert reaches it until then."
+            f"but of type {type(found).__name__}; no alert reaches it. Name one of the two."
         )
     return found  # type: ignore[no-any-return]
 

@@ -1,9 +1,9 @@
 """Addresses at which Airflow shows the pages of work orders: for its menu, the texts of Dags, and buttons of tasks."""
 
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, urlsplit
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode, urlsplit
 
-from airflow.sdk import BaseOperator, BaseOperatorLink
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk.configuration import conf
 
 if TYPE_CHECKING:
@@ -20,27 +20,40 @@ def airflow_path() -> str:
     return urlsplit(_base_url()).path.rstrip("/")
 
 
-def page_path(*parts: str) -> str:
-    """Return the path at which Airflow shows a page; without parts, the overview."""
+def page_path(*parts: str, **query: str) -> str:
+    """Return the path at which Airflow shows a page, with its query; without parts, the overview."""
     base = airflow_path()
     page = "/".join(quote(part, safe="") for part in parts)
-    return f"{base}/plugin/{VIEW}{base}{ROOT}/{page}"
+    path = f"{base}/plugin/{VIEW}{base}{ROOT}/{page}"
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def page_address(*parts: str, **query: str) -> str:
+    """Return the same with Airflow's host, if its configuration names it."""
+    url = urlsplit(_base_url())
+    host = f"{url.scheme}://{url.netloc}" if url.netloc else ""
+    return host + page_path(*parts, **query)
 
 
 class PageLink(BaseOperatorLink):
-    """A button of a task that leads to the page of what the task works on: the operator's `page`."""
+    """A button of a task that leads to the page of what the task works on: the operator's `page`.
+
+    Args:
+        name: text of the button.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     @property
     def name(self) -> str:
         """Return the text of the button."""
-        return "Work orders"
+        return self._name
 
-    def get_link(self, operator: BaseOperator, *, ti_key: "TaskInstanceKey") -> str:
+    def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the operator's page."""
         del ti_key
-        url = urlsplit(_base_url())
-        host = f"{url.scheme}://{url.netloc}" if url.netloc else ""
-        return host + page_path(*getattr(operator, "page", ()))
+        return page_address(*operator.page)
 
 
 def _base_url() -> str:

@@ -1,28 +1,88 @@
 """Links from Airflow's own places to the pages, also where Airflow is below a path."""
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
+from airflow.serialization.serialized_objects import DagSerialization
 
 from support.definitions import define
-from workorders.airflow.page_links import PageLink, page_path
+from workorders.airflow.dags.workflows import make_dag
+from workorders.airflow.page_links import page_path
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.kafka.airflow.dags import make_dags
+from workorders.kafka.airflow.outbox_relay import outbox_dags
+
+PAGES = "https://example.org/plugin/workorders/workorders"
+TRIGGER, BATCH = f"{PAGES}/kafka/orders", f"{PAGES}/dag-run?dag_id=orders_ingest&run_id=batch_17"
+BUTTONS = {
+    ("orders_listener", "plan_batch"): {"Kafka trigger": TRIGGER},
+    ("orders_ingest", "create_work_orders"): {"Kafka trigger": TRIGGER, "Work orders of this batch": BATCH},
+    ("orders_ingest", "commit_offsets"): {"Kafka trigger": TRIGGER, "Work orders of this batch": BATCH},
+    ("ship_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/ship"},
+    ("visit_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/visit"},
+    ("outbox_relay", "send_messages"): {"Outbox": f"{PAGES}/outbox"},
+}
+
+
+WAITS = {
+    ("orders_listener", "wait_for_messages"): ("Kafka trigger", TRIGGER),
+    ("ship_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/ship"),
+    ("visit_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/visit"),
+    ("outbox_relay", "wait_for_outbox"): ("Outbox", f"{PAGES}/outbox"),
+}
 
 
 def test_a_page_has_the_path_at_which_airflow_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org/airflow/")
     assert page_path("kafka", "a/b") == "/airflow/plugin/workorders/airflow/workorders/kafka/a%2Fb"
+    assert page_path("jobs", state="a b&c").endswith("/workorders/jobs?state=a+b%26c")
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://localhost:8080")
     assert page_path() == "/plugin/workorders/workorders/"
 
 
-def test_tasks_of_a_trigger_have_a_button_and_its_dags_a_link_to_its_page(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
+    """The Dags whose tasks have buttons."""
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://example.org")
-    dags = {dag.dag_id: dag for dag in make_dags(define("orders"))}
-    page = "/plugin/workorders/workorders/kafka/orders"
-    assert all(f"({page})" in (dag.doc_md or "") for dag in dags.values())
+    (tmp_path / "outbox.yaml").write_text("shards: 1\n")
+    workflows = [{"name": "ship", "callable": "a:b"}, {"name": "visit", "dag_id": "visits"}]
+    made = [*make_dags(define("orders")), *(make_dag(WorkflowDefinition.model_validate(one)) for one in workflows)]
+    return {dag.dag_id: dag for dag in made} | outbox_dags(tmp_path / "outbox.yaml")
+
+
+@pytest.mark.parametrize(("place", "buttons"), BUTTONS.items(), ids=map("-".join, BUTTONS))
+def test_a_task_has_buttons_to_what_it_works_on(
+    dags: dict[str, DAG], place: tuple[str, str], buttons: dict[str, str]
+) -> None:
+    dag_id, task_id = place
+    task: Any = dags[dag_id].get_task(task_id)
+    if task.is_mapped:
+        task = task.unmap({"worker": 1})
+    task.batch_id = "17"  # as rendered, also in a Dag run that a person started under another id
     key: Any = None
-    for dag_id, task_id in (("orders_listener", "plan_batch"), ("orders_ingest", "create_work_orders")):
-        task: Any = dags[dag_id].get_task(task_id)
-        assert any(isinstance(link, PageLink) for link in task.operator_extra_links)
-        assert PageLink().get_link(task, ti_key=key) == f"https://example.org{page}"
+    links = {link.name: link.get_link(task, ti_key=key) for link in task.operator_extra_links}
+    assert links == buttons
+
+
+@pytest.mark.parametrize(("place", "buttons"), BUTTONS.items(), ids=map("-".join, BUTTONS))
+def test_airflow_keeps_each_button_of_a_task_under_a_key_of_its_own(
+    dags: dict[str, DAG], place: tuple[str, str], buttons: dict[str, str]
+) -> None:
+    dag_id, task_id = place
+    kept: Any = DagSerialization.from_dict(DagSerialization.to_dict(dags[dag_id])).get_task(task_id)
+    keys = {link.name: link.xcom_key for link in kept.operator_extra_links}
+    assert set(keys) == set(buttons)
+    assert len(set(keys.values())) == len(buttons)
+
+
+@pytest.mark.parametrize(("place", "button"), WAITS.items(), ids=map("-".join, WAITS))
+def test_the_api_server_gives_a_task_that_waits_in_the_triggerer_its_button(
+    dags: dict[str, DAG], place: tuple[str, str], button: tuple[str, str]
+) -> None:
+    dag_id, task_id = place
+    kept: Any = DagSerialization.from_dict(DagSerialization.to_dict(dags[dag_id])).get_task(task_id)
+    task_instance: Any = SimpleNamespace(key=None)
+    assert {name: kept.get_extra_links(task_instance, name) for name in kept.extra_links} == dict([button])

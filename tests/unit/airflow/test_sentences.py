@@ -92,6 +92,7 @@ ASKED: Final[dict[str, Any]] = {
         "decision": "skip-lost",
         "partitions": [],
         "offset": None,
+        "time": None,
         "dry_run": True,
         "reason": "x",
     }

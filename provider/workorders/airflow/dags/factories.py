@@ -121,6 +121,7 @@ def configuration_error_dag(path: Path, error: ConfigurationError, kind: str = "
     """
     with DAG(
         dag_id=f"{path.stem}_refused",
+        dag_display_name=f"{path.stem}: refused",
         description=f"{path.name} has a mistake",
         schedule="@once",
         # By Airflow's default it would be created paused, and would not run.

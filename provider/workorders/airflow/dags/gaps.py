@@ -7,6 +7,7 @@ from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import owner_and_tags, scheduled_dag
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.airflow.page_links import page_path
 from workorders.core.definitions.trigger import TriggerDefinition
 
 EVERY: Final = "*/5 * * * *"
@@ -17,11 +18,14 @@ def gap_dag(definition: TriggerDefinition) -> DAG:
     with scheduled_dag(
         f"{definition.name}_gaps",
         EVERY,
+        dag_display_name=f"{definition.name}: gaps",
         description=f"Alerts when a gap in a sequence of {definition.name} lasts too long or parks too much",
         # It changes nothing, and a trigger with sequences should alert without being unpaused.
         is_paused_upon_creation=False,
         **owner_and_tags(definition, definition.type, "gaps"),
-        doc_md=_DOC.format(name=definition.name),
+        doc_md=_DOC.format(
+            name=definition.name, page=page_path("work-orders", trigger=definition.name, state="parked")
+        ),
     ) as dag:
         AlertSequenceGapsOperator(
             task_id="check_gaps",
@@ -39,5 +43,6 @@ Watches the sequences of trigger **{name}**. A Dag run fails once for each gap t
 parks more than `alert_above_parked`. Its log contains what to do, and the notifiers that `notify` names are called. The
 next Dag run succeeds, because each gap is alerted of once, and once more when it is closed.
 
-`workorders sequences list --trigger {name}` shows the current gaps. Pause this Dag to stop its alerts.
+`workorders sequences list --trigger {name}` shows the current gaps. The
+page of work orders lists [those that wait for one]({page}). Pause this Dag to stop its alerts.
 """

@@ -9,6 +9,7 @@ from workorders.airflow.dags.factories import continuous_dag, manual_dag, schedu
 from workorders.airflow.operators.base import DatabaseOperator
 from workorders.airflow.operators.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
 from workorders.airflow.operators.maintenance import RefreshHistoryOperator, ResumeBulkJobsOperator, RetentionOperator
+from workorders.airflow.page_links import page_path
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.sensors.metrics import ReportMetricsSensor
 
@@ -34,7 +35,7 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
         _scheduled_dag(
             "workorders_retention",
             "@daily",
-            "Wipes old inputs, deletes old work orders by the retention of each workflow, and merges old batches",
+            "Erases old inputs, deletes old work orders by the retention of each workflow, and merges old batches",
             RetentionOperator,
             task_id="delete_expired",
             database_connection=database_connection,
@@ -55,9 +56,7 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
 
 def _metrics_dag(database_connection: str) -> DAG:
     name = "workorders_metrics"
-    with continuous_dag(
-        name, description="Sends the metrics to StatsD or OpenTelemetry", tags=_TAGS, doc_md=_DOCS[name]
-    ) as dag:
+    with continuous_dag(name, description="Sends the metrics to StatsD or OpenTelemetry", **_about(name)) as dag:
         ReportMetricsSensor(task_id="report_metrics", database_connection=database_connection, **unlimited_retries())
     return dag
 
@@ -68,8 +67,7 @@ def _form_dag(kind: str, database_connection: str) -> DAG:
         name,
         description=f"{kind.capitalize()}s work orders that match a filter",
         params=form(kind),
-        tags=_TAGS,
-        doc_md=_DOCS[name] + _FORM_DOC,
+        **_about(name, _FORM_DOC),
     ) as dag:
         BulkJobOperator(
             task_id="run_job", kind=kind, database_connection=database_connection, retries=3, retry_delay=RETRY_DELAY
@@ -78,22 +76,32 @@ def _form_dag(kind: str, database_connection: str) -> DAG:
 
 
 def _scheduled_dag(name: str, schedule: str, description: str, operator: type[DatabaseOperator], **task: Any) -> DAG:
-    with scheduled_dag(name, schedule, description=description, tags=_TAGS, doc_md=_DOCS[name]) as dag:
+    with scheduled_dag(name, schedule, description=description, **_about(name)) as dag:
         operator(**task)
     return dag
+
+
+def _about(name: str, more: str = "") -> dict[str, Any]:
+    """Return the name, the tags, and the text that Airflow shows of a Dag."""
+    role = name.removeprefix("workorders_").replace("_", " ")
+    pages = {"overview": page_path(), "search": page_path("work-orders"), "jobs": page_path("jobs")}
+    text = (_DOCS[name] + more).format_map(pages)
+    return {"dag_display_name": f"work orders: {role}", "tags": _TAGS, "doc_md": text}
 
 
 _FORM_DOC = """
 * With **dry run**, the default, the log contains how many work orders match, and nothing is changed.
 * A work order must match all fields. One that is created after the job starts does not belong to the job.
-* The job is a row with its progress and its error, if any: `workorders jobs list`. A try after a crash continues it.
+* The job is a row with its progress and its error, if any: [the page of jobs]({jobs}), or
+  `workorders jobs list`. A try after a crash continues it.
+* [The page of work orders]({search}) does the same for those that you select.
 """
 
 _DOCS = {
     "workorders_rerun": """
 Gives work orders one more run: those of one id, or all that match.
 
-* A work order that waits or runs is skipped, and one whose input was wiped is refused; both are counted.
+* A work order that waits or runs is skipped, and so is one whose input was erased; the log counts both.
 * A rejected work order is validated again by its trigger's current definition, and then gets its input and a run.
 """,
     "workorders_cancel": """
@@ -107,24 +115,25 @@ Runs pending reruns and cancels: those created with `--detach`, those that wait 
 workflow, and orphaned jobs, whose process died. `workorders jobs resume` continues an export, on the machine where it
 started.
 
-* `workorders jobs list` shows all jobs, their progress, and what they wait for.
+* [The page of jobs]({jobs}), or `workorders jobs list`, shows all jobs, their progress, and what they wait for.
 * A job that fails makes the task fail, and is not retried.
 * Nothing is done while this Dag is paused.
 """,
     "workorders_retention": """
-Wipes inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, in small steps. Merges old
-batches of triggers.
+Erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, in small steps. Merges
+old batches of triggers.
 
-* `workorders retention run --dry-run` counts what is due.
+* `workorders retention run --dry-run` counts what is due. [The overview]({overview}) leads to the
+  page of each workflow, which shows what is deleted when.
 * A replay does not recreate a deleted work order.
 * Nothing is deleted while this Dag is paused.
 """,
     "workorders_metrics": """
 Sends the metrics to Airflow's stats every 15 s, from the triggerer. Unpause it if Airflow sends its own to StatsD or
-OpenTelemetry. Prometheus needs no Dag: it reads `/workorders/metrics`.
+OpenTelemetry. Prometheus and [the overview]({overview}) need no Dag; Prometheus reads `/workorders/metrics`.
 """,
     "workorders_search_index": """
 Adds new work orders to the full-text index that `workorders work-orders list --text` searches, and counts work orders
-by state. Unpause it to search. It never delays the ingest.
+by state. Unpause it to search for words, also on [the page of work orders]({search}). It never delays the ingest.
 """,
 }

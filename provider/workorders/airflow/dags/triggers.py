@@ -60,6 +60,9 @@ def make_dags(definition: TriggerDefinition) -> list[DAG]:
     """
     factories = installed(DAG_FACTORIES_GROUP).select(name=definition.type)
     if not factories:
-        raise ConfigurationError(f"Trigger {definition.name}: nothing makes Dags for the type {definition.type}.")
+        raise ConfigurationError(
+            f"Trigger {definition.name}: nothing makes Dags for the type {definition.type}, so it has none. Announce a "
+            f"factory in the entry points workorders.dag_factories of the package that has the type."
+        )
     made: list[DAG] = next(iter(factories)).load()(definition)
     return made

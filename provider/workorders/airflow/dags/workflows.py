@@ -50,6 +50,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
     """Return the Dag that executes a workflow's runs. Pausing it leaves its work orders waiting."""
     with continuous_dag(
         f"{definition.name}_runs",
+        dag_display_name=f"{definition.name}: runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
         **owner_and_tags(definition, "workflow"),
         doc_md=_DOC.format(

@@ -30,7 +30,7 @@ RETRY_DELAY: Final = jobs.HEARTBEAT_TIMEOUT + timedelta(seconds=10)
 
 _FILE_NAME: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*\.(jsonl|csv)$"
 _REPORT_SECONDS: Final = 5.0
-_TEXTS: Final = ("trigger", "workflow", "state", "rejection", "stream", "text")
+_TEXTS: Final = ("trigger", "workflow", "state", "rejection", "stream", "ordering_key", "text")
 
 
 def form(kind: str) -> dict[str, Param]:
@@ -52,6 +52,7 @@ def form(kind: str) -> dict[str, Param]:
         "stream": _optional("Stream", "Only streams with this prefix, such as orders/0@."),
         "from_position": _optional("From position", "First position in the stream.", "integer"),
         "to_position": _optional("To position", "First position after the range.", "integer"),
+        "ordering_key": _optional("Ordering key", "Only with this value of the ordering key."),
         "text": _optional("Text", "Words that body, request or rejection must all contain; a word may end in *."),
         "id": _optional("Work order", "Id of a single work order."),
     }

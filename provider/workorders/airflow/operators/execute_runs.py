@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.executor import DagRunExecutor
+from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -39,6 +40,7 @@ class WorkflowOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("database_connection",)
+    operator_extra_links = (PageLink("Workflow"),)
     ui_color = "#e8f1fa"
     undone: ClassVar[str] = (
         "Runs that had not begun wait again; those that had begun are finished, or will be recovered as lost."
@@ -47,6 +49,7 @@ class WorkflowOperator(BaseOperator):
     def __init__(self, *, definition: WorkflowDefinition, worker: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
+        self.page = ("workflows", definition.name)
         self.database_connection = definition.database_connection
         self.worker = worker
 

@@ -44,7 +44,7 @@ class RefreshHistoryOperator(DatabaseOperator):
 
 
 class RetentionOperator(DatabaseOperator):
-    """Wipes and deletes what has expired by the retention of each workflow, and merges old batches.
+    """Erases and deletes what has expired by the retention of each workflow, and merges old batches.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -58,7 +58,7 @@ class RetentionOperator(DatabaseOperator):
         """Delete what has expired, and return the numbers."""
         swept = retention.delete_expired(connection)
         self.log.info(
-            "%s work orders were deleted, %s inputs wiped, and %s batches merged into others.",
+            "%s work orders were deleted, %s inputs erased, and %s batches merged into others.",
             f"{swept.deleted:,}",
             f"{swept.wiped:,}",
             f"{swept.merged:,}",

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, own_batch
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -41,11 +42,14 @@ class CommitOffsetsOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("batch_id",)
+    operator_extra_links = (PageLink("Kafka trigger"), BatchLink())
     ui_color = "#e8f1fa"
 
     def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.definition = definition
+        self.trigger_name = definition.name
+        self.page = ("kafka", definition.name)
         self.batch_id = batch_id
 
     @log_failure_wrapped

@@ -22,7 +22,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, own_batch
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, own_batch
 from workorders.kafka.airflow.next_batches import NextBatches
 from workorders.kafka.airflow.spark_submission import (
     SparkSubmitEngine,
@@ -44,6 +44,7 @@ from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch, run_id
+from workorders.kafka.planning import planner
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -86,11 +87,12 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         database_connection: id of the Airflow Postgres connection.
         registry_connection: id of the Airflow connection of the schema registry, if the trigger's formats need one.
         max_rejected_share: maximum share of rejected messages in a range; more stall the partition. None for no
-            limit. This and the next two are the task's own and not read from the database, where they change only with
-            the next planned batch: a stalled trigger may plan none.
+            limit. This and the next two are the task's own and not read from the database.
         alert_after: seconds after which a stall is worth an alert.
         notify: import paths of notifiers.
-        definition: the trigger; with it and a Spark Connect server, the task takes the next batches.
+        definition: the trigger. With it, each try uses its current fields. Without it, a try uses those of the last
+            planned batch, and a stalled trigger may plan none. With it and a Spark Connect server, the task takes the
+            next batches.
         listener_dag_id: the Dag that plans the batches. While it or the task's own Dag is paused, the task takes no
             other batch.
         engine: import path of a class that submits the batch elsewhere, instead of these two ways.
@@ -103,7 +105,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         "kafka_connection",
         "database_connection",
     )
-    operator_extra_links = (*SparkSubmitOperator.operator_extra_links, PageLink())
+    operator_extra_links = (*SparkSubmitOperator.operator_extra_links, PageLink("Kafka trigger"), BatchLink())
     ui_color = "#e8f1fa"
 
     def __init__(
@@ -271,6 +273,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             self.log.info("Nothing of batch %s is left to ingest.", batch_id)
             return None
         try:
+            batch = self._with_current_definition(database, batch)
             if batch.unfinished:  # a replay creates nothing that was not counted before
                 limits.require_capacity(database, batch.trigger)
             prepared = preflight(connections.kafka, batch, epoch, max_rejected_share=self.max_rejected_share)
@@ -282,6 +285,18 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             stalls.record(database, batch, epoch, refusals)
             raise StalledError(" ".join(refusals.values()))
         return _Begun(batch, epoch, prepared, lock)
+
+    def _with_current_definition(self, database: Connection, batch: Batch) -> Batch:
+        """Return the batch with the definition of its trigger's current file.
+
+        The planner records the file with each batch. While all partitions are stalled, there is none, and only a change
+        of the file may end the stall.
+        """
+        if self.definition is None:
+            return batch
+        with database.transaction():
+            planner.register(database, self.definition)
+        return batches.load(database, batch.id)
 
     def _announce(self, context: "Context", lock: Connection, batch_id: int) -> None:
         """Emit an asset event for the work orders of the batch, and its spans. Never fails: they are created."""

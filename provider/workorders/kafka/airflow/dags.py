@@ -38,6 +38,7 @@ def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
     ingest_dag_id = _ingest_id(definition)
     with continuous_dag(
         _listener_id(definition),
+        dag_display_name=f"{definition.name}: listener",
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
         **owner_and_tags(definition, definition.type, "listener"),
         doc_md=_LISTENER_DOC.format(
@@ -67,6 +68,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
 
     with new_dag(
         _ingest_id(definition),
+        dag_display_name=f"{definition.name}: ingest",
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
         # A stalled batch keeps its Dag run active while it waits for its next try. With a limit here, a few stalled
@@ -125,6 +127,9 @@ note of a Dag run contains its offset ranges.
 * [The page of the trigger]({page}) shows its partitions and batches, and resolves a stall.
 * `create_work_orders` writes the work orders and moves the ledger in one Postgres transaction per partition. The last
   line of a failed try is what failed and where, and when the next try is.
+* A *deferred* `create_work_orders` is a stalled batch that waits for its next try without a worker. Its log ends with
+  the error.
+* Tasks that are *skipped* had nothing to do: the task of another batch has ingested this one. The log names it.
 * `commit_offsets` then commits the ledger's positions to the consumer group `{group}`.
 * **Replay**: clear `create_work_orders` of a Dag run. Exactly that batch is ingested again, without duplicates; missing
   work orders are restored.

@@ -1,21 +1,43 @@
 """Asks Airflow which ingest runs of batches are active, and starts them."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from airflow.sdk import BaseOperatorLink
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
+from workorders.airflow.page_links import page_address
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import ForeignBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch, run_id
+
+if TYPE_CHECKING:
+    from airflow.sdk.types import TaskInstanceKey
 
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
 """Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
 from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
+
+
+class BatchLink(BaseOperatorLink):
+    """A button of a task of an ingest run: it leads to the ranges of its batch, with links to their work orders."""
+
+    @property
+    def name(self) -> str:
+        """Return the text of the button."""
+        return "Work orders of this batch"
+
+    def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
+        """Return the address of the page of the operator's batch."""
+        # Not of the Dag run: its id need not be that of a batch's run, and a person's own Dag has another id.
+        del ti_key
+        batch = run_id(int(operator.batch_id))
+        return page_address("dag-run", dag_id=f"{operator.trigger_name}_ingest", run_id=batch)
 
 
 def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, is_new: bool) -> bool:

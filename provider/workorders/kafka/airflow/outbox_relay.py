@@ -9,6 +9,7 @@ from airflow.sdk import DAG, BaseOperator
 
 from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
+from workorders.airflow.page_links import PageLink, page_path
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
 from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
@@ -61,9 +62,10 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
     """
     with continuous_dag(
         f"{DAG_ID}_{shard}" if shard else DAG_ID,
+        dag_display_name=f"outbox: relay {shard}" if shard else "outbox: relay",
         description=f"Sends messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
         tags=["outbox", "workorders"],
-        doc_md=_DOC,
+        doc_md=_DOC.format(page=page_path("outbox")),
         # Otherwise a part of the keys would stop when shards are added.
         is_paused_upon_creation=False if shard else None,
     ) as dag:
@@ -143,6 +145,8 @@ class SendMessagesOperator(BaseOperator):
         shard: number of the shard.
     """
 
+    operator_extra_links = (PageLink("Outbox"),)
+    page = ("outbox",)
     ui_color = "#e8f1fa"
 
     def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
@@ -199,5 +203,6 @@ Sends messages from the outbox in Postgres to their Kafka topics, in the order o
 * Each shard has its own Dag: `outbox_relay`, then `outbox_relay_1` and so on.
 * Pause this Dag to stop the sending of its shard. Nothing is lost: messages wait in their table.
 * If a try of `send_messages` fails, the last line of its log names what was refused and is held. All others continue.
-* `workorders outbox status` shows the backlog and the holds with their reasons; `workorders outbox release` ends one.
+* [The page of the outbox]({page}) shows the backlog, and the holds with their reasons; there you release or purge one.
+  `workorders outbox status` and `workorders outbox release` do the same.
 """

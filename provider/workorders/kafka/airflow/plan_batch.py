@@ -49,7 +49,7 @@ class PlanBatchOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("ingest_dag_id",)
-    operator_extra_links = (PageLink(),)
+    operator_extra_links = (PageLink("Kafka trigger"),)
     ui_color = "#e8f1fa"
 
     def __init__(self, *, definition: KafkaTriggerDefinition, ingest_dag_id: str, **kwargs: Any) -> None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
 
+from workorders import times
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import manual_dag
 from workorders.airflow.operators.base import triggering_user
+from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.definitions.loading import load_trigger, yaml_files
 from workorders.core.exceptions import ConfigurationError
@@ -31,7 +34,7 @@ _KINDS = {
         "at the first offset that Kafka has, or at the end of a truncated log",
     ),
     DecisionKind.ACCEPT_TOPIC: ("accept the new topic", "from its first offset, or the one given"),
-    DecisionKind.SEEK: ("seek", "at the offset given, forward or back"),
+    DecisionKind.SEEK: ("seek", "at the offset or the time given, forward or back"),
 }
 """Name of each decision, and where reading then continues."""
 RESOLVE_DAG = "workorders_resolve"
@@ -58,10 +61,11 @@ def resolve_dags(folder: Path) -> dict[str, DAG]:
 def _resolve_dag(definitions: list[KafkaTriggerDefinition]) -> DAG:
     with manual_dag(
         RESOLVE_DAG,
+        dag_display_name="work orders: resolve",
         description="Makes an operator's decision on partitions of a Kafka trigger",
         params=resolve_params(definitions),
         tags=["kafka", "resolve", "workorders"],
-        doc_md=_RESOLVE_DOC,
+        doc_md=_RESOLVE_DOC.format(page=page_path()),
     ) as dag:
         ResolveOperator(task_id="apply_decision", definitions=definitions)
     return dag
@@ -91,14 +95,21 @@ def resolve_params(definitions: Sequence[KafkaTriggerDefinition]) -> dict[str, P
             type="array",
             items={"type": "integer", "minimum": 0},
             title="Partitions",
-            description="Numbers, as [0, 3]; empty for all that call for this decision.",
+            description="Numbers, such as [0, 3]; empty for all that need this decision.",
         ),
         "offset": Param(
             None,
             type=["null", "integer"],
             minimum=0,
             title="Offset",
-            description="Required to seek. Otherwise only to begin elsewhere in a new or truncated log.",
+            description="To seek. Otherwise only to begin elsewhere in a new or truncated log.",
+        ),
+        "time": Param(
+            None,
+            type=["null", "string"],
+            format="date-time",
+            title="Time",
+            description="To seek, instead of an offset: the first message at or after this time.",
         ),
         "reason": Param(type="string", minLength=1, title="Reason", description="Kept with the decision."),
         "dry_run": Param(True, type="boolean", title="Dry run", description="Only log what would be done."),
@@ -150,6 +161,7 @@ class ResolveOperator(BaseOperator):
             params["topic"],
             tuple(params["partitions"]),
             params["offset"],
+            _time(params["time"]),
         )
         run = context["dag_run"]
         request_key = f"{run.dag_id}/{run.run_id}"
@@ -192,6 +204,13 @@ class ResolveOperator(BaseOperator):
         return sentences
 
 
+def _time(text: str | None) -> datetime | None:
+    found = times.parse(text, now=datetime.now(UTC)) if text else None
+    if text and found is None:
+        raise DecisionRefusedError(f"time: nothing was changed, because this takes {times.FORM}. {_AGAIN}")
+    return found
+
+
 _RESOLVE_DOC = """
 Makes an operator's decision where a partition of a Kafka trigger cannot continue by itself, because Kafka has lost
 data: the form of `workorders resolve`.
@@ -199,4 +218,6 @@ data: the form of `workorders resolve`.
 * With **dry run**, the default, the log contains what would be done, and nothing is changed.
 * It refuses while an attempt at the partition's batch is active, and if the decision does not fit.
 * What was decided is recorded with actor, time and reason: `workorders decisions`.
+* [The overview]({page}) lists stalled partitions. The page of a trigger shows past decisions, and
+  what a decision gives up before you make it.
 """

@@ -11,10 +11,10 @@ from typing import Any, Final
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 
-from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
+from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.secrets import is_secret_setting
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, JobSecrets
+from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
@@ -121,11 +121,12 @@ def secrets_for_driver(hook: SparkSubmitHook, connections: JobSecrets) -> Abstra
     """
     if hook._connection["deploy_mode"] != "cluster":
         return connections.in_environment()
-    _require_references(hook)
+    _require_references(hook, tuple(connections.to_environment()))
     return nullcontext()
 
 
-def _require_references(hook: SparkSubmitHook) -> None:
+def _require_references(hook: SparkSubmitHook, needed: Sequence[str]) -> None:
+    """Refuse a driver that could not find these variables, or that would get one of them by value."""
     master, variables = hook._connection["master"], hook._env_vars or {}
     prefix = next((names for begin, names in _DRIVERS_VARIABLES.items() if master.startswith(begin)), None)
     if prefix is None:
@@ -134,8 +135,8 @@ def _require_references(hook: SparkSubmitHook) -> None:
             f"spark-submit refuses applications in Python; nothing was sent there. Use the deploy mode client."
         )
     given = {*hook._conf, *(prefix + name for name in variables)}
-    files = {name: f"{prefix}{name}{FILE_SUFFIX}" for name in (DATABASE_URL_VARIABLE, KAFKA_VARIABLE)}
-    by_value = [prefix + name for name in (*files, REGISTRY_VARIABLE) if prefix + name in given]
+    files = {name: f"{prefix}{name}{FILE_SUFFIX}" for name in needed}
+    by_value = [prefix + name for name in SECRET_VARIABLES if prefix + name in given]
     if by_value:
         raise ConfigurationError(
             f"{by_value[0]} has a secret, and Spark stores and shows its settings; nothing was sent there. Mount the "

@@ -125,7 +125,8 @@ def _sasl(given: dict[str, str]) -> dict[str, str]:
     if module is None:
         raise ConfigurationError(
             f"sasl.mechanisms={mechanism} in the Kafka connection (GSSAPI if not given) has no form for Spark's Java "
-            f"client here; use one of {', '.join(_LOGIN_MODULES)}, OAUTHBEARER, or give {_LOGIN} in the field {JAVA}."
+            f"client here, so nothing was read; use one of {', '.join(_LOGIN_MODULES)}, OAUTHBEARER, or give {_LOGIN} "
+            f"in the field {JAVA}."
         )
     options = {option: _required(given, f"sasl.{option}", mechanism) for option in ("username", "password")}
     return {"sasl.mechanism": mechanism, _LOGIN: _jaas(module, options)}
@@ -138,8 +139,8 @@ def _oauth(given: dict[str, str]) -> dict[str, str]:
     method = given.pop("sasl.oauthbearer.method", "default").lower()
     if method != "oidc":
         raise ConfigurationError(
-            f"sasl.oauthbearer.method={method} in the Kafka connection has no form for Spark's Java client; use oidc, "
-            f"or give {_LOGIN} in the field {JAVA}."
+            f"sasl.oauthbearer.method={method} in the Kafka connection has no form for Spark's Java client, so nothing "
+            f"was read; use oidc, or give {_LOGIN} in the field {JAVA}."
         )
     options = {
         "clientId": _required(given, "sasl.oauthbearer.client.id", "OAUTHBEARER"),
@@ -165,7 +166,9 @@ def _oauth(given: dict[str, str]) -> dict[str, str]:
 def _required(given: dict[str, str], name: str, mechanism: str) -> str:
     value = given.pop(name, "")
     if not value:
-        raise ConfigurationError(f"The Kafka connection lacks {name}, which sasl.mechanisms={mechanism} needs.")
+        raise ConfigurationError(
+            f"The Kafka connection lacks {name}, which sasl.mechanisms={mechanism} needs; nothing was read; add it."
+        )
     return value
 
 
@@ -189,6 +192,6 @@ def _require_known_trust_settings(left: Mapping[str, str], protocol: str, own: M
     for name in left:
         if name.startswith(_TRUST_PREFIXES) and not name.startswith(without_effect) and name not in _LEFT_OUT:
             raise ConfigurationError(
-                f"{name} in the Kafka connection has no form for Spark's Java client with {protocol}; "
-                f"remove it, or use a setting that both clients know."
+                f"{name} in the Kafka connection has no form for Spark's Java client with {protocol}, so nothing was "
+                f"read; remove it, use a setting that both clients know, or give one in the field {JAVA}."
             )

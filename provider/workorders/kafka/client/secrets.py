@@ -15,8 +15,12 @@ from workorders.kafka.client.settings import JAVA, client_settings
 
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
+_EXAMPLE: Final = '{"bootstrap.servers": "broker:9092"}'
+
 REGISTRY_VARIABLE: Final = "WORKORDERS_SCHEMA_REGISTRY"
 """Environment variable with the settings of the schema registry's client as a JSON object."""
+SECRET_VARIABLES: Final = (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)
+"""All environment variables that `JobSecrets` may need."""
 _SHORTEST_SECRET: Final = 4
 """Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 
@@ -41,7 +45,10 @@ class JobSecrets:
         try:
             kafka = json.loads(_get_secret(KAFKA_VARIABLE))
         except json.JSONDecodeError as error:
-            raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.") from error
+            raise ConfigurationError(
+                f"The environment variable {KAFKA_VARIABLE} is not a JSON object; nothing was read. Give librdkafka "
+                f"settings, such as {_EXAMPLE}."
+            ) from error
         return cls(_get_secret(DATABASE_URL_VARIABLE), kafka, registry_from_environment())
 
     @contextmanager
@@ -51,7 +58,7 @@ class JobSecrets:
         Airflow's `env_vars` are a template field, so Airflow stores and shows them, and for some masters they become
         arguments. These variables exist in no attribute of the operator, in no argument, and in no log.
         """
-        before = {name: os.environ.get(name) for name in (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)}
+        before = {name: os.environ.get(name) for name in SECRET_VARIABLES}
         os.environ.update(self.to_environment())
         try:
             yield
@@ -101,7 +108,10 @@ def registry_from_environment() -> Mapping[str, Any] | None:
     except json.JSONDecodeError:
         found = ()
     if found is not None and not isinstance(found, dict):
-        raise ConfigurationError(f"The environment variable {REGISTRY_VARIABLE} is not a JSON object.")
+        raise ConfigurationError(
+            f"The environment variable {REGISTRY_VARIABLE} is not a JSON object; nothing was read. Give settings of "
+            f'the registry\'s client, such as {{"url": "https://registry.example.com"}}.'
+        )
     return found
 
 

@@ -48,7 +48,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     kafka_connection: ConnectionId = "kafka_default"
     """Airflow connection of the Kafka cluster; its extras are librdkafka settings."""
     spark_connection: ConnectionId = "spark_default"
-    """Airflow connection of Spark; it has the master and the deploy mode."""
+    """Airflow connection of Spark, with the master and the deploy mode, or of a Spark Connect server."""
 
     topics: Annotated[
         tuple[TopicOrPattern, ...],

@@ -60,7 +60,8 @@ class Payloads:
         if definition.registry_connection is not None and registry is None:
             raise ConfigurationError(
                 f"Trigger {definition.name} decodes by schemas of the connection {definition.registry_connection}, "
-                f"and this process has no settings of it; nothing was read."
+                f"and this process has no settings of it; nothing was read. Define the connection, or set "
+                f"WORKORDERS_SCHEMA_REGISTRY."
             )
         settings = None if registry is None else orjson.dumps(dict(registry), option=orjson.OPT_SORT_KEYS).decode()
         schema = None if definition.json_schema is None else orjson.dumps(definition.json_schema).decode()

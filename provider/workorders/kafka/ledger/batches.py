@@ -373,6 +373,11 @@ def summaries(
         return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
 
 
+def last_planned(connection: Connection) -> dict[str, datetime]:
+    """Return when the newest batch of each trigger was planned, by the trigger's name."""
+    return dict(connection.execute(_QUERIES["last_planned"]).fetchall())
+
+
 def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
     """Return whether any message of a range has a work order already, or had one that retention deleted."""
     return count_work_orders(connection, trigger, stream, range_.start, range_.end) > 0

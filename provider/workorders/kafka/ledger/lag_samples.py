@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.deletion import delete_before
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.partitions import Partition
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/lag_samples.sql")
 
 KEPT: Final = timedelta(days=1)
-_STEP: Final = 10_000
 
 
 def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[LiteralString, dict[str, Any]]:
@@ -30,13 +30,5 @@ def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[Liter
 
 
 def delete_old_samples(connection: Connection, now: datetime) -> Iterator[int]:
-    """Delete the rows that are older than a day; see `workorders.core.maintenance.retention.Shorten`.
-
-    Yields:
-        0 for each step: retention reports what it merges, and no one asks for old samples.
-    """
-    is_done = False
-    while not is_done:
-        deleted = connection.execute(_QUERIES["delete_old"], {"before": now - KEPT, "limit": _STEP}).rowcount
-        is_done = deleted < _STEP
-        yield 0
+    """Delete the rows that are older than a day, in steps; see `delete_before`."""
+    return delete_before(connection, _QUERIES["delete_old"], now - KEPT)

@@ -1,9 +1,10 @@
 """The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg.rows import class_row
@@ -16,6 +17,7 @@ from workorders.kafka.ledger import batches, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
+_STREAM: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>[0-9]+)@(?P<topic_id>[^~]+)(~(?P<generation>[0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,14 @@ def stream_name(partition: Partition, generation: int = 0) -> str:
     """
     name = f"{partition.topic}/{partition.partition}@{partition.topic_id}"
     return f"{name}~{generation}" if generation else name
+
+
+def parse_stream_name(name: str) -> tuple[Partition, int] | None:
+    """Return the partition and the generation of a stream's name; None for a stream that is no partition."""
+    found = _STREAM.fullmatch(name)
+    if found is None:
+        return None
+    return Partition(found["topic"], int(found["partition"]), found["topic_id"]), int(found["generation"] or 0)
 
 
 def lock_trigger(connection: Connection, trigger: Trigger) -> None:

@@ -163,8 +163,10 @@ class Checkpoints:
             time.sleep(_POLL_SECONDS)
 
     def _offset(self, place: TopicPartition, spec: OffsetSpec, isolation: IsolationLevel) -> int:
-        answers = self._admin.list_offsets({place: spec}, isolation_level=isolation, request_timeout=_SECONDS)
-        offset = int(answers[place].result(_SECONDS).offset)
+        answer = _answer(
+            self._admin.list_offsets({place: spec}, isolation_level=isolation, request_timeout=_SECONDS), place
+        )
+        offset = int(answer.offset)
         if offset < 0:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         return offset
@@ -208,7 +210,7 @@ class Checkpoints:
     def _create_topic(self, topic: NewTopic) -> Any:
         """Create the topic, and describe it once the brokers, which learn of it one after the other, know it."""
         try:
-            self._admin.create_topics([topic], operation_timeout=_SECONDS)[topic.topic].result(_SECONDS)
+            _answer(self._admin.create_topics([topic], operation_timeout=_SECONDS), topic.topic)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
@@ -226,8 +228,8 @@ class Checkpoints:
     def _describe_topic(self) -> Any:
         try:
             # Not by a producer's request for the topic, which could create one with the cluster's defaults.
-            answers = self._admin.describe_topics(TopicCollection([self._topic]), request_timeout=_SECONDS)
-            return answers[self._topic].result(_SECONDS)
+            topics = TopicCollection([self._topic])
+            return _answer(self._admin.describe_topics(topics, request_timeout=_SECONDS), self._topic)
         except KafkaException as error:
             if error.args[0].code() in _UNKNOWN:
                 return None
@@ -237,12 +239,24 @@ class Checkpoints:
         """Return how the topic is cleaned; None if we may not know."""
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
         try:
-            configuration = self._admin.describe_configs([resource], request_timeout=_SECONDS)[resource]
-            return str(configuration.result(_SECONDS)[_POLICY].value)
+            configuration = _answer(self._admin.describe_configs([resource], request_timeout=_SECONDS), resource)
+            return str(configuration[_POLICY].value)
         except KafkaException as error:
             if error.args[0].code() in _FORBIDDEN:
                 return None
             raise
+
+
+def _answer(answers: dict[Any, Any], key: Any) -> Any:
+    """Return the answer about one thing, or raise its error.
+
+    No variable here or in a caller keeps the futures: the error of one has the traceback, which has those variables. In
+    such a cycle, the client would end in a garbage collection; see `TransactionalProducer`.
+    """
+    try:
+        return answers[key].result(_SECONDS)
+    finally:
+        del answers
 
 
 def new_topic(topic: str, *, brokers: int) -> NewTopic:

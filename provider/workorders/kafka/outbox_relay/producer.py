@@ -3,6 +3,7 @@
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -80,7 +81,10 @@ class TransactionalProducer:
                 "message.timeout.ms": int(_MESSAGE_SHARE * SECONDS * 1000),
                 # Deliveries need not be reported one by one: a commit covers all of them.
                 "delivery.report.only.error": True,
-                "on_delivery": self._record_error,
+                # No reference to this object: in a cycle, a client that is no longer used would end in a garbage
+                # collection, and that hangs in a forked process, which lacks the client's threads. Airflow's listener
+                # for OpenLineage forks after a task.
+                "on_delivery": partial(_record_error, self._errors),
                 "transactional.id": transactional_id,
                 "transaction.timeout.ms": int(SECONDS * 1000),
             },
@@ -222,11 +226,6 @@ class TransactionalProducer:
         sent = {row[ROW_TOPIC] for row in self._rows} | ({self._checkpoint_topic} if self._checkpoint_topic else set())
         return not sent <= set(self._errors)
 
-    def _record_error(self, error: KafkaError | None, message: Message) -> None:
-        if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
-            return
-        self._errors.setdefault(str(message.topic()), error)
-
 
 def record_headers(
     headers: Sequence[Sequence[Any]] | None, event_id_header: str | None, event_id: str | None
@@ -239,6 +238,12 @@ def record_headers(
     if event_id_header is not None:
         found.append((event_id_header, event_id))
     return found
+
+
+def _record_error(errors: dict[str, KafkaError], error: KafkaError | None, message: Message) -> None:
+    if error is None or error.code() in {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}:
+        return
+    errors.setdefault(str(message.topic()), error)
 
 
 def _lost(what: str, error: KafkaError, failures: DeliveryFailures | None = None) -> ProducerFencedOrLostError:

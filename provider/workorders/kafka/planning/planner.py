@@ -60,9 +60,7 @@ async def plan_batch(
     logs = await cluster.offsets(partitions)
     starts = await first_offsets(cluster, definition, logs, known)
     with connection.transaction():
-        trigger = triggers.register_definition(connection, definition)
-        if definition.virtual_partitions > 1:
-            require_no_order(definition, workflows.find(connection, trigger.workflow))
+        trigger = register(connection, definition)
         ledger.lock_trigger(connection, trigger)
         for partition in ledger.missing_from_ledger(starts, ledger.positions(connection, trigger.name)):
             ledger.insert(connection, trigger, partition, starts[partition])
@@ -71,6 +69,19 @@ async def plan_batch(
         parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
         batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
+
+
+def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trigger:
+    """Record the current definition of a trigger, in the transaction of the connection, and return its row.
+
+    Raises:
+        ConfigurationError: the trigger has virtual partitions, and its workflow needs order; or a trigger of another
+            type has the name.
+    """
+    trigger = triggers.register_definition(connection, definition)
+    if definition.virtual_partitions > 1:
+        require_no_order(definition, workflows.find(connection, trigger.workflow))
+    return trigger
 
 
 def _ranges(

@@ -37,6 +37,6 @@ def require_no_order(definition: KafkaTriggerDefinition, workflow: Workflow) -> 
         return
     raise ConfigurationError(
         f"{definition.name}: virtual_partitions: expected 1, because workflow {workflow.name} {reason} and virtual "
-        f"partitions are written in any order, got {definition.virtual_partitions}. No batch was planned; remove "
-        f"virtual_partitions from the trigger's file, or the order from the workflow."
+        f"partitions are written in any order, got {definition.virtual_partitions}. Nothing was planned or read; "
+        f"remove virtual_partitions from the trigger's file, or the order from the workflow."
     )

@@ -36,6 +36,8 @@ class DecisionRequest:
     partitions: tuple[int, ...] = ()
     """Numbers of the partitions; if empty, all that need a decision of this kind."""
     offset: int | None = None
+    time: datetime | None = None
+    """To seek: continue at the first message at or after this time, or at the end if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
         KafkaUnavailableError: the cluster did not answer.
     """
     triggers.find(connection, request.trigger)
+    if request.time is not None and (request.kind != DecisionKind.SEEK or request.offset is not None):
+        raise DecisionRefusedError(
+            f"{request.trigger}: a time is only for {DecisionKind.SEEK}, and only without an offset; nothing was "
+            f"changed; give one of both."
+        )
     known = _states(connection, request.trigger, request.topic)
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
@@ -115,7 +122,17 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
             f"{request.trigger}: no partition of {request.topic} needs the decision {request.kind}; nothing was "
             f"changed; to decide anyway, name a partition by its number."
         )
-    return [decide(request.kind, state, request.offset) for state in chosen]
+    offsets = {} if request.time is None else _offsets_at(cluster, chosen, request.time)
+    return [decide(request.kind, state, offsets.get(state.partition.partition, request.offset)) for state in chosen]
+
+
+def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionState], time: datetime) -> dict[int, int]:
+    """Return where each partition that Kafka has continues at a time, by number."""
+    logs = [state.log for state in states if state.log is not None]
+    found = asyncio.run(cluster.offsets_at([log.partition for log in logs], int(time.timestamp() * 1000)))
+    return {
+        log.partition.partition: log.last_stable if (offset := found[log.partition]) is None else offset for log in logs
+    }
 
 
 def apply(

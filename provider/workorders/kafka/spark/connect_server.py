@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from workorders.core.environment import find_secret
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.class_archive import CLASS_PATH, class_path, load_classes, use_archive
+from workorders.kafka.spark.installed_package import package_archive
 from workorders.kafka.spark.network import LOOPBACK, is_one_process, protection
 from workorders.kafka.spark.session import APPLICATION_SETTINGS, DAEMON_SETTING, OWN_DAEMON, allow_own_group
 
@@ -105,7 +106,8 @@ def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[
         "spark.connect.grpc.binding.port": str(port),
         # On the class path and not by `--jars`, so that an archive of classes can hold theirs.
         CLASS_PATH: class_path(jars),
-        **({DAEMON_SETTING: OWN_DAEMON} if is_one_process(master) else {"spark.jars": ",".join(map(str, jars))}),
+        DAEMON_SETTING: OWN_DAEMON,
+        **({} if is_one_process(master) else _files_of_executors(jars)),
         **conf,
     }
     # Arguments of the JVM that starts: memory and class path are too late afterwards. It reads spark-defaults.conf.
@@ -113,6 +115,20 @@ def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[
     SparkContext._ensure_initialized(conf=conf_of_jvm)
     all_conf = conf_of_jvm.setAll(list(protection(dict(SparkConf().getAll())).items()))
     return SparkSession.builder.config(conf=all_conf).appName("workorders").getOrCreate()
+
+
+def _files_of_executors(jars: list[Path]) -> dict[str, str]:
+    """Return the settings by which executors elsewhere get the jars and this package, for as long as the server runs.
+
+    The package as an artifact of a session is gone with the session, because sessions are not isolated here. Spark
+    nevertheless lets each later executor ask for it, whose tasks then all fail.
+    """
+    package = package_archive()
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.files": str(package),
+        "spark.executorEnv.PYTHONPATH": package.name,  # an executor's files are in the folder that it runs in
+    }
 
 
 def _bound_port(spark: SparkSession) -> int:

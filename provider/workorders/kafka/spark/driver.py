@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
+from workorders.core.postgres.certificates import with_texts
 from workorders.core.postgres.connection import connect
 from workorders.core.postgres.login_tokens import with_token
 from workorders.kafka.client.java_settings import java_settings
@@ -173,8 +174,7 @@ class _SparkIngest:
 
     def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
         return PartitionIngest(
-            # An executor cannot make a token, and the one of the attempt's start may have expired by now.
-            with_token(self._connections.database_url),
+            url_for_executors(self._connections.database_url),
             client_settings(self._connections.kafka),
             RecordMapping.of(self._definition, self._connections.registry),
             attempts,
@@ -188,6 +188,19 @@ class _SparkIngest:
         messages = read_ranges(self._session(), settings, attempts, group)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
         return outcomes_from_rows([row.asDict() for row in rows], attempts)
+
+
+def url_for_executors(database_url: str) -> str:
+    """Return a connection string that holds on any machine: with a new token, and without the driver's files.
+
+    An executor cannot make a token, and the one of the attempt's start may have expired by now. A mounted secret of the
+    driver may name certificates next to it, which no executor has.
+
+    Raises:
+        ConfigurationError: a file cannot be read.
+        psycopg.OperationalError: no token can be had now.
+    """
+    return with_texts(with_token(database_url))
 
 
 def _failed(attempt: Attempt, error: Exception) -> RangeOutcome:

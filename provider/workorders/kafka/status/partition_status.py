@@ -1,46 +1,22 @@
 """Status of every partition of a trigger: the ledger, compared with Kafka."""
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
 
 from workorders.core import triggers
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RegisteredTrigger
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.client.open import SILENT, open_admin
-from workorders.kafka.definition.fields import REGEX_MARK
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import Partition, PartitionOffsets
-from workorders.kafka.planning.open_transactions import blocked_by_transactions
 from workorders.kafka.status import group_status
-
-if TYPE_CHECKING:
-    from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 
 TRIGGER_TYPE = "kafka"
-TIMEOUT_SECONDS = 5.0
-"""A person waits for the answer, so the limit is shorter than a task's."""
-
 OPEN_TRANSACTION = "waiting for an open transaction"
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaAnswer:
-    """Kafka's answer about one trigger's topics."""
-
-    logs: Sequence[PartitionOffsets] | None = None
-    """The partitions that exist; None if Kafka did not answer."""
-    committed: Mapping[Partition, int | None] = field(default_factory=dict)
-    """The group's offsets; no entry if Kafka did not answer, None if the group has no offset."""
-    problem: str | None = None
-    """One sentence on what is unknown, and why."""
-    members: Sequence[str] = ()
-    """Consumers in the group: client id and host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +85,15 @@ class TriggerStatus:
 
 
 def collect(
-    connection: Connection, settings_of: Callable[[str], Mapping[str, Any]], trigger: str | None = None
+    connection: Connection, kafka: KafkaAnswers | None, trigger: str | None = None, *, with_groups: bool = True
 ) -> list[TriggerStatus]:
     """Return the status of every Kafka trigger in the database, or of one.
 
-    If Kafka is unavailable, the database's part is returned. `settings_of` returns librdkafka settings by the id of a
-    Kafka connection, and may raise a ConfigurationError.
+    Args:
+        connection: to the database.
+        kafka: asks Kafka; None to return the database's part only, as if Kafka were unavailable.
+        trigger: name of the one.
+        with_groups: whether Kafka is asked about consumer groups as well, which takes a connection for each.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -126,8 +105,15 @@ def collect(
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
     rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
-    answers = _ask_all(known, rows_of, settings_of)
-    return [_status(found, rows_of[found.name], answers[found.name]) for found in known]
+    asked = {found.name: _question(found, rows_of[found.name], with_group=with_groups) for found in known}
+    answers = {} if kafka is None else kafka.ask(asked.values())
+    return [_status(found, rows_of[found.name], answers.get(asked[found.name], KafkaAnswer())) for found in known]
+
+
+def _question(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], *, with_group: bool) -> Question:
+    source = KafkaSource.of(trigger)
+    topics = frozenset(row.topic for row in rows)
+    return Question(source.kafka_connection, source.topics, topics, source.group if with_group else None)
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:
@@ -257,64 +243,3 @@ def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
         if row.group_relation is not None:
             places.setdefault(row.group_relation, []).append(f"{row.topic} {row.partition}")
     return places
-
-
-def _ask_all(
-    known: Sequence[RegisteredTrigger],
-    rows_of: Mapping[str, Sequence[PartitionStatus]],
-    settings_of: Callable[[str], Mapping[str, Any]],
-) -> dict[str, KafkaAnswer]:
-    sources = {trigger.name: KafkaSource.of(trigger) for trigger in known}
-    clusters = {
-        connection_id: _kafka(connection_id, settings_of)
-        for connection_id in {source.kafka_connection for source in sources.values()}
-    }
-
-    async def ask_all() -> list[KafkaAnswer]:
-        return await asyncio.gather(
-            *(_ask(clusters[source.kafka_connection], source, rows_of[name]) for name, source in sources.items())
-        )
-
-    return dict(zip(sources, asyncio.run(ask_all()), strict=True))
-
-
-def _kafka(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]]) -> "KafkaAdmin | ConfigurationError":
-    try:
-        return open_admin(connection_id, settings_of, own=SILENT, timeout_seconds=TIMEOUT_SECONDS)
-    except ConfigurationError as error:
-        return error  # the ledger is shown anyway
-
-
-async def _ask(
-    cluster: "KafkaAdmin | ConfigurationError", source: KafkaSource, rows: Sequence[PartitionStatus]
-) -> KafkaAnswer:
-    if isinstance(cluster, ConfigurationError):
-        return KafkaAnswer(problem=str(cluster))
-    answer = KafkaAnswer()
-    try:
-        found = await cluster.offsets(await _partitions(cluster, source, rows))
-        held = await blocked_by_transactions(
-            cluster,
-            {log.partition: log.last_stable for log in found},
-            {log.partition: log.high_watermark for log in found},
-        )
-        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found]
-        answer = KafkaAnswer(logs)
-        committed = await cluster.committed(source.group, [log.partition for log in logs])
-        answer = replace(answer, committed=committed)
-        # Asked last, after the group's coordinator has answered.
-        members = await cluster.members(source.group)
-    except WorkOrdersError as error:
-        return replace(answer, problem=str(error))
-    there = {log.partition.topic for log in logs}
-    missing = [topic for topic in source.topics if not topic.startswith(REGEX_MARK) and topic not in there]
-    problem = f"Kafka does not have the topic {', '.join(missing)}." if missing else None
-    return replace(answer, members=members, problem=problem)
-
-
-async def _partitions(cluster: "KafkaAdmin", source: KafkaSource, rows: Sequence[PartitionStatus]) -> list[Partition]:
-    """Return the existing partitions of every topic that the definition or the ledger names."""
-    patterns = [topic for topic in source.topics if topic.startswith(REGEX_MARK)]
-    named = {topic for topic in source.topics if not topic.startswith(REGEX_MARK)} | {row.topic for row in rows}
-    matching = await cluster.partitions(patterns)
-    return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))

@@ -25,6 +25,8 @@ from support.topics import Topics
 from support.work_orders import remove
 from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
+from workorders.core import workflows
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, next_batches
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
@@ -32,6 +34,7 @@ from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts, try_take
@@ -175,6 +178,35 @@ def test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_dec
     decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     task.resume(tries=7)
     assert task.submitted == []
+
+
+def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_batch(
+    stack: LocalStack, connection: Connection, topics: Topics, *, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    topics.produce(name, [None] * 3)
+    trigger = InProcessTrigger(stack, name)
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
+
+    def retry(definition: KafkaTriggerDefinition) -> None:
+        def ingest() -> None:
+            trigger.ingest_messages(batch_id, by_column=True)
+
+        Task(stack, name, batch_id, monkeypatch, application=ingest, definition=definition).run(tries=2)
+
+    wrong = define(name, workflow=f"{name}-in-order", virtual_partitions=2)
+    in_order = {"name": wrong.workflow, "callable": "shop:ship", "ordering_key": "key"}
+    workflows.register(connection, parse_workflow(in_order, where=name))
+    connection.commit()
+    with pytest.raises(StalledError, match=r"virtual_partitions: expected 1.*Nothing was committed.*Next try in"):
+        retry(wrong)
+    (stalled,) = positions.status(connection, name)
+    assert (stalled.status, batches.load(connection, batch_id).trigger.workflow) == ("stalled", "admit")
+    retry(define(name, tombstones="accept"))
+    (part,) = batches.load(connection, batch_id).finished
+    assert (part.created, part.rejected) == (3, 0)
 
 
 def test_no_lock_of_an_attempt_is_held_while_the_task_is_deferred(

@@ -1,34 +1,16 @@
 """The spans of a batch: in the senders' traces, and linked to the attempt."""
 
-from collections.abc import Iterator
-
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from local_stack.stack import LocalStack
 from support.in_process_trigger import InProcessTrigger
+from support.spans import PARENT, TRACE
 from support.topics import Topics
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 
 pytestmark = pytest.mark.integration
-
-TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What is exported."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    # OpenTelemetry has one provider per process, which can be set once only.
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    yield exporter
-    provider.shutdown()
 
 
 def test_a_message_gets_a_span_in_its_senders_trace_with_its_offset_and_a_link_to_the_attempt(

@@ -30,8 +30,8 @@ def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
 def submit(name: str, *, user: str | None = "ada", run_id: str = "first", clears: int = 0, **fields: Any) -> list[str]:
     """Run the task of a form that was filled in so, whose Dag run was cleared `clears` times."""
     params = {
-        "trigger": name, "decision": "skip-lost", "topic": name, "partitions": [], "offset": None, "reason": "a test",
-        "dry_run": True,
+        "trigger": name, "decision": "skip-lost", "topic": name, "partitions": [], "offset": None, "time": None,
+        "reason": "a test", "dry_run": True,
     } | fields  # fmt: skip
     run = SimpleNamespace(
         triggering_user_name=user, dag_id="workorders_resolve", run_id=f"{name} {run_id}", clear_number=clears
@@ -66,6 +66,16 @@ def test_a_form_without_a_user_is_recorded_as_such(
     (decision,) = list_decisions(connection, name)
     assert decision.actor == "unknown user"
     assert (decision.from_offset, decision.to_offset) == (10, 4)
+
+
+def test_a_form_may_name_a_time_instead_of_an_offset(
+    connections: None, connection: Connection, idle_trigger: InProcessTrigger, name: str
+) -> None:
+    submit(name, dry_run=False, decision="seek", partitions=[0], time="2020-01-01T00:00:00+00:00")
+    (decision,) = list_decisions(connection, name)
+    assert (decision.from_offset, decision.to_offset) == (10, 0)
+    with pytest.raises(DecisionRefusedError, match="time: nothing was changed, because this takes a time such as"):
+        submit(name, run_id="second", dry_run=False, decision="seek", partitions=[0], time="soon")
 
 
 def test_a_form_that_does_not_fit_fails_with_the_sentence(

@@ -84,6 +84,7 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
         "decision": "skip-lost",
         "partitions": [],
         "offset": None,
+        "time": None,
     } | {
         "dry_run": True,
         "reason": "x",

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 
+from local_stack.login_kafka import USER, LoginKafka
 from local_stack.stack import CHECKOUT, LocalStack
 from support.command import Command
-from support.login_kafka import PASSWORD, USER, LoginKafka, login_kafka
+from support.login_kafka import login_kafka
 from support.login_path import MESSAGES, LoginPath
 from support.spark_submit import submit_command
 from support.topics import Topics
@@ -258,7 +259,7 @@ def test_a_submitted_application_logs_in_and_neither_its_output_nor_its_event_lo
     assert done.returncode == 0, done.stderr[-3000:]
     events = "".join(file.read_text(errors="replace") for file in tmp_path.rglob("*") if file.is_file())
     assert "SparkListenerSQLExecutionStart" in events
-    for secret in (PASSWORD, jaas_quoted(PASSWORD), "PlainLoginModule", "PRIVATE KEY"):
+    for secret in (kafka.password, jaas_quoted(kafka.password), "PlainLoginModule", "PRIVATE KEY"):
         for shown in (done.stdout, done.stderr, events):
             assert secret not in shown
             assert json.dumps(secret)[1:-1] not in shown

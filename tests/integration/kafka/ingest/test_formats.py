@@ -2,15 +2,18 @@
 
 import datetime
 import importlib.util
+import json
 import subprocess
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 from psycopg.rows import dict_row
 
 from local_stack.stack import CHECKOUT, LocalStack
@@ -20,8 +23,10 @@ from support.spark_submit import submit_command
 from support.topics import Topics
 from workorders.core.bulk.revalidation import revalidate_rejected
 from workorders.core.creation.work_orders import Created
+from workorders.core.definitions.loading import load_trigger
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.secrets import REGISTRY_VARIABLE
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.formats import protobuf
 from workorders.kafka.ledger import batches
 
@@ -66,7 +71,8 @@ def stored(connection: Connection, trigger: str) -> list[dict[str, Any]]:
     with connection.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(
             """
-            SELECT work_orders.id, position, body, coalesce(dataclips.request, rejections.request) AS request, code, raw
+            SELECT work_orders.id, position, body, coalesce(dataclips.request, rejections.request) AS request,
+                code, detail, raw
             FROM workorders.work_orders
             JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
             LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
@@ -180,6 +186,37 @@ def test_json_by_a_schema_of_the_registry_is_stored_byte_for_byte(
     ]
 
 
+def schema_of(trigger: InProcessTrigger, folder: Path, schema: Mapping[str, Any]) -> None:
+    """Let the file of a trigger name a file with this JSON Schema, and plan by it."""
+    (folder / "visit.json").write_text(json.dumps(schema), encoding="utf-8")
+    content = {**trigger.definition.model_dump(mode="json", exclude_unset=True), "type": "kafka"}
+    (folder / "visits.yaml").write_text(yaml.safe_dump({**content, "json_schema": "visit.json"}), encoding="utf-8")
+    found = load_trigger(folder / "visits.yaml", {"kafka": KafkaTriggerDefinition})
+    assert isinstance(found, KafkaTriggerDefinition)
+    trigger.definition = found
+
+
+@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
+def test_plain_json_by_the_schema_of_a_file_is_rejected_with_its_bytes_until_the_schema_allows_it(
+    connection: Connection, stack: LocalStack, topic: Produce, *, name: str, tmp_path: Path, by_column: bool
+) -> None:
+    trigger = InProcessTrigger(stack, name)
+    schema_of(trigger, tmp_path, {"properties": {"ward": {"type": "string"}}, "required": ["ward"]})
+    good, violating = b'{"ward": "west"}', b'{"ward": 7, "n": 1.0}'
+    topic(good, violating, b"{")
+    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=by_column)
+    assert (outcome.error, outcome.created) == (None, Created(1, 2))
+    accepted, rejected, malformed = stored(connection, name)
+    assert (accepted["body"], accepted["code"]) == ({"ward": "west"}, None)
+    assert (rejected["code"], rejected["raw"]) == ("schema-violated", violating)
+    assert rejected["detail"] == "the value violates json_schema: the rule /properties/ward/type does not hold"
+    assert (malformed["code"], malformed["raw"]) == ("not-json", b"{")
+    schema_of(trigger, tmp_path, {"required": ["ward"]})
+    assert trigger.plan().batch_id is None  # it has recorded the new schema
+    assert revalidate_rejected(connection, [rejected["id"], malformed["id"]]) == [rejected["id"]]
+    assert [row["body"] for row in stored(connection, name)] == [{"ward": "west"}, {"ward": 7, "n": 1.0}, None]
+
+
 SOURCE = """
 syntax = "proto3"; package shop; import "google/protobuf/timestamp.proto";
 message Order {
@@ -215,6 +252,48 @@ def test_protobuf_becomes_json_by_the_message_that_its_indexes_name(  # noqa: PL
     rows = stored(connection, name)
     assert [row["body"] for row in rows[:3]] == [value for _, value in PROTOBUF]
     assert [row["code"] for row in rows[3:]] == ["schema-violated", "undecodable"]
+
+
+KEY_SCHEMA = {"type": "object", "properties": {"shop": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
+@pytest.mark.parametrize(
+    ("key_format", "schema", "payload", "as_json", "violating"),
+    [
+        ("protobuf", SOURCE, b"\x02\x02\x0a\x01w", {"ward": "w"}, b"\x02\x0a"),
+        ("json-schema", KEY_SCHEMA, b'{"shop": 7}', {"shop": 7}, b'{"shop": "west"}'),
+    ],
+    ids=["protobuf", "json-schema"],
+)
+def test_a_key_becomes_json_by_its_schema_and_a_wrong_key_rejects_its_message(
+    connection: Connection,
+    registry: RegistryServer,
+    topic: Produce,
+    reading: Reading,
+    *,
+    name: str,
+    key_format: str,
+    schema: Any,
+    payload: bytes,
+    as_json: dict[str, Any],
+    violating: bytes,
+    by_column: bool,
+) -> None:
+    schema_id = registry.register(f"{name}-key", schema, "PROTOBUF" if key_format == "protobuf" else "JSON")
+    for key in (framed(schema_id, payload), framed(schema_id, violating), b"plain", None):
+        topic(b'{"n": 1}', key=key)
+    trigger = reading(key_format=key_format)
+    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=by_column)
+    assert (outcome.error, outcome.created) == (None, Created(2, 2))
+    first, *wrong, last = stored(connection, name)
+    assert (first["body"], first["request"]["key"]) == ({"n": 1}, as_json)
+    assert first["request"]["key_schema"] == {"id": schema_id, "subject": f"{name}-key", "version": 1}
+    assert [(row["code"], row["raw"]) for row in wrong] == [
+        ("schema-violated", b'{"n": 1}'),
+        ("no-schema-id", b'{"n": 1}'),
+    ]
+    assert (last["body"], last["request"]["key"]) == ({"n": 1}, None)
 
 
 def test_executors_of_spark_decode_and_filter(

@@ -1,10 +1,12 @@
 """What commits in Postgres comes to Kafka once, whole, and in order."""
 
+import gc
 import random
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
 from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
@@ -56,6 +58,26 @@ def test_a_backlog_of_many_batches_keeps_the_order_of_its_keys(outbox: Outbox, t
     for key in range(50):
         mine = [int(value.split(b"-")[1]) for value in found if value.startswith(b"%d-" % key)]
         assert mine == sorted(mine)
+
+
+def test_a_relay_that_has_ended_leaves_no_client_to_the_garbage_collection(
+    outbox: Outbox, topics: Topics, name: str
+) -> None:
+    # In a process that was forked since, that collection would wait for the client's threads without end.
+    topics.create(name)
+    outbox.write(OutboxMessage(topic=name, value="a"))
+    gc.collect()
+    before = clients()
+    gc.disable()
+    try:
+        assert outbox.relay().messages == 1
+        assert clients() - before == set()
+    finally:
+        gc.enable()
+
+
+def clients() -> set[int]:
+    return {id(found) for found in gc.get_objects() if isinstance(found, (Producer, Consumer, AdminClient))}
 
 
 def test_what_was_rolled_back_is_never_sent(outbox: Outbox, topics: Topics, name: str) -> None:

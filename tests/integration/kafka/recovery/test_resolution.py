@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -512,6 +513,35 @@ def test_a_request_that_two_processes_work_at_is_decided_once(
         ):
             apply(own, cluster, shown, actor="ada", reason="a test", group="g", request_key=f"{name}/run")
     assert len(list_decisions(connection, name)) == 1
+
+
+@pytest.fixture
+def three_hours(stack: LocalStack, topics: Topics, name: str) -> datetime:
+    """A trigger that has ingested three messages, of three, two and one hours before this time."""
+    now = datetime.now(UTC)
+    topics.create(name)
+    for hours in (3, 2, 1):
+        topics.produce(name, [b"{}"], timestamp_ms=int((now - timedelta(hours=hours)).timestamp() * 1000))
+    InProcessTrigger(stack, name).until_idle()
+    return now
+
+
+@pytest.mark.parametrize(("hours", "offset"), [(9, 0), (3, 0), (2.5, 1), (2, 1), (0.5, 3)])
+def test_a_time_is_its_first_message_or_the_end(
+    stack: LocalStack, cluster: KafkaAdmin, three_hours: datetime, name: str, *, hours: float, offset: int
+) -> None:
+    time = three_hours - timedelta(hours=hours)
+    (decision,) = considered(stack, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), time=time))
+    assert (decision.state.next_offset, decision.to_offset) == (3, offset)
+
+
+@pytest.mark.parametrize(("kind", "offset"), [(DecisionKind.SKIP_LOST, None), (DecisionKind.SEEK, 0)])
+def test_a_time_is_for_seek_alone_and_instead_of_an_offset(
+    stack: LocalStack, cluster: KafkaAdmin, three_hours: datetime, name: str, *, kind: DecisionKind, offset: int | None
+) -> None:
+    request = DecisionRequest(kind, name, name, (0,), offset, three_hours)
+    with pytest.raises(DecisionRefusedError, match="a time is only for seek, and only without an offset; nothing was"):
+        considered(stack, cluster, request)
 
 
 @pytest.mark.parametrize(("actor", "reason"), [("", "a reason"), ("ada", " ")])

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -45,7 +46,8 @@ def server(stack: LocalStack) -> Iterator[ConnectServer]:
     yield address(stack)
     if stack.spark_connect.is_started:
         for process in family(stack):
-            process.send_signal(signal.SIGCONT)
+            with suppress(psutil.NoSuchProcess):  # a Python worker that has just ended
+                process.send_signal(signal.SIGCONT)
 
 
 def address(stack: LocalStack, **changes: Any) -> ConnectServer:
@@ -164,7 +166,7 @@ def test_a_silent_server_is_given_up_and_the_ledger_tells_what_it_committed(
 
     def stop_the_jvm() -> None:
         """Its Python workers continue, commit, and find no client to tell."""
-        (jvm,) = [process for process in family(stack) if process.name() == "java"]
+        (jvm,) = psutil.Process(stack.spark_connect.process.pid).children()
         jvm.send_signal(signal.SIGSTOP)
 
     outcomes = held_back(planned, stop_the_jvm)

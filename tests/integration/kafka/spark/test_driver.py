@@ -1,7 +1,11 @@
 """Batches through a real `spark-submit`: some 10 s each, so every test looks at much."""
 
 import re
+import subprocess
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -11,6 +15,7 @@ from local_stack.stack import CHECKOUT, LocalStack
 from support.definitions import define
 from support.in_process_trigger import InProcessTrigger, decided, kept
 from support.ingesting import everything, row
+from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import positions, remove
 from workorders.core.postgres.connection import Connection, connect
@@ -29,6 +34,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 Submit = Callable[..., "CompletedProcess[str]"]
 
+APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
 # The JVM's failure must come when Python has taken messages already; a small stream would fail before it began.
 MANY = 300_000
@@ -131,6 +137,45 @@ def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
     assert after | {"kafka_batches": []} == before | {"kafka_batches": []}
     secrets = [connection.info.password]
     assert not any(secret in output for secret in secrets for output in (done.stdout, done.stderr, replay.stdout))
+
+
+@pytest.mark.long
+def test_no_more_partitions_than_max_writers_are_connected_to_postgres_at_once(
+    stack: LocalStack,
+    connection: Connection,
+    topics: Topics,
+    plan: Callable[..., Plan],
+    *,
+    name: str,
+    tmp_path: Path,
+) -> None:
+    """Spark has a core for each partition, and would connect for all of them."""
+    topics.create(name, partitions=6)
+    for partition in range(6):
+        topics.produce(name, [b"{}"] * 10_000, partition=partition)
+    batch_id = batch_of(plan(spark={"max_writers": 2}))
+    command = submit_command(
+        ",".join(map(str, stack.spark_jars)), APPLICATION, ["--batch", str(batch_id)], master="local[6]"
+    )
+    samples = []
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, env=stack.environment(), stdout=log, stderr=log)
+        while process.poll() is None:
+            samples.append(sessions(connection))
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+    assert process.returncode == 0, (tmp_path / "log").read_text()[-3000:]
+    assert [len(found) for found in kept(connection, name).values()] == [10_000] * 6
+    assert max(sample[f"workorders batch {batch_id}"] for sample in samples) == 2
+    assert max(sample.total() for sample in samples) <= 2 + 2
+
+
+def sessions(connection: Connection) -> Counter[str]:
+    """Count the sessions of the package's programs by their names."""
+    query = "SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'workorders %'"
+    names = Counter(name for (name,) in connection.execute(query))
+    connection.rollback()
+    return names
 
 
 def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_in_the_last_lines(

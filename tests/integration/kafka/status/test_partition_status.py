@@ -18,6 +18,7 @@ from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 
 pytestmark = pytest.mark.integration
@@ -60,7 +61,7 @@ def planned(
 
 
 def look(connection: Connection, stack: LocalStack, name: str) -> TriggerStatus:
-    (found,) = collect(connection, lambda _: stack.kafka_settings, name)
+    (found,) = collect(connection, KafkaAnswers(lambda _: stack.kafka_settings), name)
     return found
 
 
@@ -259,7 +260,7 @@ def no_settings(connection_id: str) -> Mapping[str, Any]:
 def test_the_ledger_is_shown_when_kafka_is_away(
     connection: Connection, planned: KafkaTriggerDefinition, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (found,) = collect(connection, unreachable, planned.name)
+    (found,) = collect(connection, KafkaAnswers(unreachable), planned.name)
     assert found.problem is not None
     assert "did not answer" in found.problem
     assert [(row.status, row.next_offset, row.last_stable) for row in found.partitions] == [("?", 0, None)] * 2
@@ -269,7 +270,7 @@ def test_the_ledger_is_shown_when_kafka_is_away(
 def test_the_ledger_is_shown_without_a_kafka_connection(
     connection: Connection, planned: KafkaTriggerDefinition
 ) -> None:
-    (found,) = collect(connection, no_settings, planned.name)
+    (found,) = collect(connection, KafkaAnswers(no_settings), planned.name)
     assert found.problem == "There is no connection kafka_default."
     assert [row.next_offset for row in found.partitions] == [0, 0]
 
@@ -277,7 +278,8 @@ def test_the_ledger_is_shown_without_a_kafka_connection(
 def test_the_ledger_is_shown_when_the_kafka_client_refuses_its_settings(
     connection: Connection, planned: KafkaTriggerDefinition
 ) -> None:
-    (found,) = collect(connection, lambda _: {"bootstrap.servers": "a:1", "no.such.setting": "1"}, planned.name)
+    answers = KafkaAnswers(lambda _: {"bootstrap.servers": "a:1", "no.such.setting": "1"})
+    (found,) = collect(connection, answers, planned.name)
     assert found.problem is not None
     assert "no.such.setting" in found.problem
     assert [row.next_offset for row in found.partitions] == [0, 0]
@@ -288,7 +290,7 @@ def test_triggers_of_other_types_are_left_out(connection: Connection, stack: Loc
     connection.commit()
     with pytest.raises(ConfigurationError, match="is of type cron"):
         look(connection, stack, name)
-    assert name not in [found.name for found in collect(connection, no_settings)]
+    assert name not in [found.name for found in collect(connection, None)]
 
 
 def test_an_unknown_trigger_is_an_error(connection: Connection, stack: LocalStack, name: str) -> None:

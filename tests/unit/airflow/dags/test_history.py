@@ -68,6 +68,7 @@ def test_an_empty_form_asks_for_nothing_and_a_full_one_for_all() -> None:
         "since": "2026-03-01T14:30:00+01:00",
         "until": "2026-03-02",
         "from_position": 0,
+        "ordering_key": "PAT-1",
         "text": "ada",
         "id": "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f",
     }
@@ -77,6 +78,7 @@ def test_an_empty_form_asks_for_nothing_and_a_full_one_for_all() -> None:
         since=datetime(2026, 3, 1, 13, 30, tzinfo=UTC),
         until=datetime(2026, 3, 2, tzinfo=UTC),
         from_position=0,
+        ordering_key="PAT-1",
         text="ada",
         id=UUID("01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f"),
     )

@@ -156,7 +156,7 @@ def test_a_trigger_of_a_pattern_takes_any_topic_in_the_form() -> None:
 
 def test_the_form_survives_the_dags_serialization() -> None:
     again = DagSerialization.from_dict(json.loads(json.dumps(DagSerialization.to_dict(resolving()))))
-    assert set(again.params) == {"trigger", "decision", "topic", "partitions", "offset", "reason", "dry_run"}
+    assert set(again.params) == {"trigger", "decision", "topic", "partitions", "offset", "time", "reason", "dry_run"}
 
 
 def test_a_run_is_named_after_its_batch() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.installed_package import package_archive
 
 SECRETS = JobSecrets("postgresql://ann:hunter2@db/orders", {"sasl.password": "hunter2"})
+REGISTRY = {"basic.auth.user.info": "ann:hunter2"}
 YARN_FILES = {
     "spark.yarn.appMasterEnv.WORKORDERS_DATABASE_URL_FILE": "/etc/workorders/url",
     "spark.yarn.appMasterEnv.WORKORDERS_KAFKA_FILE": "/etc/workorders/kafka.json",
@@ -47,7 +49,11 @@ def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def submitted(
-    monkeypatch: pytest.MonkeyPatch, connection: Mapping[str, Any], spark: Mapping[str, Any], **arguments: Any
+    monkeypatch: pytest.MonkeyPatch,
+    connection: Mapping[str, Any],
+    spark: Mapping[str, Any],
+    secrets: JobSecrets = SECRETS,
+    **arguments: Any,
 ) -> list[str]:
     """Return the command that a trigger's settings and an Airflow connection make for batch 7."""
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", **connection}))
@@ -57,7 +63,7 @@ def submitted(
     for name, value in arguments.items():
         setattr(task, name, value)
     hook = make_hook(task)
-    with secrets_for_driver(hook, SECRETS):
+    with secrets_for_driver(hook, secrets):
         command: list[str] = hook._build_spark_submit_command(task.application)
     assert "hunter2" not in " ".join(command)
     return [word.replace(task.application, "APPLICATION") for word in command]
@@ -143,6 +149,25 @@ def test_a_driver_elsewhere_needs_a_reference_to_each_secret(monkeypatch: pytest
     named = {name: file for name, file in YARN_FILES.items() if name != missing}
     with pytest.raises(ConfigurationError, match=f"name the files in the trigger's spark.conf: .*{missing}"):
         submitted(monkeypatch, {"host": "yarn", "extra": {"deploy-mode": "cluster"}}, {"conf": named})
+
+
+@pytest.mark.parametrize(
+    ("host", "references", "own"),
+    [
+        ("yarn", YARN_FILES, "spark.yarn.appMasterEnv.WORKORDERS_SCHEMA_REGISTRY_FILE"),
+        ("k8s://https://a", KUBERNETES_FILES, "spark.kubernetes.driverEnv.WORKORDERS_SCHEMA_REGISTRY_FILE"),
+        ("k8s://https://a", KUBERNETES_KEYS, "spark.kubernetes.driver.secretKeyRef.WORKORDERS_SCHEMA_REGISTRY"),
+    ],
+)
+def test_a_driver_elsewhere_needs_a_reference_to_the_registry_if_its_trigger_decodes_by_one(
+    monkeypatch: pytest.MonkeyPatch, host: str, references: dict[str, str], own: str
+) -> None:
+    decoding = replace(SECRETS, registry=REGISTRY)
+    connection = {"host": host, "extra": {"deploy-mode": "cluster"}}
+    with pytest.raises(ConfigurationError, match=r"nothing was sent there.* and \S+WORKORDERS_SCHEMA_REGISTRY_FILE\.$"):
+        submitted(monkeypatch, connection, {"conf": references}, decoding)
+    submitted(monkeypatch, connection, {"conf": references | {own: "/etc/workorders/registry"}}, decoding)
+    submitted(monkeypatch, connection, {"conf": references})
 
 
 def test_a_driver_elsewhere_gets_no_secret_by_value(monkeypatch: pytest.MonkeyPatch) -> None:

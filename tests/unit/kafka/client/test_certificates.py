@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 from cryptography.hazmat.primitives.serialization.pkcs12 import PBES
 
-from support.certificates import Authority, Certificate
+from local_stack.certificates import Authority, Certificate
 from workorders.kafka.client.certificates import as_texts
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import ClientSettingsError

@@ -1,6 +1,6 @@
 import pytest
 
-from support.certificates import Authority
+from local_stack.certificates import Authority
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.settings import client_settings

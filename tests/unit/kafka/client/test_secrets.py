@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
-from support.certificates import Authority
+from local_stack.certificates import Authority
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.client.java_settings import java_settings

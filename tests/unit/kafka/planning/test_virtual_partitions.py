@@ -43,8 +43,8 @@ def test_a_workflow_that_needs_order_refuses_them(field: dict[str, object], reas
         require_no_order(define("orders", virtual_partitions=4), Workflow(1, "admit", workflow))
     assert str(refused.value) == (
         f"orders: virtual_partitions: expected 1, because workflow admit {reason} and virtual partitions are written "
-        f"in any order, got 4. No batch was planned; remove virtual_partitions from the trigger's file, or the order "
-        f"from the workflow."
+        f"in any order, got 4. Nothing was planned or read; remove virtual_partitions from the trigger's file, or the "
+        f"order from the workflow."
     )
 
 

@@ -1,9 +1,12 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from pyspark.errors import PySparkException
 
-from workorders.kafka.spark.driver import groups_of_writers, is_server_lost
+from local_stack.certificates import Authority
+from workorders.kafka.spark.driver import groups_of_writers, is_server_lost, url_for_executors
 
 
 @pytest.mark.parametrize(
@@ -49,3 +52,10 @@ class RetriesExceeded(PySparkException):
 )
 def test_a_lost_server_is_recognized_by_what_each_client_raises(error: Exception, is_lost: bool) -> None:
     assert is_server_lost(error) == is_lost
+
+
+def test_executors_get_the_text_of_a_certificate_that_a_mounted_secret_names(tmp_path: Path) -> None:
+    authority, file = Authority.create("a private authority"), tmp_path / "ca.pem"
+    file.write_text(authority.pem)
+    url = url_for_executors(f"postgresql://ann@db/orders?sslmode=verify-full&sslrootcert={file}")
+    assert conninfo_to_dict(url)["sslrootcert"] == authority.pem

@@ -247,6 +247,18 @@ LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.super
 GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
 ORDER BY batches.id DESC;
 
+-- name: last_planned
+-- One look per trigger, by the index.
+SELECT triggers.name, newest.planned_at
+FROM workorders.triggers
+CROSS JOIN LATERAL (
+    SELECT batches.planned_at
+    FROM workorders.kafka_batches AS batches
+    WHERE batches.trigger_id = triggers.id
+    ORDER BY batches.id DESC
+    LIMIT 1
+) AS newest;
+
 -- name: count_in_range
 -- Work orders that retention deleted count as existing: a replay must not create them again. A deleted range with gaps is that of one batch, so it is inside
 -- this range or outside it. If an operator has set the ledger back to an offset inside it, it counts as many as this part

@@ -1,3 +1,12 @@
+-- block: of_partition
+FROM workorders.kafka_lag_samples AS sample
+    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+
+-- block: of_log
+-- Offsets of a topic that was re-created count other messages.
+    -- use: of_partition
+        AND sample.topic_id = ledger.topic_id
+
 -- name: partitions
 -- A look that is older than two minutes shows nothing of now, and a number that does not move looks like one that is
 -- measured.
@@ -8,33 +17,29 @@ SELECT triggers.name, ledger.topic, ledger.partition,
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 CROSS JOIN LATERAL (
-    SELECT last_stable, observed_at FROM workorders.kafka_lag_samples AS sample
-    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
-        AND sample.topic_id = ledger.topic_id
+    SELECT last_stable, observed_at
+    -- use: of_log
     ORDER BY minute DESC
     LIMIT 1
 ) AS newest
 -- What is not read yet came after the last look that saw nothing behind the ledger's position.
 LEFT JOIN LATERAL (
-    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
-    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
-        AND sample.topic_id = ledger.topic_id
+    SELECT observed_at
+    -- use: of_log
         AND sample.last_stable <= ledger.next_offset
     ORDER BY minute DESC
     LIMIT 1
 ) AS caught_up ON newest.last_stable > ledger.next_offset
 LEFT JOIN LATERAL (
-    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
-    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
-        AND sample.topic_id = ledger.topic_id
+    SELECT observed_at
+    -- use: of_log
         AND (sample.next_offset <> ledger.next_offset OR sample.last_stable <= ledger.next_offset)
     ORDER BY minute DESC
     LIMIT 1
 ) AS moved ON newest.last_stable > ledger.next_offset
 LEFT JOIN LATERAL (
-    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
-    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
-        AND sample.topic_id = ledger.topic_id
+    SELECT observed_at
+    -- use: of_log
     ORDER BY minute
     LIMIT 1
 ) AS first ON newest.last_stable > ledger.next_offset
@@ -46,8 +51,8 @@ SELECT triggers.name, extract(epoch FROM now() - max(newest.observed_at)),
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 LEFT JOIN LATERAL (
-    SELECT observed_at FROM workorders.kafka_lag_samples AS sample
-    WHERE (sample.trigger_id, sample.topic, sample.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+    SELECT observed_at
+    -- use: of_partition
     ORDER BY minute DESC
     LIMIT 1
 ) AS newest ON true

@@ -45,6 +45,8 @@ CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
     next_offset bigint NOT NULL,
     -- The end of what could be read: no open transaction began before it.
     last_stable bigint NOT NULL,
+    -- The messages that the ledger has counted: created, rejected, or filtered.
+    ingested bigint NOT NULL,
     PRIMARY KEY (trigger_id, topic, partition, minute)
 )
 WITH (fillfactor = 50);
@@ -132,6 +134,8 @@ CREATE TABLE workorders.kafka_ranges (
 -- A partition belongs to at most one unfinished batch: isolation and order rest on this index.
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges (trigger_id, topic, partition)
     WHERE finished_at IS NULL AND superseded_by IS NULL;
+-- Leads from a work order's offset to its batch.
+CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges (trigger_id, topic, partition, start_offset);
 
 -- The parts of a range that is cut, which together are the range. A row is written once more, with its work orders. The
 -- ledger moves over the parts that are finished without a gap; the range is finished when all its parts are.

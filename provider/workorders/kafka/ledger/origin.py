@@ -1,0 +1,30 @@
+"""Which batch created a work order."""
+
+from workorders.core.history.work_orders import WorkOrder
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.positions import parse_stream_name
+
+_QUERIES = load_queries("workorders.kafka.ledger", "sql/origin.sql")
+
+
+def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:
+    """Return the batch that created a work order, or the one that it was merged into; None for another source."""
+    trigger, stream = work_order.trigger, work_order.stream
+    found = None if trigger is None or stream is None else parse_stream_name(stream)
+    if found is None:
+        return None
+    partition, generation = found
+    arguments = {
+        "trigger": trigger,
+        "topic": partition.topic,
+        "partition": partition.partition,
+        "topic_id": partition.topic_id,
+        "generation": generation,
+        "position": work_order.position,
+        "created_at": work_order.created_at,
+    }
+    row = connection.execute(_QUERIES["batch_of_position"], arguments).fetchone()
+    return None if row is None else batches.load(connection, row[0], trigger)

@@ -1,0 +1,138 @@
+"""Kafka's answers about the topics and the consumer group of a trigger, for people who look at them."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.kafka.client.open import SILENT, open_admin
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.fields import REGEX_MARK
+from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.planning.open_transactions import blocked_by_transactions
+
+if TYPE_CHECKING:
+    from workorders.kafka.client.admin import KafkaAdmin
+
+TIMEOUT_SECONDS: Final = 5.0
+"""A person waits for the answer, so the limit is shorter than a task's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What Kafka is asked about one trigger."""
+
+    kafka_connection: str
+    topics: tuple[str, ...]
+    """Topics and patterns of the definition."""
+    known_topics: frozenset[str]
+    """Topics of the ledger, which the definition may no longer name."""
+    group: str | None
+    """The consumer group; None to ask about the topics only, which takes no connection to the group's coordinator."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAnswer:
+    """Kafka's answer about one trigger's topics."""
+
+    logs: Sequence[PartitionOffsets] | None = None
+    """The partitions that exist; None if Kafka did not answer."""
+    committed: Mapping[Partition, int | None] = field(default_factory=dict)
+    """The group's offsets; no entry if Kafka did not answer, None if the group has no offset."""
+    problem: str | None = None
+    """One sentence on what is unknown, and why."""
+    members: Sequence[str] = ()
+    """Consumers in the group: client id and host."""
+
+
+class KafkaAnswers:
+    """Asks Kafka, and keeps clients and answers for those who ask next.
+
+    Threads may share it. Two that ask the same at the same moment both ask Kafka: neither waits for the other.
+
+    Args:
+        settings_of: returns librdkafka settings by the id of a Kafka connection, and may raise a ConfigurationError. It
+            is called each time, so that a changed connection counts.
+        kept_seconds: how old an answer may be.
+        timeout_seconds: limit of each request.
+    """
+
+    def __init__(
+        self,
+        settings_of: Callable[[str], Mapping[str, Any]],
+        *,
+        kept_seconds: float = 0.0,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self._settings_of = settings_of
+        self._kept_seconds = kept_seconds
+        self._timeout_seconds = timeout_seconds
+        self._clients: dict[str, tuple[Mapping[str, str], KafkaAdmin]] = {}
+        self._answers: dict[Question, tuple[float, KafkaAnswer]] = {}
+
+    def ask(self, questions: Collection[Question]) -> Mapping[Question, KafkaAnswer]:
+        """Return the answers, asking all clusters at the same time; an answer that failed names its problem."""
+        oldest = time.monotonic() - self._kept_seconds
+        kept = {question: answer for question, (at, answer) in self._answers.copy().items() if at > oldest}
+        missing = [question for question in dict.fromkeys(questions) if question not in kept]
+        if not missing:
+            return kept
+        clusters = {name: self._client(name) for name in {question.kafka_connection for question in missing}}
+
+        async def ask_all() -> list[KafkaAnswer]:
+            return await asyncio.gather(*(_ask(clusters[asked.kafka_connection], asked) for asked in missing))
+
+        found = dict(zip(missing, asyncio.run(ask_all()), strict=True))
+        now = time.monotonic()
+        self._answers = {
+            **{question: entry for question, entry in self._answers.copy().items() if question in kept},
+            **{question: (now, answer) for question, answer in found.items()},
+        }
+        return {**kept, **found}
+
+    def _client(self, connection_id: str) -> "KafkaAdmin | ConfigurationError":
+        try:
+            extra = self._settings_of(connection_id)
+            settings = client_settings(extra)  # with the certificates of now, which files may hold
+            used, client = self._clients.get(connection_id, (None, None))
+            if client is None or used != settings:
+                client = open_admin(connection_id, lambda _: extra, own=SILENT, timeout_seconds=self._timeout_seconds)
+                self._clients[connection_id] = (settings, client)
+        except ConfigurationError as error:
+            return error  # the ledger is shown anyway
+        return client
+
+
+async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> KafkaAnswer:
+    if isinstance(cluster, ConfigurationError):
+        return KafkaAnswer(problem=str(cluster))
+    answer = KafkaAnswer()
+    try:
+        found = await cluster.offsets(await _partitions(cluster, asked))
+        held = await blocked_by_transactions(
+            cluster,
+            {log.partition: log.last_stable for log in found},
+            {log.partition: log.high_watermark for log in found},
+        )
+        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found]
+        answer = KafkaAnswer(logs)
+        if asked.group is not None:
+            committed = await cluster.committed(asked.group, [log.partition for log in logs])
+            answer = replace(answer, committed=committed)
+            # Asked last, after the group's coordinator has answered.
+            answer = replace(answer, members=await cluster.members(asked.group))
+    except WorkOrdersError as error:
+        return replace(answer, problem=str(error))
+    there = {log.partition.topic for log in logs}
+    missing = [topic for topic in asked.topics if not topic.startswith(REGEX_MARK) and topic not in there]
+    return replace(answer, problem=f"Kafka does not have the topic {', '.join(missing)}." if missing else None)
+
+
+async def _partitions(cluster: "KafkaAdmin", asked: Question) -> list[Partition]:
+    """Return the existing partitions of every topic that the definition or the ledger names."""
+    patterns = [topic for topic in asked.topics if topic.startswith(REGEX_MARK)]
+    named = {topic for topic in asked.topics if not topic.startswith(REGEX_MARK)} | asked.known_topics
+    matching = await cluster.partitions(patterns)
+    return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))

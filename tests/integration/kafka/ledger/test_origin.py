@@ -1,0 +1,89 @@
+"""A work order leads to the batch that created it."""
+
+import pytest
+
+from support.ingesting import merge_batches, partition_of, plan
+from support.work_orders import accepted_range, remove
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.history.work_orders import WorkOrder
+from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.origin import find_batch
+from workorders.kafka.ledger.positions import parse_stream_name, stream_name
+from workorders.kafka.partitions import OffsetRange, Partition
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def partition(name: str) -> Partition:
+    return partition_of(name)
+
+
+def ingested(connection: Connection, trigger: Trigger, range_: OffsetRange) -> int:
+    """Record a batch of one range with its missing work orders, and return its number."""
+    batch_id = plan(connection, trigger, range_)
+    created = create_for(connection, trigger, accepted_range(stream_name(range_.partition), range_.start, range_.end))
+    batches.finish(connection, batch_id, range_, created)
+    connection.commit()
+    return batch_id
+
+
+def batch_of(connection: Connection, trigger: Trigger, position: int) -> int | None:
+    wanted = Filter(trigger=trigger.name, from_position=position, to_position=position + 1)
+    (found,) = work_orders.list_work_orders(connection, wanted)
+    batch = find_batch(connection, work_orders.get_work_order(connection, found.id))
+    return None if batch is None else batch.id
+
+
+def test_each_work_order_leads_to_the_batch_of_its_offset(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    first = ingested(connection, trigger, OffsetRange(partition, 0, 5))
+    second = ingested(connection, trigger, OffsetRange(partition, 5, 9))
+    assert [batch_of(connection, trigger, position) for position in (0, 4, 5, 8)] == [first, first, second, second]
+
+
+def test_a_batch_that_reads_an_offset_again_created_only_what_was_missing(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    first = ingested(connection, trigger, OffsetRange(partition, 0, 5))
+    remove(connection, trigger, [3])
+    connection.commit()
+    again = ingested(connection, trigger, OffsetRange(partition, 2, 5))
+    assert [batch_of(connection, trigger, position) for position in (2, 3, 4)] == [first, again, first]
+
+
+def test_a_merged_batch_stands_for_its_parts(connection: Connection, trigger: Trigger, partition: Partition) -> None:
+    ingested(connection, trigger, OffsetRange(partition, 0, 5))
+    last = ingested(connection, trigger, OffsetRange(partition, 5, 9))
+    merge_batches(connection)
+    assert {batch_of(connection, trigger, position) for position in (0, 8)} == {last}
+
+
+def test_the_same_offset_of_another_log_is_another_message(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    ingested(connection, trigger, OffsetRange(partition, 0, 5))
+    other = Partition(partition.topic, partition.partition, "another-id")
+    create_for(connection, trigger, accepted_range(stream_name(other), 2, 3))
+    create_for(connection, trigger, accepted_range(stream_name(partition, 7), 2, 3))
+    create_for(connection, trigger, accepted_range("no partition", 2, 3))
+    found: list[WorkOrder] = [
+        work_orders.get_work_order(connection, row.id)
+        for row in work_orders.list_work_orders(
+            connection, Filter(trigger=trigger.name, from_position=2, to_position=3)
+        )
+    ]
+    assert len(found) == 4
+    assert [find_batch(connection, one) is not None for one in found] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("generation", [0, 12])
+def test_a_name_of_a_stream_is_read_as_it_was_written(generation: int) -> None:
+    partition = Partition("orders.v1", 3, "a-topic_id")
+    assert parse_stream_name(stream_name(partition, generation)) == (partition, generation)
+    assert parse_stream_name("interval") is None

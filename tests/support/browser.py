@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import FloatRect, Page, sync_playwright
+from playwright.sync_api import FloatRect, FrameLocator, Page, expect, sync_playwright
 
 from local_stack.stack import CHECKOUT
 
@@ -39,6 +39,7 @@ def browser_page(*, width: int = 1440, height: int = 900) -> Iterator[Page]:
         browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
         page = browser.new_page(viewport={"width": width, "height": height})
         page.set_default_timeout(_TIMEOUT_MILLISECONDS)
+        expect.set_options(timeout=_TIMEOUT_MILLISECONDS)
         yield page
         browser.close()
 
@@ -50,3 +51,20 @@ def take_picture(page: Page, name: str, *, height: int) -> None:
     assert size is not None
     clip: FloatRect = {"x": 0, "y": 0, "width": size["width"], "height": height}
     page.screenshot(path=PICTURES / f"{name}.png", clip=clip)
+
+
+def cancel_all(search: Page | FrameLocator, count: int) -> None:
+    """Select all work orders that a search of the pages has found, cancel them, and see the job finish.
+
+    Args:
+        search: shows the first 50 of them.
+        count: how many there are.
+    """
+    search.get_by_label("Select all of this page").check()
+    expect(search.get_by_text("50 selected")).to_be_visible()
+    search.get_by_role("link", name="Cancel all…").click()
+    expect(search.get_by_role("heading", name=f"Cancel {count} work orders")).to_be_visible()
+    search.get_by_label("Reason").fill("sent by mistake")
+    search.get_by_role("button", name=f"Cancel {count}").click()
+    expect(search.get_by_text(f"{count} of {count} done.")).to_be_visible()
+    expect(search.locator(".lead .pill")).to_have_text("finished")

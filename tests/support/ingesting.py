@@ -1,6 +1,6 @@
 """Batches and attempts without Kafka, and what the tables contain of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger import batches, lag_samples, positions
 from workorders.kafka.ledger.batch_merges import merge_old_batches
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
@@ -44,6 +44,19 @@ def plan(
     batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by)
     connection.commit()
     return batch_id
+
+
+def look(connection: Connection, trigger: str, ends: Mapping[Partition, int], *, ago: timedelta = timedelta()) -> None:
+    """Let the listener of a trigger have seen these last stable offsets, some time ago, and commit."""
+    assert len(connection.execute(*lag_samples.record_statement(trigger, ends)).fetchall()) == len(ends)
+    connection.execute(
+        """
+        UPDATE workorders.kafka_lag_samples SET minute = minute - %(ago)s, observed_at = now() - %(ago)s
+        WHERE observed_at = now()
+        """,
+        {"ago": ago},
+    )
+    connection.commit()
 
 
 def merge_batches(connection: Connection, days: float = 31) -> None:

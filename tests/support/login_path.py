@@ -15,13 +15,14 @@ from support.definitions import define
 from support.outbox import new_outbox
 from support.topics import Topics
 from support.tries import a_try
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import RangeOutcome
+from workorders.kafka.ledger.positions import positions
 from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
@@ -69,6 +70,12 @@ class LoginPath:
         with ConnectSession(server, conf={}) as session:
             outcomes, _ = ingest_batch(self._connections(), batch_id, None, session.open)
         return outcomes
+
+    def ledger(self, connection: Connection) -> int:
+        """Return the next offset of the topic's partition."""
+        connection.rollback()
+        (position,) = positions(connection, self.name).values()
+        return position.next_offset
 
     def commit(self, batch_id: int) -> None:
         """Commit the group's offsets as the ingest Dag's second task does."""

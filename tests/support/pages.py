@@ -9,13 +9,14 @@ from typing import Any
 
 import uvicorn
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-from fastapi import FastAPI
+from fastapi import FastAPI, Response
 
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from support.eventually import eventually
 from workorders.pages import csrf
 from workorders.pages.access import Right, Viewer, current_viewer
 from workorders.pages.app import make_app
+from workorders.pages.audit import Change, record_nothing
 from workorders.pages.site import Site
 
 
@@ -56,13 +57,24 @@ def served(site: Site, viewer: Viewer | None = None) -> FastAPI:
     pages.dependency_overrides[current_viewer] = lambda: viewer or ada()
     server = FastAPI()
     server.mount("/workorders", pages)
+    # A browser asks for it when a document names no icon, or is left early; Airflow answers that as well.
+    server.add_api_route("/favicon.ico", lambda: Response(status_code=204))
     return server
 
 
-def site(database_url: str, kafka_settings: Mapping[str, Any], *, paused: Collection[str] = ()) -> Site:
-    """Return where the pages of a test get their facts from."""
+def site(
+    database_url: str,
+    kafka_settings: Mapping[str, Any],
+    *,
+    paused: Collection[str] = (),
+    record_change: Callable[[Change], None] = record_nothing,
+) -> Site:
+    """Return where the pages of a test get their facts from, and where their changes are recorded."""
     return Site(
-        lambda: database_url, lambda _: kafka_settings, lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids}
+        lambda: database_url,
+        lambda _: kafka_settings,
+        lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids},
+        record_change,
     )
 
 

@@ -4,10 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from support.in_process_trigger import InProcessTrigger
+from support.ingesting import look
 from support.topics import Topics
 from support.work_orders import rejected
 from workorders.core import triggers
@@ -15,8 +17,10 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.history import state_counts
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.ledger import lag_samples
 from workorders.kafka.ledger import positions as ledger
+
+_LOOKS: Final = 30
+_BETWEEN_LOOKS: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ def make_scene(stack: LocalStack, prefix: str) -> Scene:
     topics = Topics(stack.kafka_settings)
     workflow = f"{prefix}register"
     executing = Executing(stack.database_url, workflow, concurrency=8)
-    _ingested(stack, topics, f"{prefix}visits", workflow, [40, 12])
+    visits = _ingested(stack, topics, f"{prefix}visits", workflow, [40, 12])
     stalled = _ingested(stack, topics, f"{prefix}orders", workflow, [120, 80, 60])
     for partition, count in enumerate((30, 20, 5)):
         topics.produce(stalled.definition.topics[0], _bodies(count), partition)
@@ -61,7 +65,8 @@ def make_scene(stack: LocalStack, prefix: str) -> Scene:
             [executing.workflow.id],
         )
     with connect(stack.database_url) as connection:
-        _looked(connection, stalled)
+        for trigger in (stalled, visits):
+            _looked(connection, trigger)
     executing.worker().work()
     with connect(stack.database_url) as connection:
         state_counts.refresh_counts(connection, even_if_recent=True)
@@ -80,16 +85,30 @@ def _ingested(stack: LocalStack, topics: Topics, name: str, workflow: str, count
 
 
 def _looked(connection: Connection, trigger: InProcessTrigger) -> None:
-    """Let the trigger's listener have looked at its topic every ten minutes of the last hours."""
+    """Let the trigger's listener have looked at its topic every ten minutes of the last five hours.
+
+    Meanwhile all that the trigger has ingested came evenly.
+    """
     known = ledger.positions(connection, trigger.definition.name)
-    for number in reversed(range(30)):  # the newest last: a look replaces the one of the same minute
+    for number in reversed(range(_LOOKS)):  # the newest last: a look replaces the one of the same minute
         ends = {part: position.next_offset + number * (number % 7) for part, position in known.items()}
-        connection.execute(*lag_samples.record_statement(trigger.definition.name, ends))
-        connection.execute(
-            "UPDATE workorders.kafka_lag_samples SET minute = minute - %s WHERE observed_at = now()",
-            [timedelta(minutes=10 * number)],
-        )
-        connection.commit()
+        look(connection, trigger.definition.name, ends, ago=number * _BETWEEN_LOOKS)
+    connection.execute(
+        """
+        UPDATE workorders.kafka_lag_samples AS sample
+        SET ingested = sample.ingested - later.ingested,
+            next_offset = sample.next_offset - later.ingested,
+            last_stable = sample.last_stable - later.ingested
+        FROM (
+            SELECT ctid, floor(ingested * (extract(epoch FROM now() - observed_at) / %(seconds)s))::bigint AS ingested
+            FROM workorders.kafka_lag_samples
+            WHERE trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s)
+        ) AS later
+        WHERE sample.ctid = later.ctid
+        """,
+        {"trigger": trigger.definition.name, "seconds": (_LOOKS * _BETWEEN_LOOKS).total_seconds()},
+    )
+    connection.commit()
 
 
 def _bodies(count: int) -> list[bytes]:

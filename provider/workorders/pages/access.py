@@ -80,14 +80,20 @@ class Viewer:
         """
         if not self.may(right, dag_id):
             method, entity = right.value
-            part = "the Dag" if entity is None else f"{entity.value.lower().replace('_', ' ')} of the Dag"
             raise ForbiddenError(
-                f"Nothing was read or changed. This takes the right to {_VERBS[method]} {part} {dag_id}. Ask for it "
-                f"where the roles of your Airflow are managed."
+                f"Nothing was read or changed. This takes the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. Ask "
+                f"for it where the roles of your Airflow are managed."
             )
 
 
 _VERBS = {"GET": "read", "POST": "create", "PUT": "change", "DELETE": "delete"}
+_PARTS = {
+    None: "the Dag",
+    DagAccessEntity.RUN: "Dag runs of",
+    DagAccessEntity.XCOM: "XComs of",
+    DagAccessEntity.TASK_LOGS: "task logs of",
+    DagAccessEntity.TASK_INSTANCE: "task instances of",
+}
 
 
 async def current_viewer(request: Request) -> Viewer:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 import psycopg
 from fastapi import FastAPI, Request, Response
@@ -25,7 +26,7 @@ from workorders.pages import (
 )
 from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import NotFoundError, PageRefusedError
-from workorders.pages.rendering import render
+from workorders.pages.rendering import Place, render
 from workorders.pages.site import Site
 
 _LOG = logging.getLogger(__name__)
@@ -104,18 +105,39 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def _database_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, psycopg.Error)  # noqa: S101 - as above
+    if isinstance(error, psycopg.DataError):
+        # Such as a NUL in a name, or a number that no id reaches.
+        sentence = "Nothing was read or changed: the database can store no such value. Go back and correct it."
+        return _problem(request, 422, "Wrong input", sentence)
     _LOG.error("A page could not be made: %s", one_line(error))
     if isinstance(error, psycopg.errors.QueryCanceled):
         sentence = (
             "The question took too long, so it was stopped; nothing was changed. Ask about less, such as since=24h."
         )
         return _problem(request, 503, "Too slow", sentence)
+    # A commit whose answer is lost may have happened.
+    outcome, advice = (
+        ("nothing was changed", "Try again.")
+        if request.method == "GET"
+        else ("whether anything was changed is not known", "Look at what you changed before you do it again.")
+    )
     sentence = (
-        f"The database of the work orders does not answer as it should ({error_code(error)}); nothing was changed. "
-        f"Its error is in the log of Airflow's API server. Try again."
+        f"The database of the work orders does not answer as it should ({error_code(error)}); {outcome}. "
+        f"Its error is in the log of Airflow's API server. {advice}"
     )
     return _problem(request, 503, "Database unavailable", sentence)
 
 
 def _problem(request: Request, status: int, title: str, sentence: str) -> Response:
-    return render(request, "problem.html", code=status, title=title, sentence=sentence)
+    return render(
+        request, "problem.html", code=status, title=title, sentence=sentence, retry=_page_to_try_again(request)
+    )
+
+
+def _page_to_try_again(request: Request) -> str | None:
+    """Return the path of the page that failed, or of the one whose form was refused; None if it is not known."""
+    is_page = request.method == "GET"
+    url = urlsplit(str(request.url) if is_page else request.headers.get("referer", ""))
+    if not (is_page or url.path.startswith(f"{Place.of(request).pages}/")):
+        return None
+    return f"{url.path}?{url.query}" if url.query else url.path

@@ -42,5 +42,8 @@ def page(
         now=datetime.now(UTC),
         batch=batch,
         stream_of=lambda part: stream_name(part.range.partition, part.generation),
+        dag_id=dag_id,
+        run_id=run_id,
         may_replay=viewer.may(Right.REPLAY, dag_id),
+        seconds=5 if batch.unfinished else 60,
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-MAX_CHARACTERS: Final = 256 * 1024
+MAX_BYTES: Final = 256 * 1024
 """A longer text is not parsed: its beginning is shown, and the whole is a download."""
 MAX_NODES: Final = 1_000
 MAX_DEPTH: Final = 20
@@ -45,23 +45,29 @@ class Tree:
     beginning: str
     """The beginning of the text, if it has no tree."""
     size: int
-    """Characters of the whole text."""
+    """Bytes of the whole text in UTF-8."""
     is_complete: bool
 
 
-def of(text: str | None) -> Tree | None:
-    """Return the tree of a JSON text, bounded in size; None for no text."""
+def of(text: str | None, whole_bytes: int | None = None) -> Tree | None:
+    """Return the tree of a JSON text, bounded in size; None for no text.
+
+    Args:
+        text: all of it, or its first `MAX_BYTES` characters.
+        whole_bytes: of the whole text in UTF-8; None if this is the whole.
+    """
     if text is None:
         return None
+    size = len(text.encode("utf-8", "surrogatepass")) if whole_bytes is None else whole_bytes
     try:
-        value = json.loads(text, parse_int=_Number, parse_float=_Number) if len(text) <= MAX_CHARACTERS else _TOO_LARGE
+        value = json.loads(text, parse_int=_Number, parse_float=_Number) if size <= MAX_BYTES else _TOO_LARGE
     except (ValueError, RecursionError):
         value = _TOO_LARGE
     if value is _TOO_LARGE:
-        return Tree(None, text[:_SHOWN_AS_TEXT], len(text), len(text) <= _SHOWN_AS_TEXT)
+        return Tree(None, text[:_SHOWN_AS_TEXT], size, size <= _SHOWN_AS_TEXT)
     budget = _Budget(MAX_NODES)
     root = _node(None, value, 0, budget)
-    return Tree(root, "", len(text), not budget.has_left_out)
+    return Tree(root, "", size, not budget.has_left_out)
 
 
 _TOO_LARGE: Final = object()

@@ -13,13 +13,15 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import BatchSummary, run_id
 from workorders.kafka.recovery.resolution import list_decisions
-from workorders.kafka.status import partition_status, throughput
+from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow
+from workorders.monitoring import snapshot
+from workorders.monitoring.health import OLDEST_AGE, oldest_ages
 from workorders.pages import dag_ids, kafka_state
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite, do_not_ask_kafka
+from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -48,8 +50,8 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         source = source_of(connection, viewer, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
         decided = list_decisions(connection, name, limit=_DECISIONS)
-        rates = throughput.list_throughput(connection, now).get(name)
-        (status,) = partition_status.collect(connection, site.kafka_settings if asks_kafka else do_not_ask_kafka, name)
+        oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
+        (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
     return render(
@@ -59,6 +61,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         status=status,
         rows=sorted(status.partitions, key=kafka_state.rank),
         word=kafka_state.word_of(status, is_paused=paused.get(listener, False)),
+        oldest_age=oldest_age,
         source=source,
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,
@@ -66,7 +69,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         bars=timeline(found, now),
         run_id=run_id,
         decisions=decided,
-        throughput=rates,
         undecided=[row for row in status.partitions if needs_decision(row)],
         listener=listener,
         ingest=ingest,
@@ -110,11 +112,16 @@ def timeline(found: Sequence[BatchSummary], now: datetime) -> list[TimelineBar]:
         return []
     begin = min(batch.planned_at for batch in recent)
     span = max((now - begin).total_seconds(), 1.0)
+
+    def share(when: datetime) -> float:
+        # The clock of the database may be ahead of ours.
+        return min((when - begin).total_seconds() / span, 1.0)
+
     return [
         TimelineBar(
             batch,
-            (batch.planned_at - begin).total_seconds() / span,
-            max(((batch.finished_at or now) - batch.planned_at).total_seconds() / span, 0.0),
+            share(batch.planned_at),
+            max(share(batch.finished_at or now) - share(batch.planned_at), 0.0),
             batch_state(batch),
         )
         for batch in recent

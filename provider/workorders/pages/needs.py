@@ -1,109 +1,75 @@
-"""What needs a person, from all that the overview shows: a pure decision."""
+"""What needs a person, as the overview shows it: each problem with the page that helps."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from workorders.core.bulk.jobs import Job
-from workorders.core.exceptions import one_line
-from workorders.kafka.status.partition_status import TRIGGER_TYPE, PartitionRow
-from workorders.outbox.admin import Hold, ShardStatus
-from workorders.pages.kafka_state import PAUSED, STALLED, UNDECIDED
-
-if TYPE_CHECKING:
-    from workorders.pages.overview import KafkaLine
+from workorders.kafka.status.partition_status import TRIGGER_TYPE
+from workorders.monitoring.problems import STALLED, Problem, Subject
+from workorders.pages.kafka_state import UNDECIDED
+from workorders.pages.rendering import tone
 
 _MAX_SHOWN: Final = 50
 _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
+_PAGES: Final = {
+    Subject.TRIGGER: (TRIGGER_TYPE,),
+    Subject.WORKFLOW: ("workflows",),
+    Subject.JOB: ("jobs",),
+    Subject.HOLD: ("outbox", "holds"),
+}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Need:
-    """One thing that does not continue without a person, or that a person should know."""
+    """A problem, and what a person does about it."""
 
-    subject: str
-    """What it is about, such as a partition."""
-    state: str
-    sentence: str
-    """Why, in the words of the error."""
-    since: datetime | None = None
-    next_try: datetime | None = None
-    page: tuple[object, ...]
+    problem: Problem
+    page: tuple[str, ...]
     """Parts of the path of the page that helps."""
     button: str
     """What the person does there."""
 
 
-def of(
-    kafka: Iterable["KafkaLine"], shards: Iterable[ShardStatus], holds: Iterable[Hold], jobs: Iterable[Job]
-) -> Sequence[Need]:
-    """Return what needs a person, what has lasted longest first."""
-    found = [
-        *(need for line in kafka for need in _of_trigger(line)),
-        *map(_of_shard, (shard for shard in shards if shard.last_error)),
-        *map(_of_hold, holds),
-        *map(_of_job, (job for job in jobs if job.state == "failed")),
-    ]
-    return sorted(found, key=lambda need: need.since or _ALWAYS)[:_MAX_SHOWN]
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What needs a person: what is worst first, and then what has lasted longest."""
+
+    shown: Sequence[Need]
+    """As many as fit on a page."""
+    total: int
+    """Number of all, with those that are not shown."""
+
+    @property
+    def hidden(self) -> int:
+        """Return how many are not shown."""
+        return self.total - len(self.shown)
 
 
-def _of_trigger(line: "KafkaLine") -> Iterator[Need]:
-    name = line.status.name
-    for row in line.status.partitions:
-        if row.status == STALLED or row.status in UNDECIDED:
-            yield _of_partition(name, row)
-    if line.word == PAUSED and line.lag:
-        yield Need(
-            subject=name,
-            state=PAUSED,
-            sentence=f"The listener is paused, and {line.lag:,} offsets wait in Kafka.",
-            page=(TRIGGER_TYPE, name),
-            button="Look at the trigger",
-        )
+def of(problems: Iterable[Problem]) -> Needs:
+    """Return the worst and the oldest of the problems, and how many there are."""
+    found = sorted(problems, key=lambda problem: (tone(problem.state) != "bad", problem.since or _ALWAYS))
+    return Needs([Need(problem, _page(problem), _button(problem)) for problem in found[:_MAX_SHOWN]], len(found))
 
 
-def _of_partition(trigger: str, row: PartitionRow) -> Need:
-    error = one_line(row.last_error) if row.last_error else "The next batch reports the full error."
-    return Need(
-        subject=f"{trigger}: {row.topic} {row.partition}",
-        state=row.status,
-        sentence=error,
-        since=row.since,
-        next_try=row.next_attempt_at,
-        page=(TRIGGER_TYPE, trigger),
-        button="See why" if row.status == STALLED else "Decide",
-    )
+def _page(problem: Problem) -> tuple[str, ...]:
+    if problem.about is Subject.SHARD:
+        return ("outbox",)
+    return (*_PAGES[problem.about], problem.key)
 
 
-def _of_shard(shard: ShardStatus) -> Need:
-    return Need(
-        subject=f"Outbox shard {shard.shard}",
-        state="error",
-        sentence=one_line(shard.last_error or ""),
-        page=("outbox",),
-        button="Look at the outbox",
-    )
+def _button(problem: Problem) -> str:
+    if problem.state == STALLED:
+        return "See why"
+    if problem.state in UNDECIDED:
+        return "Decide"
+    return _BUTTONS[problem.about]
 
 
-def _of_hold(hold: Hold) -> Need:
-    return Need(
-        subject=f"Outbox topic {hold.topic}",
-        state="held",
-        sentence=one_line(hold.reason),
-        since=hold.since,
-        next_try=hold.next_try_at,
-        page=("outbox",),
-        button="Release or purge",
-    )
-
-
-def _of_job(job: Job) -> Need:
-    return Need(
-        subject=f"Bulk job {job.id} ({job.kind})",
-        state=job.state,
-        sentence=one_line(job.error or ""),
-        since=job.finished_at,
-        page=("jobs", job.id),
-        button="See the job",
-    )
+_BUTTONS: Final = {
+    Subject.TRIGGER: "Look at the trigger",
+    Subject.WORKFLOW: "Look at the workflow",
+    Subject.SHARD: "Look at the outbox",
+    Subject.HOLD: "Release or purge",
+    Subject.JOB: "See the job",
+}

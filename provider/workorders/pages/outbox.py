@@ -1,21 +1,24 @@
-"""The outbox: shards, held messages and why, and how a person releases or purges them."""
+"""The outbox: rates, shards, held messages and why, and how a person releases or purges them."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders.core.postgres.connection import Connection
 from workorders.outbox import admin
-from workorders.outbox.admin import Hold
+from workorders.outbox.admin import Hold, ShardStatus
+from workorders.outbox.rates import read_rates
 from workorders.pages import csrf, dag_ids
-from workorders.pages.access import CurrentViewer, Right
+from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.audit import Change, Details, Event
 from workorders.pages.csrf import CurrentActor
-from workorders.pages.problems import NotFoundError, WrongInputError
+from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import NOTHING, Place, render
-from workorders.pages.site import CurrentSite
+from workorders.pages.site import CurrentSite, Site
 from workorders.pages.threads import PageRoute
+from workorders.pages.typed_number import require_typed
 
 router = APIRouter(route_class=PageRoute)
 
@@ -28,14 +31,17 @@ def page(
 ) -> HTMLResponse:
     """Show shards and holds; and topics if asked, because that reads every message that waits."""
     viewer.require(Right.READ, dag_ids.relay())
+    now = datetime.now(UTC)
     with site.reading() as connection:
-        shards, holds = admin.shards(connection), admin.holds(connection)
+        shards, holds, rates = admin.shards(connection), admin.holds(connection), read_rates(connection, now)
         counted = admin.topics(connection) if topics == "yes" else None
     paused = site.paused_dags([dag_ids.relay()])
     return render(
         request,
         "outbox.html",
+        now=now,
         shards=shards,
+        rates=rates,
         holds=holds,
         topics=counted,
         relay=dag_ids.relay(),
@@ -53,12 +59,14 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
     now = datetime.now(UTC)
     with site.reading() as connection:
         hold = _get_hold(connection, number)
+        content = admin.hold_content(connection, number)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
     return render(
         request,
         "hold.html",
         now=now,
         hold=hold,
+        content=content,
         may_release=viewer.may(Right.RELEASE, dag_ids.relay()),
         may_purge=viewer.may(Right.PURGE, dag_ids.relay()) and hold.kind != "topic",
         key_text=key_text,
@@ -71,6 +79,9 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
     """End a hold, so that its messages are tried now, in their place."""
     actor.require(Right.RELEASE, dag_ids.relay())
     with site.writing() as connection:
+        hold = _get_hold(connection, number)
+        connection.rollback()
+        _record(site, actor, "workorders_release_hold", {"hold": number, "topic": hold.topic})
         admin.release_hold(connection, number)
     return RedirectResponse(Place.of(request).page("outbox"), 303)
 
@@ -83,13 +94,57 @@ def purge(
     actor.require(Right.PURGE, dag_ids.relay())
     with site.writing() as connection:
         hold = _get_hold(connection, number)
-        if typed.strip() != str(hold.messages):
-            raise WrongInputError(
-                f"Hold {number}: nothing was deleted, because the number of its messages ({hold.messages}) was not "
-                f"typed."
-            )
+        require_typed(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
-        admin.purge_hold(connection, number)
+        details: Details = {"hold": number, "topic": hold.topic, "messages": hold.messages}
+        _record(site, actor, "workorders_purge_hold", details)
+        # Messages that follow a held one come to the hold until it ends.
+        admin.purge_hold(connection, number, seen=hold.messages)
+    return RedirectResponse(Place.of(request).page("outbox"), 303)
+
+
+@router.get("/outbox/shards/{number}")
+def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
+    """Show the open batch of a shard whose checkpoint contradicts the database, and what each decision does."""
+    viewer.require(Right.READ, dag_ids.relay())
+    now = datetime.now(UTC)
+    with site.reading() as connection:
+        shard = _get_undecided_shard(connection, number)
+        topics = admin.open_batch(connection, number)
+        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+    return render(
+        request,
+        "shard.html",
+        now=now,
+        shard=shard,
+        topics=topics,
+        messages=sum(topic.messages for topic in topics),
+        may_release=viewer.may(Right.RELEASE, dag_ids.relay()),
+        may_purge=viewer.may(Right.PURGE, dag_ids.relay()),
+        csrf=token,
+    )
+
+
+@router.post("/outbox/shards/{number}/release")
+def release_shard(
+    *,
+    request: Request,
+    site: CurrentSite,
+    actor: CurrentActor,
+    number: int,
+    sent: Annotated[Literal["yes", "no"], Form()],
+    typed: Annotated[str, Form()] = "",
+) -> Response:
+    """Decide whether the open batch of a shard is in Kafka; its messages are deleted if it is, and sent if not."""
+    # What is deleted although Kafka does not have it is lost.
+    actor.require(Right.PURGE if sent == "yes" else Right.RELEASE, dag_ids.relay())
+    with site.writing() as connection:
+        messages = _get_undecided_shard(connection, number).in_flight
+        require_typed(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
+        connection.rollback()
+        details: Details = {"shard": number, "sent": sent, "messages": messages}
+        _record(site, actor, "workorders_release_shard", details)
+        admin.release_shard(connection, number, sent=sent == "yes")
     return RedirectResponse(Place.of(request).page("outbox"), 303)
 
 
@@ -100,8 +155,19 @@ def key_text(key: bytes | None) -> str:
     return key[:_KEY_BYTES].decode(errors="replace") + ("…" if len(key) > _KEY_BYTES else "")
 
 
+def _record(site: Site, actor: Viewer, event: Event, details: Details) -> None:
+    site.record_change(Change(event=event, user=actor.name, dag_ids=[dag_ids.relay()], details=details))
+
+
 def _get_hold(connection: Connection, number: int) -> Hold:
     found = next((hold for hold in admin.holds(connection) if hold.id == number), None)
     if found is None:
         raise NotFoundError(f"There is no hold {number}: its messages were sent, released, or purged.")
+    return found
+
+
+def _get_undecided_shard(connection: Connection, number: int) -> ShardStatus:
+    found = next((shard for shard in admin.shards(connection) if shard.shard == number), None)
+    if found is None or not found.needs_decision:
+        raise NotFoundError(f"Shard {number} of the outbox waits for no decision: it works, or its error is another.")
     return found

@@ -1,7 +1,7 @@
 """The page to begin with: what needs a person, then every trigger, workflow, and shard of the outbox."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -10,22 +10,27 @@ from fastapi.responses import HTMLResponse
 
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
-from workorders.core.history import state_counts, work_orders, workload
+from workorders.core.history import search_index, state_counts, work_orders, workload
 from workorders.core.history.work_orders import RegisteredTrigger
 from workorders.core.history.workload import Workload
+from workorders.core.ids import time_of
+from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import BatchSummary
-from workorders.kafka.status import lag_history, partition_status, throughput
-from workorders.kafka.status.lag_history import LagHistory
+from workorders.kafka.status import partition_status, trigger_history
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
-from workorders.kafka.status.throughput import Throughput
+from workorders.kafka.status.trigger_history import TriggerHistory
+from workorders.monitoring import snapshot
+from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
+from workorders.monitoring.idle_workflows import find_idle
+from workorders.monitoring.problems import Facts, find_problems
 from workorders.outbox import admin
-from workorders.pages import dag_ids, needs
+from workorders.outbox.rates import OutboxRates, read_rates
+from workorders.pages import dag_ids, needs, workflow_state
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.kafka_state import severity, word_of
 from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite, Site, do_not_ask_kafka
+from workorders.pages.site import CurrentSite, Site
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -39,12 +44,17 @@ class KafkaLine:
     """A Kafka trigger in one line."""
 
     status: TriggerStatus
-    throughput: Throughput | None
-    history: LagHistory | None
+    history: TriggerHistory | None
     """None if the listener did not look within the last hours."""
-    last_batch: BatchSummary | None
+    last_planned: datetime | None
+    """When its newest batch was planned; None before the first one."""
     is_paused: bool
     asked_kafka: bool
+    has_listener: bool = True
+    """Whether Airflow knows the Dag of its listener; that of a retired trigger is gone."""
+    oldest_age: float | None = None
+    """Seconds for which its oldest message without a work order has waited at most, to a minute; 0 if none waits, and
+    None if the listener does not look."""
 
     @property
     def word(self) -> str:
@@ -62,19 +72,50 @@ class KafkaLine:
         """Return the number of stalled partitions."""
         return sum(row.status == "stalled" for row in self.status.partitions)
 
+    @property
+    def next_try(self) -> datetime | None:
+        """Return when the first stalled partition is tried again; None if none is, or no try is planned."""
+        tries = (row.next_attempt_at for row in self.status.partitions if row.status == "stalled")
+        return min((next_try for next_try in tries if next_try is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowLine:
+    """A workflow in one line."""
+
+    work: Workload
+    word: str
+    """What it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLine:
+    """A trigger that is not of Kafka in one line."""
+
+    trigger: RegisteredTrigger
+    newest_at: datetime | None
+    """When its newest work order was created; None if the search index contains none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """Everything on the page."""
 
     kafka: Sequence[KafkaLine]
-    others: Sequence[RegisteredTrigger]
-    workloads: Sequence[Workload]
+    others: Sequence[OtherLine]
+    listed_until: datetime | None
+    """Up to when the search index contains work orders; None if it is empty."""
+    workflows: Sequence[WorkflowLine]
+    idle: Sequence[Workload]
+    """Work of those of the workflows with work orders that are due, and without a run."""
     counts: state_counts.Counts | None
     """Work orders by state; None for a user who may not read those of every workflow."""
     shards: Sequence[admin.ShardStatus]
     holds: Sequence[admin.Hold]
+    rates: OutboxRates
     jobs: Sequence[Job]
+    samples: Sequence[Sample]
+    """The figures of the triggers."""
     shows_outbox: bool
     asked_kafka: bool
 
@@ -91,7 +132,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         viewer=viewer,
         found=found,
         poll_now=not found.asked_kafka and bool(found.kafka),
-        needs=needs.of(found.kafka, found.shards, found.holds, found.jobs),
+        needs=needs.of(find_problems(facts_of(found))),
         max_counted=workload.MAX_COUNTED,
     )
 
@@ -109,17 +150,41 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
         workloads = workload.list_workloads(connection, now)
         readable = [found for found in workloads if viewer.may(Right.READ, dag_ids.of_workflow(found.workflow))]
         reads_all = len(readable) == len(workloads)
+        idle = find_idle(connection, readable, now)
+        names = {trigger.name for trigger in kafka}
+        samples = [
+            sample
+            for sample in snapshot.take(connection, TRIGGER_FIGURES)
+            if dict(sample.labels).get("trigger") in names
+        ]
         return Overview(
-            kafka=_kafka_lines(connection, site, kafka, now, ask_kafka=ask_kafka),
-            others=[trigger for trigger in known if trigger.type != TRIGGER_TYPE],
-            workloads=readable,
+            kafka=_kafka_lines(connection, site, kafka, samples, now, ask_kafka=ask_kafka),
+            samples=samples,
+            others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE]),
+            listed_until=_listed_until(connection),
+            workflows=_workflow_lines(site, readable, idle),
+            idle=idle,
             counts=state_counts.latest_counts(connection) if reads_all else None,
             shards=admin.shards(connection) if shows_outbox else [],
             holds=admin.holds(connection) if shows_outbox else [],
+            rates=read_rates(connection, now),
             jobs=jobs.list_jobs(connection, limit=_JOBS) if reads_all else [],
             shows_outbox=shows_outbox,
             asked_kafka=ask_kafka,
         )
+
+
+def facts_of(found: Overview) -> Facts:
+    """Return what tells what is wrong; that Kafka was not asked yet is no problem."""
+    return Facts(
+        triggers=[line.status if line.asked_kafka else replace(line.status, problem=None) for line in found.kafka],
+        samples=found.samples,
+        idle=found.idle,
+        paused={line.status.name for line in found.kafka if line.is_paused or not line.has_listener},
+        shards=found.shards,
+        holds=found.holds,
+        jobs=found.jobs,
+    )
 
 
 def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
@@ -127,25 +192,54 @@ def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
     return viewer.may(Right.READ, dag_ids.ingest(trigger.name) if is_kafka else dag_ids.of_workflow(trigger.workflow))
 
 
+def _workflow_lines(site: Site, workloads: Sequence[Workload], idle: Sequence[Workload]) -> list[WorkflowLine]:
+    paused = site.paused_dags([dag_ids.of_workflow(work.workflow) for work in workloads])
+    return [
+        WorkflowLine(
+            work,
+            workflow_state.word_of(
+                work, is_stuck=work in idle, is_paused=paused.get(dag_ids.of_workflow(work.workflow), False)
+            ),
+        )
+        for work in workloads
+    ]
+
+
+def _listed_until(connection: Connection) -> datetime | None:
+    newest = search_index.indexed_up_to(connection)
+    return time_of(newest) if newest.int else None
+
+
+def _other_lines(connection: Connection, known: Sequence[RegisteredTrigger]) -> list[OtherLine]:
+    newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in known])
+    return [OtherLine(trigger, newest.get(trigger.name)) for trigger in known]
+
+
 def _kafka_lines(
-    connection: Connection, site: Site, known: Sequence[RegisteredTrigger], now: datetime, *, ask_kafka: bool
+    connection: Connection,
+    site: Site,
+    known: Sequence[RegisteredTrigger],
+    samples: Sequence[Sample],
+    now: datetime,
+    *,
+    ask_kafka: bool,
 ) -> list[KafkaLine]:
-    rates: Mapping[str, Throughput] = throughput.list_throughput(connection, now)
-    lags: Mapping[str, LagHistory] = lag_history.list_lags(connection, now)
-    newest = {trigger.name: batches.summaries(connection, trigger.name, limit=1) for trigger in known}
+    histories = trigger_history.list_histories(connection, now)
+    planned = batches.last_planned(connection)
     paused = site.paused_dags([dag_ids.listener(trigger.name) for trigger in known])
-    settings_of = site.kafka_settings if ask_kafka else do_not_ask_kafka
     names = {trigger.name for trigger in known}
+    ages = oldest_ages(samples)
     lines = [
         KafkaLine(
             status=status,
-            throughput=rates.get(status.name),
-            history=lags.get(status.name),
-            last_batch=next(iter(newest[status.name]), None),
+            history=histories.get(status.name),
+            last_planned=planned.get(status.name),
             is_paused=paused.get(dag_ids.listener(status.name), False),
             asked_kafka=ask_kafka,
+            has_listener=dag_ids.listener(status.name) in paused,
+            oldest_age=ages.get(status.name),
         )
-        for status in partition_status.collect(connection, settings_of)
+        for status in partition_status.collect(connection, site.kafka if ask_kafka else None, with_groups=False)
         if status.name in names
     ]
     return sorted(lines, key=lambda line: (severity(line.word), -(line.lag or 0), line.status.name))

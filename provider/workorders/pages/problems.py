@@ -45,6 +45,13 @@ class WrongInputError(PageRefusedError):
     title = "Wrong input"
 
 
+class OutcomeUnknownError(PageRefusedError):
+    """A change was made or was not: the answer to its commit was lost."""
+
+    status = 503
+    title = "Not known"
+
+
 class ChangedMeanwhileError(PageRefusedError):
     """What a person saw and decided about has changed since."""
 

@@ -54,6 +54,10 @@ class Place:
         """Return the path of a Dag run in Airflow."""
         return f"{self.dag(dag_id)}/runs/{quote(run_id, safe='')}"
 
+    def task(self, dag_id: str, run_id: str, task_id: str) -> str:
+        """Return the path of a task of a Dag run in Airflow."""
+        return f"{self.dag_run(dag_id, run_id)}/tasks/{quote(task_id, safe='')}"
+
     def in_airflow(self, path: str) -> str:
         """Return the path at which Airflow shows a page of ours inside its own."""
         return f"{self.airflow}/plugin/workorders{path}"
@@ -92,6 +96,7 @@ def _templates() -> Environment:
         "moment": moment,
         "duration": duration,
         "age": age,
+        "waited": waited,
         "visible": visible,
         "first_line": first_line,
         "sparkline": sparkline,
@@ -107,7 +112,7 @@ def number(value: float | None) -> str:
 
 
 def many(value: int, limit: int) -> str:
-    """Return a count that ended at a limit: `50,000+`."""
+    """Return a count that ended at a limit: `10,000+`."""
     return f"{limit:,}+" if value > limit else f"{value:,}"
 
 
@@ -148,6 +153,16 @@ def duration(seconds: float | timedelta | None) -> str:
     part_size, part_name = _UNITS[min(place + 1, len(_UNITS) - 1)]
     rest = whole % size // part_size
     return f"{whole // size} {name}" + (f" {rest} {part_name}" if rest else "")
+
+
+def waited(seconds: float | None, lag: int | None) -> str:
+    """Return for how long the oldest message has waited; a dash if none waits, and a question mark if it is not known.
+
+    What has come since the last look of the listener is younger than the two minutes for which that look counts.
+    """
+    if seconds is None:
+        return "?"
+    return "under 2 min" if lag and not seconds else duration(seconds or None)
 
 
 def visible(text: str | None) -> str:
@@ -206,12 +221,12 @@ def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
 
 _TONES: Final = {
     "bad": {
-        *("stalled", "failed", "crashed", "killed", "lost", "exception", "error", "held"),
+        *("stalled", "failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running"),
         *("not in Kafka", "topic re-created", "unread messages deleted", "log truncated"),
     },
     "warn": {
         *("rejected", "behind", "parked", "not planned yet", "waiting for an open transaction", "paused"),
-        *("not moving", "cancelled"),
+        *("not moving", "not polling", "stuck", "late", "unknown", "cancelled"),
     },
     "busy": {"running", "in batch", "claimed", "started", "dispatched", "planned", "ingesting"},
     "good": {"success", "up to date", "finished", "working"},

@@ -9,20 +9,23 @@ import orjson
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse
 
+from workorders import times
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.open import open_admin
-from workorders.kafka.exceptions import DecisionRefusedError
+from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.pages import csrf, dag_ids
 from workorders.pages.access import CurrentViewer, Right
+from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor
 from workorders.pages.kafka_trigger import source_of
-from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
+from workorders.pages.problems import ChangedMeanwhileError, OutcomeUnknownError, WrongInputError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
+from workorders.pages.typed_number import require_typed
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
@@ -39,12 +42,15 @@ MEANINGS: Final[Mapping[DecisionKind, tuple[str, str]]] = {
         "The topic was deleted and created again: its offsets are other messages. Work orders of the old one stay.",
     ),
     DecisionKind.SEEK: (
-        "Continue at an offset",
-        "Forward skips messages, which get no work order. Back reads messages again, without duplicates.",
+        "Continue at an offset or a time",
+        "Forward skips messages, which get no work order. Back reads messages again, without duplicates. A time means "
+        "the first message at or after it, by the timestamps of the messages; the end, if there is none.",
     ),
 }
 """What each kind of decision is called, and what it does."""
 _MAX_REASON: Final = 1_000
+_MAX_DIGITS: Final = 18
+"""Of an offset: fewer than the 64 bits of Kafka's would hold, and more than any log has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ def page(
     partition: Annotated[int, Query(ge=0)],
     kind: DecisionKind | None = None,
     offset: Annotated[str, Query()] = "",
+    time: Annotated[str, Query()] = "",
 ) -> HTMLResponse:
     """Show which decisions fit a partition, and the preview of the one that was chosen."""
     viewer.require(Right.ACT, dag_ids.ingest(name))
@@ -80,11 +87,8 @@ def page(
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
-        wanted = _offset(offset)
-        choices = [
-            _choice(connection, cluster, DecisionRequest(each, name, topic, (partition,), wanted))
-            for each in DecisionKind
-        ]
+        wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), _offset(offset), _time(time, now))
+        choices = [_choice(connection, cluster, replace(wanted, kind=each)) for each in DecisionKind]
     chosen = next((choice for choice in choices if choice.kind == kind), None)
     return render(
         request,
@@ -96,6 +100,9 @@ def page(
         choices=choices,
         chosen=chosen,
         offset=offset,
+        time=time,
+        # What was typed may mean another time when the decision is confirmed.
+        fixed_time=wanted.time.astimezone(UTC).isoformat() if wanted.time else "",
         lost=given_up(chosen.decisions) if chosen else 0,
         facts=_facts(chosen.decisions) if chosen else "",
         csrf=token,
@@ -116,12 +123,14 @@ def resolve(
     facts: Annotated[str, Form()],
     reason: Annotated[str, Form()] = "",
     offset: Annotated[str, Form()] = "",
+    time: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",
 ) -> HTMLResponse:
     """Apply a decision, exactly as the person saw it.
 
     Raises:
         ChangedMeanwhileError: the ledger or Kafka has moved since the preview; nothing was changed.
+        OutcomeUnknownError: the answer to the commit of the decision was lost.
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
     reason = " ".join(reason.split())
@@ -133,29 +142,33 @@ def resolve(
         source = source_of(connection, actor, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
-        request_ = DecisionRequest(kind, name, topic, (partition,), _offset(offset))
+        wanted_time = _time(time, datetime.now(UTC))
+        request_ = DecisionRequest(kind, name, topic, (partition,), _offset(offset), wanted_time)
         decisions = preview(connection, cluster, request_)
         if _facts(decisions) != facts:
             raise ChangedMeanwhileError(
                 f"{name}: {topic} {partition} has changed since the preview, so nothing was changed. Go back, look at "
                 f"the new preview, and decide again."
             )
-        lost = given_up(decisions)
-        if lost and "".join(char for char in typed if char.isdigit()) != str(lost):
-            raise WrongInputError(
-                f"{name}: {topic} {partition}: nothing was changed, because the number of offsets that are given up "
-                f"({lost:,}) was not typed."
-            )
+        if lost := given_up(decisions):
+            require_typed(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
-        applied: AppliedDecisions = apply_decisions(
-            connection,
-            cluster,
-            decisions,
-            actor=actor.name,
-            account=actor.name,
-            reason=reason,
-            group=source.group,
+        details = {"trigger": name, "reason": reason, "decisions": [str(decision) for decision in decisions]}
+        site.record_change(
+            Change(event="workorders_resolve", user=actor.name, dag_ids=[dag_ids.ingest(name)], details=details)
         )
+        try:
+            applied: AppliedDecisions = apply_decisions(
+                connection,
+                cluster,
+                decisions,
+                actor=actor.name,
+                account=actor.name,
+                reason=reason,
+                group=source.group,
+            )
+        except DecisionUncertainError as error:
+            raise OutcomeUnknownError(str(error)) from error
     return render(request, "resolved.html", name=name, applied=applied, who=actor.name, reason=reason)
 
 
@@ -166,8 +179,8 @@ def given_up(decisions: Sequence[Decision]) -> int:
 
 def _choice(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> Choice:
     title, meaning = MEANINGS[request.kind]
-    # An offset is required to seek, and refused by what continues where Kafka still has messages.
-    fitting = request if request.kind == DecisionKind.SEEK else replace(request, offset=None)
+    # An offset or a time is required to seek, and refused by what continues where Kafka still has messages.
+    fitting = request if request.kind == DecisionKind.SEEK else replace(request, offset=None, time=None)
     try:
         return Choice(request.kind, title, meaning, preview(connection, cluster, fitting), None)
     except DecisionRefusedError as refusal:
@@ -182,6 +195,15 @@ def _facts(decisions: Sequence[Decision]) -> str:
 def _offset(text: str) -> int | None:
     if not text.strip():
         return None
-    if not (text.strip().isascii() and text.strip().isdigit()):
+    if not (text.strip().isascii() and text.strip().isdigit() and len(text.strip()) <= _MAX_DIGITS):
         raise WrongInputError("offset: nothing was changed, because this takes a whole number from 0.")
     return int(text)
+
+
+def _time(text: str, now: datetime) -> datetime | None:
+    if not text.strip():
+        return None
+    found = times.parse(text, now=now)
+    if found is None:
+        raise WrongInputError(f"time: nothing was changed, because this takes {times.FORM}.")
+    return found

@@ -19,6 +19,7 @@ FIELDS: Final = (
     "workflow",
     "rejection",
     "text",
+    "ordering_key",
     "stream",
     "from_position",
     "to_position",
@@ -95,6 +96,7 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
             from_position=_position(given, "from_position"),
             to_position=_position(given, "to_position"),
             id=read_id(given["id"]) if "id" in given else None,
+            ordering_key=given.get("ordering_key"),
             text=given.get("text"),
         ),
     )

@@ -3,16 +3,21 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from psycopg.conninfo import make_conninfo
 
-from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.status.kafka_answers import KafkaAnswers
+from workorders.pages.audit import Change, record_nothing
 
 _CONNECT_SECONDS: Final = 5
 """A person waits for the page."""
+_KAFKA_SECONDS: Final = 2.0
+_KAFKA_KEPT_SECONDS: Final = 1.0
+"""However many people look, a broker is asked about the same trigger once in this time."""
 _READ_SESSION: Final = {"statement_timeout": "5s", "default_transaction_read_only": "on"}
 
 
@@ -26,8 +31,15 @@ class Site:
     """Returns the librdkafka settings of an Airflow connection."""
     paused_dags: Callable[[Collection[str]], Mapping[str, bool]]
     """Returns whether Dags are paused, without those that Airflow does not know."""
+    record_change: Callable[[Change], None] = record_nothing
+    """Writes a change through a page into the audit log."""
     origin: str | None = None
     """Scheme and host of Airflow by its configuration, such as https://airflow.example.org; None if it has none."""
+
+    @cached_property
+    def kafka(self) -> KafkaAnswers:
+        """Return what asks Kafka for all requests together."""
+        return KafkaAnswers(self.kafka_settings, kept_seconds=_KAFKA_KEPT_SECONDS, timeout_seconds=_KAFKA_SECONDS)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -52,15 +64,6 @@ class Site:
 
     def _url(self) -> str:
         return make_conninfo(self.database_url(), connect_timeout=_CONNECT_SECONDS)
-
-
-def do_not_ask_kafka(connection_id: str) -> Mapping[str, Any]:
-    """Return no settings of Kafka, for the first look at a page, which does not wait for a network.
-
-    Raises:
-        ConfigurationError: always; what Kafka knows is shown as unknown.
-    """
-    raise ConfigurationError(f"Kafka ({connection_id}) is being asked.")
 
 
 async def _site(request: Request) -> Site:

@@ -46,6 +46,11 @@ async def static_file(version: str, name: str) -> Response:
     """Return a static file; it holds nothing that is secret, so anyone may read it."""
     if name not in TYPES:
         raise NotFoundError("There is no such file.")
-    is_lasting = version != _UNCHANGED
-    keep = "public, max-age=31536000, immutable" if is_lasting else "public, max-age=3600"
+    if version == _UNCHANGED:
+        keep = "public, max-age=3600"
+    elif path(name) == f"/static/{version}/{name}":
+        keep = "public, max-age=31536000, immutable"
+    else:
+        # During an upgrade, a page of a new server may ask an old one, whose file must not be kept under that address.
+        keep = "no-store"
     return Response(content(name), media_type=TYPES[name], headers={"Cache-Control": keep})

@@ -3,14 +3,22 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
+from workorders.core import workflows
 from workorders.core.admission import duplicates
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs, work_orders
 from workorders.core.history.work_orders import RunRow, WorkOrder
+from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
+from workorders.core.selectors import canonical
+from workorders.kafka.ledger import origin
+from workorders.kafka.ledger.batches import Batch
+from workorders.outbox import published
 from workorders.pages import csrf, dag_ids, json_tree, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
@@ -23,6 +31,8 @@ router = APIRouter(route_class=PageRoute)
 
 _LOG_LINES: Final = 200
 _RAW_BYTES: Final = 2_048
+_MAX_PUBLISHED: Final = 50
+"""Published messages that are shown."""
 _MOVING: Final = ("pending", "running")
 _ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", "exception", "rejected")
 
@@ -32,11 +42,17 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     """Show a work order."""
     now = datetime.now(UTC)
     with site.reading() as connection:
-        found = _get(connection, viewer, id_)
+        found = work_orders.get_work_order_excerpt(
+            connection, search.read_id(id_), max_characters=json_tree.MAX_BYTES, max_bytes=_RAW_BYTES
+        )
         dag_id = _dag_of(found)
+        viewer.require(Right.READ, dag_id)
         attempts = work_orders.runs_of(connection, found.id)
         repeats = duplicates.summary(connection, found.id)
         original = duplicates.original(connection, found.id)
+        sent = published.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
+        batch = _batch_of(connection, viewer, found)
+        definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now) if may_act else ""
     reads_input = viewer.may(Right.READ_INPUT, dag_id)
@@ -47,13 +63,20 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         order=found,
         runs=attempts,
         repeats=repeats,
+        repeats_search=_repeats_search(found) if reads_input else None,
+        repeated=json_tree.of(repeats.last_request) if reads_input and repeats.last_request else None,
         original=original,
+        published=sent[:_MAX_PUBLISHED],
+        has_published_more=len(sent) > _MAX_PUBLISHED,
+        batch=batch,
+        ordering_key=_ordering_key(found, definition) if reads_input else None,
+        batch_dag=dag_ids.ingest(found.trigger or ""),
         sentence=sentence(found, attempts),
         reads_input=reads_input,
-        body=json_tree.of(found.body) if reads_input else None,
-        metadata=json_tree.of(found.request) if reads_input else None,
+        body=json_tree.of(found.body, found.body_bytes) if reads_input else None,
+        metadata=json_tree.of(found.request, found.request_bytes) if reads_input else None,
         raw=hexdump(found.raw, most=_RAW_BYTES) if reads_input and found.raw is not None else None,
-        raw_size=None if found.raw is None else len(found.raw),
+        raw_size=found.raw_bytes,
         may_act=may_act,
         may_rerun=may_act and found.state in _ENDED,
         may_cancel=may_act and found.state == "pending",
@@ -69,8 +92,10 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
 def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["body", "request", "raw"]) -> Response:
     """Send a part of a work order as a file."""
     with site.reading() as connection:
-        found = _get(connection, viewer, id_)
-    viewer.require(Right.READ_INPUT, _dag_of(found))
+        found = work_orders.get_work_order(connection, search.read_id(id_))
+    dag_id = _dag_of(found)
+    viewer.require(Right.READ, dag_id)
+    viewer.require(Right.READ_INPUT, dag_id)
     if part == "raw":
         return attachment(f"{found.id}-raw.bin", found.raw)
     return attachment(f"{found.id}-{part}.json", found.body if part == "body" else found.request)
@@ -80,7 +105,8 @@ def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["
 def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
     """Show a run with its log and its output."""
     with site.reading() as connection:
-        run = runs.get_run(connection, search.read_id(id_))
+        run = runs.get_run_excerpt(connection, search.read_id(id_), max_characters=json_tree.MAX_BYTES)
+        definition = workflows.find(connection, run.workflow).definition
     dag_id = dag_ids.of_workflow(run.workflow)
     viewer.require(Right.READ, dag_id)
     reads_log, reads_output = viewer.may(Right.READ_LOG, dag_id), viewer.may(Right.READ_INPUT, dag_id)
@@ -90,11 +116,14 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         "run.html",
         run=run,
         dag_id=dag_id,
+        does_dag=definition.dag_id if definition and run.started_at else None,
+        dag_run_id=dag_ids.run_of(run.id),
         reads_log=reads_log,
         reads_output=reads_output,
         lines=lines[-_LOG_LINES:],
-        left_out=max(len(lines) - _LOG_LINES, 0),
-        output=json_tree.of(run.output) if reads_output else None,
+        has_earlier_lines=run.has_earlier_log or len(lines) > _LOG_LINES,
+        output=json_tree.of(run.output, run.output_bytes) if reads_output else None,
+        seconds=60 if run.finished_at else 5,
     )
 
 
@@ -113,10 +142,10 @@ def attachment(name: str, content: str | bytes | None) -> Response:
     """Return a file that a browser stores and never shows: strangers wrote what is in it.
 
     Raises:
-        NotFoundError: there is no content, or retention has wiped it.
+        NotFoundError: there is no content, or retention has erased it.
     """
     if content is None:
-        raise NotFoundError("It does not exist, or retention has wiped it.")
+        raise NotFoundError("It does not exist, or retention has erased it.")
     return Response(
         content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content,
         media_type="application/octet-stream",
@@ -147,10 +176,24 @@ def _shared_link(request: Request, origin: str | None) -> str:
     return f"{host}{Place.of(request).in_airflow(request.url.path)}"
 
 
-def _get(connection: Connection, viewer: Viewer, id_: str) -> WorkOrder:
-    found = work_orders.get_work_order(connection, search.read_id(id_))
-    viewer.require(Right.READ, _dag_of(found))
-    return found
+def _batch_of(connection: Connection, viewer: Viewer, found: WorkOrder) -> Batch | None:
+    """Return the batch that created a work order, if one has and the user may read it."""
+    may_read = found.trigger is not None and viewer.may(Right.READ, dag_ids.ingest(found.trigger))
+    return origin.find_batch(connection, found) if may_read else None
+
+
+def _ordering_key(found: WorkOrder, definition: WorkflowDefinition | None) -> str | None:
+    """Return the value of a work order's ordering key, as a search for it is written; None if it has none."""
+    if definition is None or definition.ordering_key is None or found.body is None:
+        return None
+    item = Item(found.stream, found.position, (found.request or "{}").encode(), found.body.encode())
+    value = definition.ordering_key.found(item)
+    return value if value is None or isinstance(value, str) else canonical(value).decode()
+
+
+def _repeats_search(found: WorkOrder) -> str:
+    """Return the query of the search that lists the duplicates of a work order that were kept."""
+    return urlencode({"rejection": duplicates.DUPLICATE, "text": str(found.id), "since": search.ALL_TIMES})
 
 
 def _dag_of(found: WorkOrder) -> str:

@@ -24,11 +24,12 @@ from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
 from workorders.core.workflows import list_names
-from workorders.pages import csrf, dag_ids, search
+from workorders.pages import csrf, dag_ids, search, selection
 from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.audit import Change, Details, Event
 from workorders.pages.csrf import CurrentActor
 from workorders.pages.job_threads import JobThreads
-from workorders.pages.problems import ForbiddenError, WrongInputError
+from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
 from workorders.pages.site import CurrentSite, Site
@@ -64,7 +65,7 @@ def list_page(
     with site.reading() as connection:
         workflows = list_names(connection)
         readable = [name for name in workflows if viewer.may(Right.READ, dag_ids.of_workflow(name))]
-        wanted, is_choice_needed = _within(connection, wanted, workflows, readable)
+        wanted, is_choice_needed = _within(connection, viewer, wanted, workflows)
         found = None if is_choice_needed else _find(connection, wanted, before)
         known = [found.name for found in work_orders.registered_triggers(connection) if found.workflow in readable]
     return render(
@@ -90,22 +91,29 @@ def confirm_page(
     kind: Kind,
     id_: Annotated[list[str] | None, Query(alias="selected")] = None,
 ) -> HTMLResponse:
-    """Show how many work orders a rerun or a cancel would change, and ask for the reason."""
+    """Show how many work orders a rerun or a cancel would change, and ask for the reason.
+
+    Many are not counted before the first answer: the page comes without its form, and asks for the rest by itself.
+    """
     now = datetime.now(UTC)
+    is_patient = "hx-request" in request.headers
     ids = _ids(id_ or [])
     wanted = search.read(request.query_params, now).fixed(now)
+    counts: Mapping[str, int] | None
+    limits: Sequence[WorkflowCapacity] = ()
     with site.reading() as connection:
         if ids:
             _require_of_ids(connection, viewer, Right.ACT, ids)
-            counts = work_orders.count_states_of(connection, ids)
         else:
             _require_filter(wanted)
             _require_of_filter(connection, viewer, Right.ACT, wanted.filter)
-            counts = jobs.count_matching(connection, wanted.filter)
-        limits: Sequence[WorkflowCapacity] = (
-            capacity.capacity_for(connection, wanted.filter) if kind == "rerun" and not ids else []
-        )
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+        if ids:
+            counts = work_orders.count_states_of(connection, ids)
+        else:
+            if kind == "rerun":
+                limits = capacity.capacity_for(connection, wanted.filter)
+            counts = selection.count(connection, wanted.filter, patiently=is_patient)
     return render(
         request,
         "confirm.html",
@@ -114,8 +122,9 @@ def confirm_page(
         ids=ids,
         search=wanted,
         counts=counts,
-        total=sum(counts.values()),
-        skipped=sum(number for state, number in counts.items() if _is_skipped(kind, state)),
+        is_patient=is_patient,
+        total=sum((counts or {}).values()),
+        skipped=sum(number for state, number in (counts or {}).items() if _is_skipped(kind, state)),
         limits=limits,
         csrf=token,
         who=viewer.name,
@@ -136,9 +145,14 @@ def apply(
     kind: Annotated[Kind, Form()],
     reason: Annotated[str, Form()] = "",
     query: Annotated[str, Form()] = "",
+    seen: Annotated[int | None, Form(ge=0)] = None,
     id_: Annotated[list[str] | None, Form(alias="selected")] = None,
 ) -> Response:
-    """Rerun or cancel: a few work orders at once, and all that match as a job."""
+    """Rerun or cancel: a few work orders at once, and all that match as a job, if they are no more than were seen.
+
+    Raises:
+        ChangedMeanwhileError: more match than the page showed; nothing was changed.
+    """
     reason = _reason(reason)
     ids = _ids(id_ or [])
     if ids:
@@ -147,8 +161,14 @@ def apply(
     wanted = search.read(_parsed(query), datetime.now(UTC))
     _require_filter(wanted)
     with site.writing() as connection:
-        _require_of_filter(connection, actor, Right.ACT, wanted.filter)
+        dags = _require_of_filter(connection, actor, Right.ACT, wanted.filter)
         job = jobs.create_job(connection, kind, wanted.filter, actor=actor.name, account=actor.name, reason=reason)
+        if seen is not None and job.total > seen:
+            raise ChangedMeanwhileError(
+                f"{job.total:,} work orders match now, and the page showed {seen:,}, so nothing was changed. Go back, "
+                f"look at them, and decide again."
+            )
+        _record(site, actor, kind, dags, {"job": job.id, "work_orders": job.total, "reason": reason})
         connection.commit()
     threads: JobThreads = request.app.state.job_threads
     threads.start(job.id)
@@ -157,8 +177,9 @@ def apply(
 
 def _apply_to_few(site: Site, actor: Viewer, kind: Kind, ids: Sequence[UUID], reason: str) -> StepResult:
     with site.writing() as connection:
-        _require_of_ids(connection, actor, Right.ACT, ids)
+        dags = _require_of_ids(connection, actor, Right.ACT, ids)
         connection.rollback()
+        _record(site, actor, kind, dags, {"work_orders": [str(id_) for id_ in ids], "reason": reason})
         with connection.transaction():
             if kind == "rerun":
                 return rerun_work_orders(connection, ids, actor=actor.name, reason=reason, alone=len(ids) == 1)
@@ -200,50 +221,74 @@ def _find(connection: Connection, wanted: Search, before: str | None) -> Found:
     return Found(rows, attempts, None if until is None else time_of(until))
 
 
-def _within(
-    connection: Connection, wanted: Search, workflows: Sequence[str], readable: Sequence[str]
-) -> tuple[Search, bool]:
+def _within(connection: Connection, viewer: Viewer, wanted: Search, workflows: Sequence[str]) -> tuple[Search, bool]:
     """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first.
 
     Raises:
         ForbiddenError: the user may not read what the search names.
     """
-    if len(readable) == len(workflows):
+    rights = _rights(Right.READ, wanted.filter)
+    readable = [name for name in workflows if all(viewer.may(right, dag_ids.of_workflow(name)) for right in rights)]
+    selected = workflows_of(connection, wanted.filter, workflows)
+    if set(selected) <= set(readable):
         return wanted, False
-    named = workflow_of(connection, wanted.filter)
-    if named is None and len(readable) == 1:
-        given = {**wanted.given, "workflow": readable[0]}
-        return search.read(given, datetime.now(UTC)), False
-    if named is None:
+    choice = _likely_workflow(connection, wanted.filter, selected, readable)
+    if choice is None:
         return wanted, True
-    if named not in readable:
-        raise ForbiddenError(
-            f"Nothing was read. This takes the right to read Dag runs of {dag_ids.of_workflow(named)}. Ask for it "
-            f"where the roles of your Airflow are managed."
-        )
-    return wanted, False
+    _require_of_workflows(viewer, rights, [choice])
+    return search.read({**wanted.given, "workflow": choice}, datetime.now(UTC)), False
 
 
-def workflow_of(connection: Connection, wanted: Filter) -> str | None:
-    """Return the one workflow whose work orders a filter selects; None if it may be several."""
-    if wanted.workflow is not None:
-        return wanted.workflow
+def _rights(right: Right, wanted: Filter) -> Sequence[Right]:
+    """Return what it takes to act on a search: one by words or by an ordering key answers what inputs contain."""
+    asks_inputs = wanted.text is not None or wanted.ordering_key is not None
+    return (right, Right.READ_INPUT) if asks_inputs else (right,)
+
+
+def _likely_workflow(
+    connection: Connection, wanted: Filter, selected: Sequence[str], readable: Sequence[str]
+) -> str | None:
+    """Return the workflow that a user means who may not read all that are selected; None if that is unknown."""
+    if wanted.workflow is not None or wanted.id is not None:
+        return next(iter(selected), None)
     if wanted.trigger is not None:
         return triggers.find(connection, wanted.trigger).workflow
+    return readable[0] if len(readable) == 1 else None
+
+
+def workflows_of(connection: Connection, wanted: Filter, workflows: Sequence[str]) -> Sequence[str]:
+    """Return the workflows, of all there are, whose work orders a filter may select.
+
+    A trigger does not limit them: its work orders keep the workflow that it had when they were created.
+    """
+    if wanted.workflow is not None:
+        return [wanted.workflow]
     if wanted.id is not None:
-        return work_orders.get_work_order(connection, wanted.id).workflow
-    return None
+        return work_orders.list_workflows_of(connection, [wanted.id])
+    return workflows
 
 
-def _require_of_filter(connection: Connection, viewer: Viewer, right: Right, wanted: Filter) -> None:
-    named = workflow_of(connection, wanted)
-    for workflow in list_names(connection) if named is None else [named]:
-        viewer.require(right, dag_ids.of_workflow(workflow))
+def _record(site: Site, actor: Viewer, kind: Kind, dags: Sequence[str], details: Details) -> None:
+    event: Event = "workorders_rerun" if kind == "rerun" else "workorders_cancel"
+    site.record_change(Change(event=event, user=actor.name, dag_ids=dags, details=details))
 
 
-def _require_of_ids(connection: Connection, viewer: Viewer, right: Right, ids: Sequence[UUID]) -> None:
-    for workflow in work_orders.list_workflows_of(connection, ids):
-        viewer.require(right, dag_ids.of_workflow(workflow))
+def _require_of_filter(connection: Connection, viewer: Viewer, right: Right, wanted: Filter) -> list[str]:
+    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about."""
+    workflows = workflows_of(connection, wanted, list_names(connection))
+    return _require_of_workflows(viewer, _rights(right, wanted), workflows)
+
+
+def _require_of_ids(connection: Connection, viewer: Viewer, right: Right, ids: Sequence[UUID]) -> list[str]:
+    return _require_of_workflows(viewer, [right], work_orders.list_workflows_of(connection, ids))
+
+
+def _require_of_workflows(viewer: Viewer, rights: Sequence[Right], workflows: Sequence[str]) -> list[str]:
+    dags = [dag_ids.of_workflow(workflow) for workflow in workflows]
+    for dag_id in dags:
+        for right in rights:
+            viewer.require(right, dag_id)
+    return dags
 
 
 def _require_filter(wanted: Search) -> None:

@@ -10,7 +10,9 @@ from workorders.core.bulk import capacity
 from workorders.core.exceptions import UnknownWorkflowError
 from workorders.core.history import run_summary, state_counts, workload
 from workorders.core.history.filters import Filter
-from workorders.pages import dag_ids
+from workorders.core.maintenance import retention
+from workorders.monitoring.idle_workflows import find_idle
+from workorders.pages import dag_ids, workflow_state
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
@@ -32,9 +34,12 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         except UnknownWorkflowError as error:
             raise NotFoundError(str(error)) from error
         (work,) = workload.list_workloads(connection, now, workflow=name)
+        is_stuck = bool(find_idle(connection, [work], now))
         summary = run_summary.summarize_runs(connection, name, now)
         counts = state_counts.latest_counts(connection, workflow=name)
         limits = capacity.capacity_for(connection, Filter(workflow=name))
+        kept = retention.read_status(connection, name)
+    paused = site.paused_dags([dag_id]).get(dag_id, False)
     return render(
         request,
         "workflow.html",
@@ -45,8 +50,10 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         summary=summary,
         counts=counts,
         limits=limits,
+        kept=kept,
         dag_id=dag_id,
-        paused=site.paused_dags([dag_id]).get(dag_id),
+        word=workflow_state.word_of(work, is_stuck=is_stuck, is_paused=paused),
+        paused=paused,
         may_act=viewer.may(Right.ACT, dag_id),
         max_counted=workload.MAX_COUNTED,
         newest=run_summary.NEWEST,

@@ -1,6 +1,8 @@
 """Every address asks Airflow's auth manager: each one with each role."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from uuid import uuid4
 
 import pytest
@@ -9,10 +11,17 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from httpx2 import Response
 from starlette.testclient import TestClient
 
 from support.pages import StubViewer, ada, form_token, served
 from support.pages_scene import Scene
+from workorders.core import triggers
+from workorders.core.bulk import jobs
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.items import Item
 from workorders.pages.access import Right, current_viewer
 from workorders.pages.app import make_app
 from workorders.pages.site import Site
@@ -20,43 +29,101 @@ from workorders.pages.site import Site
 pytestmark = pytest.mark.integration
 
 ROLES = ("viewer", "user", "op", "admin")
-READS = {
-    "/": "/",
-    "/work-orders": "/work-orders",
-    "/work-orders/{id_}": "/work-orders/{order}",
-    "/work-orders/{id_}/{part}": "/work-orders/{order}/body",
-    "/work-orders/export": "/work-orders/export?workflow={workflow}",
-    "/runs/{id_}": "/runs/{run}",
-    "/runs/{id_}/{part}": "/runs/{run}/log",
-    "/jobs": "/jobs",
-    "/jobs/{number}": "/jobs/{job}",
-    "/kafka/{name}": "/kafka/{trigger}",
-    "/workflows/{name}": "/workflows/{workflow}",
-    "/dag-run": "/dag-run?dag_id={trigger}_ingest&run_id=batch_{batch}",
-    "/outbox": "/outbox",
-    "/outbox/holds/{number}": "/outbox/holds/{hold}",
+"""Of Airflow's simple auth manager. A viewer reads; the others change whatever a Dag right allows."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """One thing to ask of the pages, and the one right that it takes; `names` fills in what is in braces."""
+
+    route: str
+    path: str
+    right: Right
+    dag: str
+    """The Dag to which it takes the right."""
+    method: str = "GET"
+    data: Mapping[str, str] = field(default_factory=dict)
+    """Fields of the form, which a check after that of the right refuses, or which change nothing."""
+    status: int = 200
+    """The status for those who have the right."""
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} {' '.join(self.data.values())}".strip()
+
+    def ask(self, client: TestClient, names: Mapping[str, str], token: str = "") -> Response:
+        """Ask for it, with the token of a form of a page."""
+        data = {"csrf": token, **{name: value.format(**names) for name, value in self.data.items()}}
+        path = f"/workorders{self.path.format(**names)}"
+        return client.get(path) if self.method == "GET" else client.post(path, data=data)
+
+    def refusal(self, names: Mapping[str, str]) -> str:
+        """Return the words that name the right."""
+        return f"This takes the right to {WORDS[self.right]} {self.dag.format(**names)}. "
+
+
+WORDS = {
+    Right.READ: "read Dag runs of",
+    Right.READ_INPUT: "read XComs of",
+    Right.READ_LOG: "read task logs of",
+    Right.ACT: "create Dag runs of",
+    Right.RELEASE: "change Dag runs of",
+    Right.PURGE: "delete Dag runs of",
 }
-"""By route, an address of it that a viewer may read."""
-ACTS = {
-    ("GET", "/work-orders/confirm"): "/work-orders/confirm?kind=rerun&workflow={workflow}&state=failed",
-    ("GET", "/kafka/{name}/resolve"): "/kafka/{trigger}/resolve?topic={topic}&partition=0",
-    ("POST", "/work-orders/apply"): "/work-orders/apply",
-    ("POST", "/jobs/{number}/cancel"): "/jobs/{job}/cancel",
-    ("POST", "/kafka/{name}/resolve"): "/kafka/{trigger}/resolve",
-    ("POST", "/outbox/holds/{number}/release"): "/outbox/holds/{hold}/release",
-    ("POST", "/outbox/holds/{number}/purge"): "/outbox/holds/{hold}/purge",
-}
-"""By method and route, an address that takes the right to act."""
+LISTS = ("/", "/work-orders", "/jobs")
+"""Pages for everybody, of what the user may read."""
+RUNS, INGEST, RELAY = "{workflow}_runs", "{trigger}_ingest", "outbox_relay"
+READS = (
+    Address("/work-orders/{id_}", "/work-orders/{order}", Right.READ, RUNS),
+    Address("/work-orders/{id_}/{part}", "/work-orders/{order}/body", Right.READ_INPUT, RUNS),
+    Address("/work-orders/export", "/work-orders/export?workflow={workflow}", Right.READ_INPUT, RUNS),
+    Address("/runs/{id_}", "/runs/{run}", Right.READ, RUNS),
+    Address("/runs/{id_}/{part}", "/runs/{run}/log", Right.READ_LOG, RUNS),
+    Address("/jobs/{number}", "/jobs/{job}", Right.READ, RUNS),
+    Address("/kafka/{name}", "/kafka/{trigger}", Right.READ, INGEST),
+    Address("/workflows/{name}", "/workflows/{workflow}", Right.READ, RUNS),
+    Address("/dag-run", "/dag-run?dag_id={trigger}_ingest&run_id=batch_{batch}", Right.READ, INGEST),
+    Address("/outbox", "/outbox", Right.READ, RELAY),
+    Address("/outbox/holds/{number}", "/outbox/holds/{hold}", Right.READ, RELAY),
+    Address("/outbox/shards/{number}", "/outbox/shards/0", Right.READ, RELAY),
+)
+APPLY, SHARD = "/work-orders/apply", "/outbox/shards/{number}/release"
+CANCEL = {"kind": "cancel", "reason": "a test"}
+DECISION = {"kind": "skip-lost", "topic": "{topic}", "partition": "0", "reason": "a test", "facts": "of another time"}
+FORMS = (
+    # A work order that has failed is not cancelled, and none is lost.
+    Address(APPLY, APPLY, Right.ACT, RUNS, "POST", {**CANCEL, "selected": "{order}"}, 200),
+    Address(APPLY, APPLY, Right.ACT, RUNS, "POST", {**CANCEL, "query": "workflow={workflow}&state=lost"}, 303),
+    # It has finished.
+    Address("/jobs/{number}/cancel", "/jobs/{job}/cancel", Right.ACT, RUNS, "POST", {}, 400),
+    Address("/kafka/{name}/resolve", "/kafka/{trigger}/resolve", Right.ACT, INGEST, "POST", DECISION, 409),
+    # There is none with this number.
+    Address("/outbox/holds/{number}/release", "/outbox/holds/0/release", Right.RELEASE, RELAY, "POST", {}, 404),
+    # The number of messages is not typed.
+    Address("/outbox/holds/{number}/purge", "/outbox/holds/{hold}/purge", Right.PURGE, RELAY, "POST", {}, 422),
+    Address(SHARD, "/outbox/shards/0/release", Right.RELEASE, RELAY, "POST", {"sent": "no"}, 422),
+    Address(SHARD, "/outbox/shards/0/release", Right.PURGE, RELAY, "POST", {"sent": "yes"}, 422),
+)
+ACTS = (
+    Address(
+        "/work-orders/confirm",
+        "/work-orders/confirm?kind=rerun&workflow={workflow}&state=failed",
+        Right.ACT,
+        RUNS,
+    ),
+    Address("/kafka/{name}/resolve", "/kafka/{trigger}/resolve?topic={topic}&partition=0", Right.ACT, INGEST),
+    *FORMS,
+)
 OPEN = {"/static/{version}/{name}"}
 """Files that hold nothing of anybody."""
-EVERYTHING = [("GET", address) for address in READS.values()] + [
-    (method, address) for (method, _), address in ACTS.items()
-]
+
+STALL_SHARD = "UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0"
+
+each_role = pytest.mark.parametrize("role", ROLES)
 
 
 @pytest.fixture(scope="module")
-def names(scene: Scene, pages_site: Site) -> dict[str, str]:
-    """What the addresses name."""
+def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
+    """What the addresses name: everything exists, and shard 0 waits for a decision meanwhile."""
     with pages_site.writing() as connection:
         row = connection.execute(
             """
@@ -74,8 +141,8 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
             "SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [scene.topic]
         ).fetchone()
         job = connection.execute(
-            "INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, total) VALUES "
-            "('cancel', jsonb_build_object('workflow', %s::text), '{}', 'ada', 'a test', 0) RETURNING id",
+            "INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, total, state) VALUES "
+            "('cancel', jsonb_build_object('workflow', %s::text), '{}', 'ada', 'a test', 0, 'finished') RETURNING id",
             [scene.workflow],
         ).fetchone()
         hold = connection.execute(
@@ -83,10 +150,14 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
             "VALUES ('key', %s, 0, 'k', 'too large') RETURNING id",
             [scene.topic],
         ).fetchone()
+        connection.execute(
+            "INSERT INTO workorders.run_logs VALUES (%s, 'no bed is free', false) ON CONFLICT DO NOTHING", [row[1]]
+        )
+        connection.execute(STALL_SHARD, ["a test [WO-OUTBOX-CONTRADICTION]"])
     assert batch is not None
     assert job is not None
     assert hold is not None
-    return {
+    yield {
         "order": str(row[0]),
         "run": str(row[1]),
         "workflow": scene.workflow,
@@ -96,6 +167,8 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
         "job": str(job[0]),
         "hold": str(hold[0]),
     }
+    with pages_site.writing() as connection:
+        connection.execute(STALL_SHARD, [None])
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +193,12 @@ def app(pages_site: Site) -> FastAPI:
     return server
 
 
+@pytest.fixture
+def logged_in(app: FastAPI, login: Callable[[str], str]) -> Callable[[str], TestClient]:
+    """Returns a browser with the login of a user with a role, whose name is that of the role."""
+    return lambda role: browser(app, login(role))
+
+
 def test_every_route_is_in_the_tables_of_this_test(pages_site: Site) -> None:
     routes = {
         (method, route.path)
@@ -127,17 +206,22 @@ def test_every_route_is_in_the_tables_of_this_test(pages_site: Site) -> None:
         if isinstance(route, APIRoute) and route.path not in OPEN
         for method in route.methods
     }
-    assert routes == {("GET", path) for path in READS} | set(ACTS)
+    assert routes == {("GET", path) for path in LISTS} | {(asked.method, asked.route) for asked in READS + ACTS}
 
 
-@pytest.mark.parametrize(("method", "address"), EVERYTHING)
+@pytest.mark.parametrize("asked", READS + ACTS, ids=str)
 def test_nobody_gets_anything_without_a_login(
-    app: FastAPI, login: Callable[[str], str], names: dict[str, str], method: str, address: str
+    app: FastAPI, login: Callable[[str], str], names: dict[str, str], asked: Address
 ) -> None:
-    answer = TestClient(app).request(method, f"/workorders{address.format(**names)}")
+    answer = asked.ask(TestClient(app), names)
     assert answer.status_code == 401
     assert "Your session has ended" in answer.text
     assert scene_words(names) & set(answer.text.split()) == set()
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_nobody_gets_a_list_without_a_login(app: FastAPI, login: Callable[[str], str], path: str) -> None:
+    assert TestClient(app).get(f"/workorders{path}").status_code == 401
 
 
 @pytest.mark.parametrize("token", ["x", "a.b.c"])
@@ -145,52 +229,54 @@ def test_a_login_that_is_no_token_gets_nothing(app: FastAPI, login: Callable[[st
     assert TestClient(app, cookies={"_token": token}).get("/workorders/").status_code == 403
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("address", READS.values())
-def test_every_role_reads(
-    app: FastAPI, login: Callable[[str], str], names: dict[str, str], role: str, address: str
+@each_role
+@pytest.mark.parametrize("path", [*LISTS, *(asked.path for asked in READS)])
+def test_every_role_reads(logged_in: Callable[[str], TestClient], names: dict[str, str], role: str, path: str) -> None:
+    answer = logged_in(role).get(f"/workorders{path.format(**names)}")
+    assert answer.status_code == 200, answer.text
+
+
+@each_role
+@pytest.mark.parametrize("asked", ACTS, ids=str)
+def test_a_viewer_learns_which_right_an_action_takes_and_the_other_roles_have_it(
+    logged_in: Callable[[str], TestClient], pages_site: Site, names: dict[str, str], role: str, asked: Address
 ) -> None:
-    client = TestClient(app, cookies={"_token": login(role)})
-    answer = client.get(f"/workorders{address.format(**names)}")
-    # A run without a log, or a wiped input, is not found; nobody is refused.
-    assert answer.status_code in {200, 404}, answer.text
+    answer = asked.ask(logged_in(role), names, form_token(pages_site, role))
+    if role == "viewer":
+        assert (answer.status_code, asked.refusal(names) in answer.text) == (403, True), answer.text
+    else:
+        assert answer.status_code == asked.status, answer.text
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("act", ACTS, ids=" ".join)
-def test_a_viewer_decides_about_nothing_and_nobody_changes_anything_without_a_token_of_a_page(
-    app: FastAPI, login: Callable[[str], str], names: dict[str, str], role: str, act: tuple[str, str]
+@each_role
+@pytest.mark.parametrize("asked", FORMS, ids=str)
+def test_nobody_changes_anything_without_a_token_of_a_page(
+    logged_in: Callable[[str], TestClient], names: dict[str, str], role: str, asked: Address
 ) -> None:
-    client = TestClient(app, cookies={"_token": login(role)}, headers={"sec-fetch-site": "same-origin"})
-    address = f"/workorders{ACTS[act].format(**names)}"
-    if act[0] == "GET":
-        assert client.get(address).status_code == (403 if role == "viewer" else 200)
-        return
-    refused = client.post(address, data=posted(names, act[1]))
-    assert refused.status_code == 403
-    assert "no token of this page" in refused.text
-
-
-@pytest.mark.parametrize("route", [route for method, route in ACTS if method == "POST"])
-def test_a_user_without_the_right_changes_nothing_even_with_a_token(
-    pages_site: Site, names: dict[str, str], route: str
-) -> None:
-    def refused(right: Right, dag_id: str) -> bool:
-        return right in {Right.ACT, Right.RELEASE, Right.PURGE}
-
-    client = TestClient(served(pages_site, ada(refused)), headers={"sec-fetch-site": "same-origin"})
-    data = {**posted(names, route), "csrf": form_token(pages_site, "ada")}
-    answer = client.post(f"/workorders{ACTS['POST', route].format(**names)}", data=data)
+    answer = asked.ask(logged_in(role), names)
     assert answer.status_code == 403
-    assert "This takes the right to" in answer.text
+    assert "no token of this page" in answer.text
 
 
-@pytest.mark.parametrize("address", [address for address in READS.values() if "{" in address])
-def test_a_user_without_the_dag_reads_nothing_of_it(pages_site: Site, names: dict[str, str], address: str) -> None:
-    client = TestClient(served(pages_site, ada(lambda right, dag_id: True)))
-    answer = client.get(f"/workorders{address.format(**names)}")
+@pytest.mark.parametrize("asked", READS + ACTS, ids=str)
+def test_a_user_without_the_one_right_to_the_one_dag_is_refused(
+    pages_site: Site, names: dict[str, str], asked: Address
+) -> None:
+    dag = asked.dag.format(**names)
+    viewer = ada(lambda right, dag_id: (right, dag_id) == (asked.right, dag))
+    answer = asked.ask(browser(served(pages_site, viewer)), names, form_token(pages_site, "ada"))
     assert answer.status_code == 403
-    assert "This takes the right to" in answer.text
+    assert asked.refusal(names) in answer.text
+
+
+@pytest.mark.parametrize("asked", READS + ACTS, ids=str)
+def test_a_user_who_may_read_the_dag_needs_the_one_right_alone(
+    pages_site: Site, names: dict[str, str], asked: Address
+) -> None:
+    dag = asked.dag.format(**names)
+    viewer = ada(lambda right, dag_id: dag_id != dag or right not in {Right.READ, asked.right})
+    answer = asked.ask(browser(served(pages_site, viewer)), names, form_token(pages_site, "ada"))
+    assert answer.status_code == asked.status, answer.text
 
 
 def test_lists_show_only_what_the_user_may_read(pages_site: Site, names: dict[str, str], scene: Scene) -> None:
@@ -202,6 +288,76 @@ def test_lists_show_only_what_the_user_may_read(pages_site: Site, names: dict[st
         assert answer.status_code == 200
         assert names["trigger"] not in answer.text
         assert scene.workflow not in answer.text
+
+
+def test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one(pages_site: Site) -> None:
+    name, secret = f"moved_{uuid4().hex[:9]}", uuid4()
+    before, after = f"{name}_before", f"{name}_after"
+    with pages_site.writing() as connection:
+        trigger = triggers.register(connection, name=name, type_="manual", workflow=before, definition={})
+        create_for(connection, trigger, [Item(None, None, b"{}", b'{"secret":"%s"}' % str(secret).encode())])
+        moved = triggers.register(connection, name=name, type_="manual", workflow=after, definition={})
+        create_for(connection, moved, [Item(None, None, b"{}", b"{}")])
+        connection.commit()
+    client = TestClient(served(pages_site, ada(lambda right, dag_id: before in dag_id)))
+    found = client.get(f"/workorders/work-orders?trigger={name}")
+    assert (found.status_code, found.text.count('name="selected"')) == (200, 1)
+    exported = client.get(f"/workorders/work-orders/export?trigger={name}")
+    assert exported.status_code == 403
+    assert str(secret) not in exported.text
+
+
+@pytest.mark.parametrize("words", ["text=Jane", "ordering_key=PAT-1"])
+@pytest.mark.parametrize("page", ["work-orders?", "work-orders/confirm?kind=rerun&"])
+def test_a_user_who_may_not_read_inputs_learns_nothing_of_them_by_searching(
+    pages_site: Site, scene: Scene, page: str, words: str
+) -> None:
+    without_inputs = TestClient(served(pages_site, ada(lambda right, dag_id: right is Right.READ_INPUT)))
+    address = f"/workorders/{page}workflow={scene.workflow}"
+    assert without_inputs.get(address).status_code == 200
+    refused = without_inputs.get(f"{address}&{words}")
+    assert refused.status_code == 403
+    assert "read XComs of" in refused.text
+    assert TestClient(served(pages_site)).get(f"{address}&{words}").status_code == 200
+
+
+def test_a_job_shows_what_it_searched_for_in_inputs_only_to_those_who_may_read_them(
+    pages_site: Site, scene: Scene
+) -> None:
+    with pages_site.writing() as connection:
+        wanted = Filter(workflow=scene.workflow, text="Hedwig")
+        job = jobs.create_job(connection, "cancel", wanted, actor="ada", reason="a test")
+        connection.commit()
+    address = f"/workorders/jobs/{job.id}"
+    assert "Hedwig" in TestClient(served(pages_site)).get(address).text
+    without_inputs = TestClient(served(pages_site, ada(lambda right, dag_id: right is Right.READ_INPUT)))
+    assert without_inputs.get(address).status_code == 200
+    assert "Hedwig" not in without_inputs.get(address).text
+
+
+def test_a_job_whose_only_work_order_was_deleted_is_not_everybodys(pages_site: Site, scene: Scene) -> None:
+    with pages_site.writing() as connection:
+        (order, *_) = work_orders.list_work_orders(connection, Filter(workflow=scene.workflow), limit=1)
+        job = jobs.create_job(connection, "cancel", Filter(id=order.id), actor="ada", reason="a test")
+        connection.execute(
+            "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{id}', to_jsonb(%s::text)) WHERE id = %s",
+            [str(uuid4()), job.id],
+        )
+        connection.commit()
+    nobody = TestClient(served(pages_site, ada(lambda right, dag_id: True)))
+    assert nobody.get(f"/workorders/jobs/{job.id}").status_code == 403
+
+
+def test_a_work_order_names_its_batch_only_to_those_who_may_read_the_trigger(
+    pages_site: Site, names: dict[str, str], scene: Scene
+) -> None:
+    def batch_of(client: TestClient) -> bool:
+        listed = client.get(f"/workorders/work-orders?trigger={names['trigger']}&since=all&to_position=5").text
+        order = re.findall(r'name="selected" value="([^"]+)"', listed)[0]
+        return "Batch" in client.get(f"/workorders/work-orders/{order}").text
+
+    assert batch_of(TestClient(served(pages_site, ada())))
+    assert not batch_of(TestClient(served(pages_site, ada(lambda right, dag_id: dag_id.endswith("_ingest")))))
 
 
 def test_the_viewer_is_asked_for_at_every_route(pages_site: Site) -> None:
@@ -216,16 +372,10 @@ def test_the_viewer_is_asked_for_at_every_route(pages_site: Site) -> None:
             assert len(asked) > before, route.path
 
 
-def posted(names: dict[str, str], route: str) -> dict[str, str]:
-    return {
-        "kind": "skip-lost" if "kafka" in route else "rerun",
-        "query": f"workflow={names['workflow']}&state=failed",
-        "reason": "a test",
-        "topic": names["topic"],
-        "partition": "0",
-        "facts": "[]",
-        "typed": "0",
-    }
+def browser(app: FastAPI, login: str = "") -> TestClient:
+    """Return what sends forms as a browser does, with a login of Airflow."""
+    cookies = {"_token": login} if login else {}
+    return TestClient(app, cookies=cookies, headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
 
 
 def scene_words(names: dict[str, str]) -> set[str]:

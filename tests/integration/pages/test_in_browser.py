@@ -1,34 +1,112 @@
 """What a person does in a real Chromium: see why something is late, and repair it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from uuid import uuid4
 
 import psycopg
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, expect
+from playwright.sync_api import ConsoleMessage, Page, Route, expect
 
 from local_stack.stack import LocalStack
-from support.browser import browser_page, take_picture
+from support.accessibility import unreachable, violations
+from support.browser import browser_page, cancel_all, take_picture
 from support.executing import Executing
-from support.pages import running, served, site
+from support.ingesting import partition_of, plan
+from support.pages import ada, running, served, site
 from support.pages_scene import Scene, make_scene
+from workorders.core import triggers
+from workorders.core.postgres.connection import connect
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.lifecycle import RunResult
+from workorders.kafka.partitions import OffsetRange
+from workorders.pages import dag_ids
 
 pytestmark = pytest.mark.integration
 
+_PREFIX = "clinic-"
+"""Of the names of the scene."""
+_STALL_SHARD = "UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0"
 _HIDE = "Object.defineProperty(document, 'hidden', {get: () => %s, configurable: true});"
+_FRAMED, _NARROW, _WIDE = 288, 360, 1280
+"""Widths of windows in CSS pixels. Of a window of 360, Airflow leaves 288 beside its menu."""
 _VISIBILITY_CHANGES = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
 @pytest.fixture(scope="module")
 def scene(stack: LocalStack) -> Scene:
     """A stall, failed work orders, and an input that is made to break pages."""
-    return make_scene(stack, "clinic-")
+    return make_scene(stack, _PREFIX)
+
+
+@pytest.fixture(scope="module")
+def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
+    """The path of one page of each kind, by the name of its kind; shard 0 waits for a decision meanwhile."""
+    query = """
+        SELECT work_orders.id, runs.id FROM workorders.work_orders
+        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+        JOIN workorders.runs ON runs.work_order_id = work_orders.id
+        WHERE workflows.name = %s AND work_orders.state = 'failed' LIMIT 1
+    """
+    with psycopg.connect(stack.database_url) as connection:
+        row = connection.execute(query, [scene.workflow]).fetchone()
+        batch = connection.execute(
+            "SELECT max(kafka_batches.id) FROM workorders.kafka_batches "
+            "JOIN workorders.triggers ON triggers.id = trigger_id WHERE triggers.name = %s",
+            [scene.topic],
+        ).fetchone()
+        hold = connection.execute(
+            "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
+            "VALUES ('key', %s, 0, 'k', 'too large') RETURNING id",
+            [scene.topic],
+        ).fetchone()
+        job = connection.execute(
+            "INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, state, total, error) VALUES "
+            "('cancel', jsonb_build_object('workflow', %s::text), '{}', 'ada', 'a test', 'failed', 9, 'no bed') "
+            "RETURNING id",
+            [scene.workflow],
+        ).fetchone()
+        connection.execute(_STALL_SHARD, ["a test [WO-OUTBOX-CONTRADICTION]"])
+    assert row is not None
+    assert batch is not None
+    assert hold is not None
+    assert job is not None
+    order, run = row
+    trigger = f"/kafka/{scene.topic}"
+    yield {
+        "overview": "/",
+        "trigger": trigger,
+        "resolve": f"{trigger}/resolve?topic={scene.topic}&partition=0&kind=skip-lost",
+        "search": "/work-orders?since=all",
+        "order": f"/work-orders/{order}",
+        "run": f"/runs/{run}",
+        "confirm": f"/work-orders/confirm?kind=rerun&workflow={scene.workflow}&state=failed&since=all",
+        "jobs": "/jobs",
+        "job": f"/jobs/{job[0]}",
+        "workflow": f"/workflows/{scene.workflow}",
+        "outbox": "/outbox?topics=yes",
+        "hold": f"/outbox/holds/{hold[0]}",
+        "shard": "/outbox/shards/0",
+        "tab": f"/dag-run?dag_id={scene.topic}_ingest&run_id=batch_{batch[0]}",
+        "tab of no batch": f"/dag-run?dag_id={scene.topic}_ingest&run_id=manual",
+        "problem": "/kafka/unheard-of",
+    }
+    with psycopg.connect(stack.database_url) as connection:
+        connection.execute(_STALL_SHARD, [None])
 
 
 @pytest.fixture(scope="module")
 def address(stack: LocalStack) -> Iterator[str]:
     """The address of the pages."""
     with running(served(site(stack.database_url, stack.kafka_settings))) as url:
+        yield f"{url}/workorders"
+
+
+@pytest.fixture(scope="module")
+def short_address(stack: LocalStack) -> Iterator[str]:
+    """The address of the same pages for a user who sees the scene alone: other tests leave hundreds of triggers."""
+    viewer = ada(lambda _, dag_id: not dag_id.startswith(_PREFIX) and dag_id != dag_ids.relay())
+    with running(served(site(stack.database_url, stack.kafka_settings), viewer)) as url:
         yield f"{url}/workorders"
 
 
@@ -77,6 +155,7 @@ def test_a_person_finds_a_stall_reads_why_and_resolves_it(
     page.get_by_label("Type the number").fill("15")
     confirm.click()
     expect(page.get_by_role("heading", name="Decided")).to_be_visible()
+    require_usable(page)
     page.get_by_role("link", name="Watch the trigger").click()
     expect(page.get_by_role("row").filter(has_text="retention was one hour")).to_contain_text("skip-lost")
     with psycopg.connect(stack.database_url) as connection:
@@ -108,19 +187,97 @@ def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
     expect(page.get_by_text("Run 2 of 2 ended as success")).to_be_visible()
 
 
+def test_the_log_of_a_run_and_the_end_of_a_batch_appear_without_a_reload(
+    stack: LocalStack, address: str, page: Page, name: str
+) -> None:
+    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    work, worker_id = Executing(stack.database_url, name), uuid4()
+    work.create([{"do": "echo"}])
+    with connect(stack.database_url) as connection:
+        (run,) = claiming.claim(connection, work.workflow, limit=1, worker_id=worker_id)
+    page.goto(f"{address}/runs/{run.run_id}")
+    expect(page.get_by_text("No log yet")).to_be_visible()
+    with connect(stack.database_url) as connection:
+        result = RunResult(run_id=run.run_id, state="success", output=b"7", log="bed 7 is free")
+        lifecycle.finish(connection, worker_id, [result])
+    expect(page.get_by_text("bed 7 is free")).to_be_visible()
+    expect(page.locator(".lead .pill")).to_have_text("success")
+    with connect(stack.database_url) as connection:
+        trigger = triggers.register(connection, name=f"{name}-orders", type_="kafka", workflow=name, definition={})
+        batch_id = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 0, 10))
+    page.goto(f"{address}/dag-run?dag_id={trigger.name}_ingest&run_id=batch_{batch_id}")
+    expect(page.locator(".lead .pill")).to_have_text("planned")
+    with connect(stack.database_url) as connection:
+        connection.execute(
+            "UPDATE workorders.kafka_ranges SET finished_at = now(), created = 10, rejected = 0 WHERE batch_id = %s",
+            [batch_id],
+        )
+    expect(page.locator(".lead .pill")).to_have_text("finished")
+
+
 def test_a_person_searches_selects_all_and_cancels(stack: LocalStack, address: str, page: Page) -> None:
     waiting = Executing(stack.database_url, "clinic-waits")
     waiting.create([{"number": number} for number in range(120)])
     page.goto(f"{address}/work-orders?workflow=clinic-waits")
-    page.get_by_label("Select all of this page").check()
-    expect(page.get_by_text("50 selected")).to_be_visible()
-    page.get_by_role("link", name="Cancel all…").click()
-    expect(page.get_by_role("heading", name="Cancel 120 work orders")).to_be_visible()
-    page.get_by_label("Reason").fill("sent by mistake")
-    page.get_by_role("button", name="Cancel 120").click()
-    expect(page.get_by_text("120 of 120 done.")).to_be_visible()
-    expect(page.locator(".lead .pill")).to_have_text("finished")
+    cancel_all(page, 120)
     assert {state for state, _ in waiting.states()} == {"cancelled"}
+
+
+def test_a_person_selects_some_cancels_them_and_reruns_them(stack: LocalStack, address: str, page: Page) -> None:
+    some = Executing(stack.database_url, "clinic-some")
+    some.create([{"number": number} for number in range(3)])
+    page.goto(f"{address}/work-orders?workflow=clinic-some")
+    rows = page.locator("input[name=selected]")
+    expect(page.get_by_role("button", name="Cancel selected")).to_be_hidden()
+    rows.first.check()
+    rows.last.check()
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    page.get_by_role("button", name="Cancel selected").click()
+    page.get_by_label("Reason").fill("sent by mistake")
+    page.get_by_role("button", name="Cancel 2").click()
+    expect(page.get_by_role("heading", name="2 cancelled")).to_be_visible()
+    assert [state for state, _ in some.states()] == ["cancelled", "pending", "cancelled"]
+    page.goto(f"{address}/work-orders?workflow=clinic-some&state=cancelled")
+    rows.first.check()
+    rows.last.check()
+    page.get_by_role("button", name="Rerun selected").click()
+    page.get_by_label("Reason").fill("no mistake")
+    page.get_by_role("button", name="Rerun 2").click()
+    expect(page.get_by_role("heading", name="2 given a new run")).to_be_visible()
+    assert some.states() == [("pending", "available"), ("pending", None), ("pending", "available")]
+    require_usable(page)
+
+
+def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login(scene: Scene, address: str) -> None:
+    updates = re.compile("/workflows/")
+    with browser_page() as page:  # whose console names each failure
+        banner = page.locator("#stale")
+        page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+        page.clock.install()
+        page.goto(f"{address}/workflows/{scene.workflow}")
+        expect(banner).to_be_hidden()
+        page.route(updates, lambda route: route.fulfill(status=503))
+        page.clock.run_for(2_100)
+        expect(banner).to_contain_text("The last update failed; what you see is older.")
+        page.unroute(updates)
+        page.route(updates, lambda route: route.abort())
+        page.clock.run_for(4_100)  # twice as long after each failure
+        expect(banner).to_contain_text("Airflow does not answer; what you see is older.")
+        page.unroute(updates)
+        page.clock.run_for(8_100)
+        expect(banner).to_be_hidden()
+        page.route(updates, lambda route: route.fulfill(status=401))
+        page.clock.run_for(2_100)
+        expect(banner).to_contain_text("Your session has ended, so this page is no longer updated.")
+        page.unroute(updates)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.clock.run_for(600_000)
+        for hidden in ("true", "false"):
+            page.evaluate(_HIDE % hidden + _VISIBILITY_CHANGES)
+        page.clock.run_for(600_000)
+        assert asked == []
+        expect(banner).to_be_visible()
 
 
 def test_a_hostile_input_runs_nothing_and_is_read(scene: Scene, address: str, page: Page) -> None:
@@ -131,13 +288,15 @@ def test_a_hostile_input_runs_nothing_and_is_read(scene: Scene, address: str, pa
     assert page.evaluate("document.images.length") == 0
 
 
-@pytest.mark.parametrize("width", [320, 360, 768, 1280, 1920])
-def test_no_page_is_wider_than_the_window(scene: Scene, address: str, width: int) -> None:
+@pytest.mark.parametrize(
+    "width", [_FRAMED, _WIDE, *(pytest.param(width, marks=pytest.mark.long) for width in (_NARROW, 768, 1920))]
+)
+def test_no_page_is_wider_than_the_window(paths: dict[str, str], address: str, width: int) -> None:
     with browser_page(width=width) as page:
-        for path in ("/", f"/kafka/{scene.topic}", "/work-orders?since=all", f"/workflows/{scene.workflow}", "/outbox"):
+        for kind, path in paths.items():
             page.goto(f"{address}{path}")
             widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-            assert widths[0] <= widths[1], path
+            assert widths[0] <= widths[1], kind
 
 
 def test_a_hidden_tab_asks_for_nothing_and_a_visible_one_at_once(scene: Scene, address: str, page: Page) -> None:
@@ -156,9 +315,173 @@ def test_a_hidden_tab_asks_for_nothing_and_a_visible_one_at_once(scene: Scene, a
         page.evaluate(_HIDE % "false" + _VISIBILITY_CHANGES)
 
 
+def test_a_copied_link_is_the_one_shown_and_the_page_is_updated_on(
+    paths: dict[str, str], address: str, page: Page
+) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    page.clock.install()
+    page.goto(f"{address}{paths['order']}")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    shown = page.get_by_label("Link", exact=True).input_value()
+    assert shown.endswith(paths["order"])
+    assert page.evaluate("navigator.clipboard.readText()") == shown
+    with page.expect_response(re.compile("/work-orders/")):
+        page.clock.run_for(2_100)
+
+
 def test_the_theme_is_airflows_and_text_is_readable_in_both(address: str, page: Page) -> None:
-    for theme, background in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(17, 17, 17)")):
+    for theme, background in (("light", "rgb(255, 255, 255)"), ("dark", "oklch(0.23185 0.0323 266.44)")):
         page.goto(f"{address}/jobs")
         page.evaluate(f"localStorage.setItem('theme', '{theme}')")
         page.reload()
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+
+
+def test_an_update_leaves_the_focus_where_it_is(scene: Scene, address: str, page: Page) -> None:
+    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    page.goto(f"{address}/")
+    link = page.get_by_role("link", name=f"{scene.workflow}", exact=True).last
+    link.focus()
+    page.evaluate("document.activeElement.dataset.old = 'yes'")
+    expect(page.locator("[data-old]")).to_have_count(0)
+    expect(link).to_be_focused()
+
+
+def hold(page: Page, addresses: str) -> list[Route]:
+    """Let requests wait, and return the list into which they come."""
+    held: list[Route] = []
+
+    def keep(route: Route) -> None:
+        held.append(route)
+
+    page.route(addresses, keep)
+    return held
+
+
+def test_an_update_on_its_way_does_not_undo_what_a_person_began(
+    paths: dict[str, str], address: str, page: Page
+) -> None:
+    page.goto(f"{address}{paths['order']}", wait_until="networkidle")
+    held = hold(page, "**/work-orders/*")
+    with page.expect_request(re.compile("/work-orders/")):
+        page.evaluate("htmx.trigger(document.body, 'workorders:poll')")
+    branch = page.locator("#live summary").first
+    branch.click()
+    was_open = branch.locator("..").get_attribute("open")
+    with page.expect_response(re.compile("/work-orders/")) as answer:
+        held[0].continue_()
+    answer.value.finished()
+    page.evaluate("new Promise((done) => setTimeout(done))")  # a task after the one in which htmx has the answer
+    assert branch.locator("..").get_attribute("open") == was_open
+    expect(page.locator("[data-touched]")).to_have_count(1)
+
+
+def test_boxes_ticked_before_the_script_came_are_counted(scene: Scene, address: str, page: Page) -> None:
+    held = hold(page, "**/pages.js*")
+    page.goto(f"{address}/work-orders?workflow={scene.workflow}&since=all", wait_until="commit")
+    page.locator("input[name=selected]").first.check()
+    expect(page.get_by_text("1 selected")).to_be_hidden()
+    held[0].continue_()
+    expect(page.get_by_text("1 selected")).to_be_visible()
+
+
+def test_a_bar_of_the_timeline_leads_to_the_dag_run_of_its_batch(scene: Scene, address: str, page: Page) -> None:
+    page.route("**/dags/**", lambda route: route.fulfill(body="Airflow's page"))
+    page.goto(f"{address}/kafka/{scene.topic}", wait_until="networkidle")
+    bar = page.locator("svg.timeline rect").last
+    batch = (bar.text_content() or "").removeprefix("Batch ").partition(":")[0]
+    bar.click()
+    expect(page).to_have_url(re.compile(f"/dags/{scene.topic}_ingest/runs/batch_{batch}$"))
+
+
+def test_a_form_that_is_refused_leads_back_to_its_page(scene: Scene, address: str) -> None:
+    asked = f"{address}/kafka/{scene.topic}/resolve?topic={scene.topic}&partition=1&kind=seek&offset=1"
+    with browser_page() as page:  # whose console may name the status of the refusal
+        page.goto(asked)
+        page.locator("input[name=facts]").evaluate("field => { field.value = 'of another time'; }")
+        page.get_by_label("Reason").fill("a test")
+        page.get_by_role("button", name="Continue at an offset").click()
+        expect(page.get_by_text("has changed since the preview")).to_be_visible()
+        page.get_by_role("link", name="Try again").click()
+        expect(page).to_have_url(asked)
+        expect(page.get_by_role("heading", name="Preview")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("refuse", "sentence"),
+    [
+        (lambda route: route.fulfill(status=403), "You may not pause or unpause {}. Nothing was changed."),
+        (lambda route: route.abort(), "it is not known whether {} was changed"),
+    ],
+    ids=["forbidden", "no-answer"],
+)
+def test_a_pause_that_airflow_refuses_is_said_and_an_update_leaves_it_there(
+    scene: Scene, address: str, refuse: Callable[[Route], None], sentence: str
+) -> None:
+    asked: list[tuple[str, str | None]] = []
+
+    def answer(route: Route) -> None:
+        asked.append((route.request.method, route.request.post_data))
+        refuse(route)
+
+    listener = f"{scene.topic}_listener"
+    with browser_page() as page:  # whose console may name the status of the refusal
+        page.route(f"**/api/v2/dags/{listener}", answer)
+        page.goto(f"{address}/kafka/{scene.topic}", wait_until="networkidle")
+        button = page.locator(f"[data-pause-dag={listener}]")
+        button.click()
+        said = page.get_by_role("status").filter(has_text=sentence.format(listener))
+        expect(said).to_be_visible()
+        expect(button).to_be_enabled()
+        expect(button).to_have_text("Pause")
+        page.evaluate("document.getElementById('live').dataset.old = 'yes'")
+        page.locator("#interval").select_option("2")
+        expect(page.locator("[data-old]")).to_have_count(0)
+        expect(said).to_be_visible()
+    assert asked == [("PATCH", '{"is_paused":true}')]
+
+
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [
+        ("light", _WIDE),
+        ("dark", _NARROW),
+        pytest.param("light", _NARROW, marks=pytest.mark.long),
+        pytest.param("dark", _WIDE, marks=pytest.mark.long),
+    ],
+)
+def test_no_page_breaks_a_rule_of_accessibility(
+    paths: dict[str, str], short_address: str, theme: str, width: int
+) -> None:
+    with browser_page(width=width) as page:
+        page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
+        broken: dict[str, list[str]] = {}
+        for kind, path in paths.items():
+            page.goto(f"{short_address}{path}", wait_until="networkidle")  # until the first update has come
+            broken[kind] = violations(page)
+        assert {kind: found for kind, found in broken.items() if found} == {}
+
+
+@pytest.mark.parametrize("width", [_WIDE, pytest.param(_NARROW, marks=pytest.mark.long)])
+def test_tab_leads_to_everything_that_acts_and_shows_where_it_is(
+    paths: dict[str, str], short_address: str, width: int
+) -> None:
+    with browser_page(width=width) as page:
+        missed: dict[str, list[str]] = {}
+        for kind, path in paths.items():
+            page.goto(f"{short_address}{path}", wait_until="networkidle")
+            missed[kind] = unreachable(page)
+        assert {kind: found for kind, found in missed.items() if found} == {}
+
+
+def require_usable(page: Page) -> None:
+    """Require of a page that answers a form what the tests of the other pages require of each address."""
+    assert violations(page) == []
+    assert unreachable(page) == []
+    shown = page.viewport_size
+    assert shown is not None
+    page.set_viewport_size({"width": _FRAMED, "height": shown["height"]})
+    assert page.evaluate("document.documentElement.scrollWidth") <= _FRAMED
+    page.set_viewport_size(shown)

@@ -4,8 +4,10 @@ import csv
 import io
 import json
 import re
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from html import unescape
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -13,15 +15,35 @@ from starlette.testclient import TestClient
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
+from support.executing import Executing
+from support.in_process_trigger import InProcessTrigger
+from support.ingesting import look, partition_of, plan
+from support.outbox import Outbox, new_outbox
 from support.pages import ada, form_token, served, site
 from support.pages_scene import Scene, make_scene
-from workorders.core.postgres.connection import connect
+from support.topics import Topics
+from workorders.airflow.dag_runs.ends import dag_run_id_of
+from workorders.core import triggers
+from workorders.core.bulk import jobs
+from workorders.core.bulk.jobs import count_matching
+from workorders.core.history import search_index
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.lifecycle import RunResult
+from workorders.kafka.exceptions import DecisionUncertainError
+from workorders.kafka.partitions import OffsetRange
+from workorders.outbox import OutboxMessage
+from workorders.pages import json_tree, resolve, selection
+from workorders.pages.access import Right
 from workorders.pages.app import HEADERS
+from workorders.pages.audit import Change
 from workorders.pages.site import Site
 
 pytestmark = pytest.mark.integration
 
 FROM_KAFKA = {"hx-request": "true"}
+"""With which a page asks for itself: for Kafka's part, or for what takes seconds."""
 
 
 def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, scene: Scene) -> None:
@@ -31,12 +53,122 @@ def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, sc
     assert stall < text.index("Kafka triggers")
 
 
-def test_the_overview_shows_the_lag_of_the_last_hours_and_what_comes_and_goes(client: TestClient, scene: Scene) -> None:
+def test_the_overview_shows_the_lag_of_the_last_hours_and_what_comes_and_goes(
+    stack: LocalStack, client: TestClient, scene: Scene, name: str
+) -> None:
+    definition = {"topics": [name], "group": name}
+    with connect(stack.database_url) as connection:
+        triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
     page = client.get("/workorders/").text
-    line = page[page.rindex(f'kafka/{scene.topic}"') :]
-    assert "<title>Lag every 10 minutes, last 6 h: " in line[: line.index("</tr>")]
-    visits = page[page.rindex(f'kafka/{scene.topic.replace("orders", "visits")}"') :]
-    assert "unknown" in visits[: visits.index("</tr>")]  # its listener has never looked
+    line = row_of(page, scene.topic)
+    assert "<title>Lag every 10 minutes, last 6 h: " in line
+    assert "<title>Messages per 10 minutes, last 6 h: " in line
+    assert "unknown" in row_of(page, name), "its listener has never looked"
+
+
+def row_of(page: str, trigger: str) -> str:
+    """Return the row of a trigger on the overview."""
+    row = page[page.rindex(f'kafka/{trigger}"') :]
+    return row[: row.index("</tr>")]
+
+
+def cells_of(page: str, begin: str) -> dict[str, str]:
+    """Return the words of the cells of the last row that begins so, by the heads of their columns."""
+    row = page[page.rindex(begin) :]
+    found = re.findall(r'<td data-label="([^"]+)"[^>]*>(.*?)</td>', row[: row.index("</tr>")], flags=re.DOTALL)
+    return {label: text_of(cell) for label, cell in found}
+
+
+def test_a_trigger_shows_what_comes_what_goes_and_how_long_the_oldest_message_waits(
+    client: TestClient, connection: Connection, name: str
+) -> None:
+    definition = {"topics": [name], "group": name}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    plan(connection, trigger, OffsetRange(partition_of(name), 100, 110))
+    for last_stable, messages, minutes_ago in ((120, 10, 28), (160, 40, 0)):
+        connection.execute(
+            "UPDATE workorders.kafka_ledger SET created = %s WHERE trigger_id = %s", [messages, trigger.id]
+        )
+        look(connection, name, {partition_of(name): last_stable}, ago=timedelta(minutes=minutes_ago))
+    cells = cells_of(client.get("/workorders/").text, f'/kafka/{name}">')
+    assert (cells["In, out per minute"], cells["Stalled"]) == ("2.0, 1.5", "0 of 1")
+    assert cells["Oldest waiting"].startswith("28 min")
+    assert "Oldest waiting: 28 min" in text_of(client.get(f"/workorders/kafka/{name}").text)
+
+
+def test_how_long_messages_wait_is_unknown_while_the_listener_does_not_look(
+    client: TestClient, connection: Connection, name: str
+) -> None:
+    definition = {"topics": [name], "group": name}
+    triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    connection.commit()
+    cells = cells_of(client.get("/workorders/").text, f'/kafka/{name}">')
+    assert (cells["Oldest waiting"], cells["In, out per minute"]) == ("?", "?, ?")
+    assert "Oldest waiting: ?" in text_of(client.get(f"/workorders/kafka/{name}").text)
+
+
+def test_a_workflow_shows_its_state_and_its_work(stack: LocalStack, connection: Connection, name: str) -> None:
+    busy = Executing(stack.database_url, f"{name}-busy", concurrency=8)
+    busy.create([{"do": "fail"}] * 2)
+    busy.worker().work()
+    busy.create([{"do": "echo"}] * 3)
+    claiming.claim(connection, busy.workflow, limit=1, worker_id=uuid4())
+    late = Executing(stack.database_url, f"{name}-late")
+    late.create([{"do": "echo"}])
+    connection.execute(
+        "UPDATE workorders.work_orders SET created_at = now() - interval '10 min' WHERE workflow_id = %s",
+        [late.workflow.id],
+    )
+    connection.commit()
+    new, idle, paused = (Executing(stack.database_url, f"{name}-{kind}") for kind in ("new", "idle", "paused"))
+    new.create([{"do": "echo"}])
+    client = TestClient(served(site(stack.database_url, {}, paused=[f"{paused.name}_runs"])))
+    page = client.get("/workorders/").text
+    cells = cells_of(page, f'/workflows/{busy.name}">')
+    assert re.fullmatch(r"[\d.]+ m?s ago", cells.pop("Oldest waiting"))
+    assert cells == {
+        "State": "running",
+        "Running": "1 of 8",
+        "Waiting": "2",
+        "Parked": "0",
+        "Failed, last 24 h": "2",
+    }
+    for work, word in ((late, "not running"), (new, "waiting"), (idle, "idle"), (paused, "paused")):
+        assert cells_of(page, f'/workflows/{work.name}">')["State"] == word
+        assert f"</span>{word}</span>" in client.get(f"/workorders/workflows/{work.name}").text
+
+
+def test_another_trigger_shows_its_last_work_order_that_the_search_index_contains(stack: LocalStack, name: str) -> None:
+    own = new_outbox(stack).database_url
+    used, unused = Executing(own, name), Executing(own, f"{name}-unused")
+    used.create([{"do": "echo"}] * 2)
+    client = TestClient(served(site(own, {})))
+    page = client.get("/workorders/").text
+    assert cells_of(page, f'<th scope="row">{used.name}</th>')["Last work order"] == "none known"
+    assert "The search index is empty" in page
+    with connect(own) as connection:
+        assert search_index.index_new(connection, margin=timedelta()) == 2
+    page = client.get("/workorders/").text
+    last = [cells_of(page, f'<th scope="row">{work.name}</th>')["Last work order"] for work in (used, unused)]
+    assert re.fullmatch(r"[\d.]+ m?s ago", last[0])
+    assert last[1] == "none known"
+
+
+def test_the_overview_counts_all_that_needs_a_person_and_shows_the_worst(
+    stack: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # of the limit, which the other tests of the pages do not have
+    outbox = new_outbox(stack)
+    outbox.ask(
+        "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason, since) "
+        "SELECT 'key', 'topic-' || n, 0, 'k', 'too large', now() - n * interval '1 minute' "
+        "FROM generate_series(1, 57) AS n"
+    )
+    page = TestClient(served(site(outbox.database_url, {}))).get("/workorders/").text
+    assert "Needs you 57" in text_of(page)
+    assert "7 more are not shown" in text_of(page)
+    assert page.count('class="need bad"') == 50
+    assert ("Outbox topic topic-57<" in page, "Outbox topic topic-7<" in page) == (True, False)
 
 
 def test_the_first_look_does_not_wait_for_kafka_and_the_next_one_has_its_offsets(
@@ -55,7 +187,8 @@ def test_the_first_look_does_not_wait_for_kafka_and_the_next_one_has_its_offsets
 
 def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_is_lost(stack: LocalStack) -> None:
     scene = make_scene(stack, "resolve-")
-    own = site(stack.database_url, stack.kafka_settings)
+    recorded: list[Change] = []
+    own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
     client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
     address = f"/workorders/kafka/{scene.topic}/resolve"
     page = client.get(f"{address}?topic={scene.topic}&partition=0&kind=skip-lost").text
@@ -65,6 +198,7 @@ def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_i
     refused = client.post(address, data={**fields, "reason": "retention was too short", "typed": "14"})
     assert refused.status_code == 422
     assert client.post(address, data={**fields, "typed": "15"}).status_code == 422
+    assert recorded == []
     done = client.post(address, data={**fields, "reason": "retention was too short", "typed": "15"})
     assert done.status_code == 200, done.text
     assert "the ledger goes from 120 to 135" in text_of(done.text)
@@ -79,6 +213,26 @@ def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_i
             [scene.topic],
         ).fetchall()
     assert row == [("ada", "ada", "retention was too short", 15)]
+    (change,) = recorded
+    assert (change.event, change.user, change.dag_ids) == ("workorders_resolve", "ada", [f"{scene.topic}_ingest"])
+    assert change.details["reason"] == "retention was too short"
+
+
+def test_a_person_sees_what_a_time_gives_up_before_the_partition_continues_there(
+    stack: LocalStack, client: TestClient, scene: Scene
+) -> None:
+    address = f"/workorders/kafka/{scene.topic}/resolve?topic={scene.topic}&partition=1&kind=seek"
+    page = client.get(f"{address}&time=2h").text
+    assert "from 100 to 0" in text_of(page)
+    fields = fields_of(page)
+    assert re.fullmatch(r"2\d{3}-\d\d-\d\dT[\d:.]+\+00:00", fields["time"])
+    assert fields["offset"] == ""
+    end = text_of(client.get(f"{address}&time=2099-01-01").text)
+    assert "from 100 to 117" in end
+    assert "17 offsets [100, 117)" in end
+    both = text_of(client.get(f"{address}&time=2h&offset=3").text)
+    assert "a time is only for seek, and only without an offset" in both
+    assert client.get(f"{address}&time=soon").status_code == 422
 
 
 def test_what_has_moved_since_the_preview_is_not_decided(stack: LocalStack, scene: Scene, client: TestClient) -> None:
@@ -93,6 +247,21 @@ def test_what_has_moved_since_the_preview_is_not_decided(stack: LocalStack, scen
         assert connection.execute(
             "SELECT count(*) FROM workorders.kafka_decisions WHERE topic = %s", [scene.topic]
         ).fetchone() == (0,)
+
+
+def test_a_decision_of_which_nobody_knows_whether_it_was_made_is_not_called_undone(
+    scene: Scene, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_the_answer(*_: object, **__: object) -> None:
+        raise DecisionUncertainError("The connection was lost; the decision was made or was not.")
+
+    monkeypatch.setattr(resolve, "apply_decisions", lose_the_answer)
+    address = f"/workorders/kafka/{scene.topic}/resolve"
+    fields = fields_of(client.get(f"{address}?topic={scene.topic}&partition=0&kind=skip-lost").text)
+    answer = client.post(address, data={**fields, "reason": "a test", "typed": "15"})
+    assert answer.status_code == 503
+    assert "Not known" in answer.text
+    assert "Not done" not in answer.text
 
 
 def test_a_search_lists_what_matches_and_its_address_is_the_search(client: TestClient, scene: Scene) -> None:
@@ -159,12 +328,98 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     assert job == ("cancel", "finished", 38, "ada", "ada", "by mistake")
 
 
+def test_a_selection_that_takes_long_to_count_comes_without_its_form_and_then_with_its_count(
+    client: TestClient, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "_FIRST_MILLISECONDS", 1)
+    monkeypatch.setattr(jobs, "count_matching", counted_slowly)
+    address = f"/workorders/work-orders/confirm?kind=rerun&workflow={scene.workflow}&state=rejected&since=all"
+    first = client.get(address).text
+    assert "are being counted" in first
+    assert "csrf" not in first
+    again = unescape(re.findall(r'hx-get="([^"]+)" hx-trigger="load"', first)[0])
+    assert again == address
+    counted = client.get(again, headers=FROM_KAFKA).text
+    assert "Rerun 1 work order" in text_of(counted)
+    assert fields_of(counted)["csrf"]
+    monkeypatch.setattr(selection, "_MAX_MILLISECONDS", 1)
+    stopped = client.get(again, headers=FROM_KAFKA).text
+    assert "took too long, so it was stopped" in text_of(stopped)
+    assert "csrf" not in stopped
+    assert "hx-get" not in stopped
+
+
+def counted_slowly(connection: Connection, wanted: Filter) -> dict[str, int]:
+    connection.execute("SELECT pg_sleep(0.1)")
+    return count_matching(connection, wanted)
+
+
+def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_duplicates(
+    stack: LocalStack, client: TestClient, scene: Scene
+) -> None:
+    with psycopg.connect(stack.database_url) as connection:
+        row = connection.execute(
+            """
+            SELECT runs.work_order_id, runs.id
+            FROM workorders.runs
+            JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
+            JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+            WHERE triggers.name = %s AND work_orders.position = 7
+            LIMIT 1
+            """,
+            [scene.topic],
+        ).fetchone()
+        assert row is not None
+        order, run = row
+        connection.execute(
+            "INSERT INTO workorders.outbox_published VALUES (%s, 1, gen_random_uuid(), 0, 'shipments<b>')", [run]
+        )
+        connection.execute("INSERT INTO workorders.ignored_repeats VALUES (%s, 3, now(), '{\"again\": 1}')", [order])
+        (batch,) = connection.execute(
+            "SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [scene.topic]
+        ).fetchone() or (None,)
+    page = client.get(f"/workorders/work-orders/{order}").text
+    text = text_of(page)
+    assert f'href="/dags/{scene.topic}_ingest/runs/batch_{batch}"' in page
+    assert "shipments&lt;b&gt;" in page
+    assert "sent Run 1" in text
+    assert "3 created no work order" in text
+    assert "again 1" in text
+
+
 def test_a_workflow_shows_its_runs_its_durations_and_its_failures_by_error(client: TestClient, scene: Scene) -> None:
     text = text_of(client.get(f"/workorders/workflows/{scene.workflow}").text)
     assert "0 of 8 running" in text
     assert "ValueError: no bed is free 12" in text
     assert re.search(r"Took [\d.]+ m?s", text)
     assert client.get("/workorders/workflows/unheard-of").status_code == 404
+
+
+def test_a_workflow_shows_how_long_half_and_almost_all_of_its_runs_waited_and_took(
+    stack: LocalStack, name: str
+) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create({"do": "echo"} for _ in range(101))
+    with connect(stack.database_url) as connection:
+        claiming.claim(connection, executing.workflow, limit=101, worker_id=uuid4())
+        # The run of number n waited n minutes, and took n seconds.
+        connection.execute(
+            """
+            UPDATE workorders.runs
+            SET state = 'success', created_at = timestamptz '2026-03-01', not_before = '2026-03-01',
+                started_at = timestamptz '2026-03-01' + number * interval '1 minute',
+                finished_at = timestamptz '2026-03-01' + number * interval '61 seconds'
+            FROM (
+                SELECT id, row_number() OVER (ORDER BY id) - 1 AS number
+                FROM workorders.runs WHERE workflow_id = %s
+            ) AS numbered
+            WHERE runs.id = numbered.id
+            """,
+            [executing.workflow.id],
+        )
+    text = text_of(TestClient(served(site(stack.database_url, {}))).get(f"/workorders/workflows/{name}").text)
+    assert "Waited 50 min 1 h 35 min 1 h 39 min Took 50 s 1 min 35 s 1 min 39 s" in text
+    assert "101 runs, the first" in text
 
 
 def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_orders(
@@ -182,6 +437,28 @@ def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_order
     assert "Older" in found
 
 
+def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_the_batch(
+    stack: LocalStack, client: TestClient, topics: Topics, pages_site: Site, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}", b"not JSON", b"neither"])
+    trigger = InProcessTrigger(stack, name)
+    batch = trigger.plan().batch_id
+    assert batch is not None
+    trigger.ingest_messages(batch, by_column=False)
+    address = f"/workorders/dag-run?dag_id={name}_ingest&run_id=batch_{batch}"
+    page = client.get(address).text
+    link = re.search(r'href="[^"]*(/workorders/work-orders\?state=rejected[^"]+)">2</a>', page)
+    assert link is not None
+    assert client.get(unescape(link[1])).text.count('name="selected"') == 2
+    task = f'<a data-parent href="/dags/{name}_ingest/runs/batch_{batch}/tasks/create_work_orders">'
+    assert task in page
+    reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
+    read = reader.get(address).text
+    assert task not in read
+    assert "A replay takes the right to clear tasks of this Dag." in read
+
+
 @pytest.mark.parametrize(
     "query", ["", "dag_id=other&run_id=manual__1", "dag_id=x_ingest&run_id=batch_999999999", "dag_id=x_ingest&run_id=y"]
 )
@@ -195,6 +472,284 @@ def test_a_bulk_action_without_any_limit_is_refused(client: TestClient, pages_si
     assert client.get("/workorders/work-orders/confirm?kind=rerun&since=all").status_code == 422
     data = {"kind": "rerun", "query": "since=all", "reason": "all", "csrf": form_token(pages_site, "ada")}
     assert client.post("/workorders/work-orders/apply", data=data).status_code == 422
+
+
+def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(stack: LocalStack, name: str) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}, {"do": "echo"}])
+    (order,), _ = executing.rows(
+        "SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY id"
+    )
+    recorded: list[Change] = []
+    own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    data = {"reason": "by mistake", "csrf": form_token(own, "ada")}
+    for kind, selected in (("cancel", {"selected": str(order)}), ("rerun", {"query": f"workflow={name}&text=Jane"})):
+        answer = client.post("/workorders/work-orders/apply", data={**data, "kind": kind, **selected})
+        assert answer.status_code in {200, 303}
+    client.post(f"{answer.headers['location']}/cancel", data=data)
+    assert [(change.event, change.user, change.dag_ids) for change in recorded] == [
+        (f"workorders_{event}", "ada", [f"{name}_runs"]) for event in ("cancel", "rerun", "stop_job")
+    ]
+    assert recorded[0].details == {"work_orders": [str(order)], "reason": "by mistake"}
+    assert "Jane" not in str(recorded)
+
+
+@pytest.mark.parametrize(
+    ("origin", "mounted", "begins"),
+    [
+        (None, "", "http://testserver/plugin/workorders"),
+        ("https://airflow.example.org", "", "https://airflow.example.org/plugin/workorders"),
+        ("https://example.org", "/airflow", "https://example.org/airflow/plugin/workorders/airflow"),
+    ],
+)
+def test_the_link_to_share_is_the_page_inside_airflow(
+    stack: LocalStack, name: str, origin: str | None, mounted: str, begins: str
+) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}])
+    ((order,),) = executing.rows("SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s")
+    client = TestClient(served(replace(site(stack.database_url, {}), origin=origin)), root_path=mounted)
+    page = client.get(f"{mounted}/workorders/work-orders/{order}").text
+    assert f'<input id="link" readonly value="{begins}/workorders/work-orders/{order}"' in page
+
+
+def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(stack: LocalStack, name: str) -> None:
+    executing = Executing(stack.database_url, name, function=None, dag_id="ship/<it>")
+    executing.create([{"do": "echo"}])
+    with connect(stack.database_url) as connection:
+        (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
+        connection.execute("UPDATE workorders.runs SET started_at = now() WHERE id = %s", [run.run_id])
+    page = TestClient(served(site(stack.database_url, {}))).get(f"/workorders/runs/{run.run_id}").text
+    assert f'href="/dags/ship%2F%3Cit%3E/runs/{dag_run_id_of(run.run_id)}"' in page
+
+
+def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str) -> None:
+    def fail(change: Change) -> None:
+        raise OSError(change.event)
+
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}])
+    own = site(stack.database_url, stack.kafka_settings, record_change=fail)
+    client = TestClient(
+        served(own), headers={"sec-fetch-site": "same-origin"}, raise_server_exceptions=False, follow_redirects=False
+    )
+    query = {"kind": "cancel", "query": f"workflow={name}", "reason": "x", "csrf": form_token(own, "ada")}
+    assert client.post("/workorders/work-orders/apply", data=query).status_code == 500
+    assert executing.rows("SELECT count(*) FROM workorders.bulk_jobs WHERE filter ->> 'workflow' = '" + name + "'") == [
+        (0,)
+    ]
+    assert executing.states() == [("pending", None)]
+
+
+@pytest.mark.parametrize(("sent", "waiting"), [("yes", 0), ("no", 2)])
+def test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka(
+    stack: LocalStack, *, sent: str, waiting: int
+) -> None:
+    outbox = new_outbox(stack)
+    outbox.write(*(OutboxMessage(topic="shipments", key="k", value=b"x") for _ in range(2)))
+    outbox.ask(
+        "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids) "
+        "SELECT 0, 1, topic, bucket, array_agg(id) FROM workorders.outbox_messages GROUP BY topic, bucket"
+    )
+    recorded: list[Change] = []
+    own = site(outbox.database_url, {}, record_change=recorded.append)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    assert client.get("/workorders/outbox/shards/0").status_code == 404
+    error = "Shard 0 is stalled: its last checkpoint is another. [WO-OUTBOX-CONTRADICTION]"
+    outbox.ask("UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0", error)
+    assert 'href="/workorders/outbox/shards/0"' in client.get("/workorders/outbox").text
+    page = client.get("/workorders/outbox/shards/0").text
+    assert "shipments 2" in text_of(page)
+    data = {"csrf": form_token(own, "ada"), "sent": sent}
+    assert client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "1"}).status_code == 422
+    assert outbox.waiting() == 2
+    assert recorded == []
+    assert client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "2"}).status_code == 303
+    assert outbox.waiting() == waiting
+    assert outbox.ask("SELECT count(*) FROM workorders.outbox_claims") == [(0,)]
+    assert [change.event for change in recorded] == ["workorders_release_shard"]
+    assert client.get("/workorders/outbox/shards/0").status_code == 404
+
+
+def hold_messages(url: str, topic: str, numbers: range) -> int:
+    """Hold messages of a key of the topic, under these numbers, and return the number of the hold."""
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT id FROM workorders.outbox_holds WHERE topic = %s", [topic]).fetchone()
+        (hold,) = (
+            found
+            or connection.execute(
+                "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
+                "VALUES ('key', %s, 0, 'patient-7', 'too large') RETURNING id",
+                [topic],
+            ).fetchone()
+            or (0,)
+        )
+        connection.execute(
+            "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
+            "SELECT %s, -n, now(), gen_random_uuid(), 0, %s, 'patient-7', 'four' FROM unnest(%s::bigint[]) AS n",
+            [hold, topic, list(numbers)],
+        )
+    return int(hold)
+
+
+def test_no_message_is_purged_that_came_after_the_number_was_typed(stack: LocalStack, name: str) -> None:
+    def another_comes(change: Change) -> None:
+        hold_messages(stack.database_url, name, range(1_012, 1_013))
+
+    hold = hold_messages(stack.database_url, name, range(1_000, 1_012))
+    own = site(stack.database_url, {}, record_change=another_comes)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
+    answer = client.post(f"/workorders/outbox/holds/{hold}/purge", data={"typed": "12", "csrf": form_token(own, "ada")})
+    assert answer.status_code == 400
+    assert f"Hold {hold} has 13 messages now, and not 12. Nothing was deleted." in text_of(answer.text)
+    with psycopg.connect(stack.database_url) as connection:
+        kept = connection.execute("SELECT count(*) FROM workorders.outbox_held WHERE hold_id = %s", [hold]).fetchone()
+        assert kept == (13,)
+        for table, column in (("outbox_held", "hold_id"), ("outbox_holds", "id")):
+            connection.execute(f"DELETE FROM workorders.{table} WHERE {column} = %s", [hold])
+
+
+def test_what_is_purged_is_seen_before(stack: LocalStack, client: TestClient) -> None:
+    hold = hold_messages(stack.database_url, "seen-before", range(1, 13))
+    text = text_of(client.get(f"/workorders/outbox/holds/{hold}").text)
+    assert text.count("patient-7") == 11
+    assert "156 bytes" in text
+    assert "Type the number of messages: 12" in text
+
+
+_TO_HOLD = (
+    "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
+    "SELECT %s, id, enqueued_at, event_id, bucket, topic, key, value FROM moved"
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """An outbox with two held messages of one key, one message of another key, and a person's browser."""
+
+    outbox: Outbox
+    hold: int
+    client: TestClient
+    token: str
+    recorded: list[Change]
+
+    def post(self, action: str, **data: str) -> int:
+        """Send a form of the hold's page, and return the status of the answer."""
+        address = f"/workorders/outbox/holds/{self.hold}"
+        assert self.client.get(address).status_code == 200
+        return self.client.post(f"{address}/{action}", data={"csrf": self.token, **data}).status_code
+
+    def held(self) -> int:
+        """Return how many messages are held."""
+        return int(self.outbox.ask("SELECT count(*) FROM workorders.outbox_held")[0][0])
+
+    def waiting(self) -> list[str]:
+        """Return the values of the messages that wait, in their order."""
+        rows = self.outbox.ask("SELECT convert_from(value, 'UTF8') FROM workorders.outbox_messages ORDER BY id")
+        return [value for (value,) in rows]
+
+
+@pytest.fixture
+def held(stack: LocalStack) -> Held:
+    outbox = new_outbox(stack)
+    outbox.write(
+        *(OutboxMessage(topic="shipments", key=key, value=value) for key, value in (("k", "1"), ("k", "2"), ("l", "3")))
+    )
+    ((hold,),) = outbox.ask(
+        "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason, next_try_at) "
+        "SELECT 'key', topic, bucket, key, 'too large', now() + interval '1 hour' FROM workorders.outbox_messages "
+        "WHERE key = 'k' LIMIT 1 RETURNING id"
+    )
+    outbox.ask(f"WITH moved AS (DELETE FROM workorders.outbox_messages WHERE key = 'k' RETURNING *) {_TO_HOLD}", hold)
+    recorded: list[Change] = []
+    own = site(outbox.database_url, {}, record_change=recorded.append)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    return Held(outbox, hold, client, form_token(own, "ada"), recorded)
+
+
+def test_held_messages_that_are_released_wait_in_their_place_and_are_due(held: Held) -> None:
+    assert (held.held(), held.waiting()) == (2, ["3"])
+    assert held.post("release") == 303
+    assert (held.held(), held.waiting()) == (0, ["1", "2", "3"])
+    assert held.outbox.ask("SELECT id FROM workorders.outbox_holds") == []
+    (change,) = held.recorded
+    assert (change.event, change.user, change.dag_ids) == ("workorders_release_hold", "ada", ["outbox_relay"])
+    assert change.details == {"hold": held.hold, "topic": "shipments"}
+    assert held.client.get(f"/workorders/outbox/holds/{held.hold}").status_code == 404
+
+
+def test_held_messages_are_purged_after_their_number_was_typed(held: Held) -> None:
+    assert [held.post("purge", typed=typed) for typed in ("", "1", "22", "two")] == [422] * 4
+    assert (held.held(), held.recorded) == (2, [])
+    assert held.post("purge", typed=" 2 ") == 303
+    assert (held.held(), held.waiting()) == (0, ["3"])
+    assert held.outbox.ask("SELECT id FROM workorders.outbox_holds") == []
+    (change,) = held.recorded
+    assert (change.event, change.user, change.dag_ids) == ("workorders_purge_hold", "ada", ["outbox_relay"])
+    assert change.details == {"hold": held.hold, "topic": "shipments", "messages": 2}
+
+
+def test_the_messages_of_a_held_topic_are_not_purged(held: Held) -> None:
+    ((hold,),) = held.outbox.ask(
+        "INSERT INTO workorders.outbox_holds (kind, topic, reason) "
+        "VALUES ('topic', 'shipments', 'missing') RETURNING id"
+    )
+    assert replace(held, hold=hold).post("purge", typed="0") == 400
+    assert (held.held(), held.waiting()) == (2, ["3"])
+
+
+def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(stack: LocalStack, name: str) -> None:
+    executing = Executing(
+        stack.database_url,
+        name,
+        concurrency=5,
+        ordering_key="body:/patient",
+        limits={"waiting": 10, "per_day": 100},
+        retention={"days": 30, "keep_errors_days": 90},
+    )
+    executing.create([{"do": "echo", "patient": "PAT-<1>"} for _ in range(3)], stream="s")
+    with connect(stack.database_url) as connection:
+        claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
+    client = TestClient(served(site(stack.database_url, {})))
+    page = client.get(f"/workorders/workflows/{name}").text
+    text = text_of(page)
+    assert "runs at the same time 1 1 of 5" in text
+    assert "work orders that wait soft" in text
+    assert "Deleted after 30 days; those that did not succeed after 90 days" in text
+    assert "the one that runs" in text
+    order = re.findall(r'href="/workorders/work-orders/([^"]+)">the one that runs', page)[0]
+    shown = client.get(f"/workorders/work-orders/{order}").text
+    (link,) = re.findall(r'href="(/workorders/work-orders\?[^"]*ordering_key=[^"]*)"', shown)
+    assert client.get(unescape(link)).text.count('name="selected"') == 3
+
+
+def test_a_large_input_is_shown_by_its_beginning_and_without_its_ordering_key(stack: LocalStack, name: str) -> None:
+    executing = Executing(stack.database_url, name, ordering_key="body:/patient")
+    executing.create([{"text": "x" * json_tree.MAX_BYTES, "patient": "PAT-1"}, {"patient": "PAT-2"}], stream="s")
+    client = TestClient(served(site(stack.database_url, {})))
+    found = re.findall(r'name="selected" value="([^"]+)"', client.get(f"/workorders/work-orders?workflow={name}").text)
+    small, large = (client.get(f"/workorders/work-orders/{id_}") for id_ in found)
+    assert (small.status_code, large.status_code) == (200, 200)
+    assert ("<dt>Ordering key</dt>" in small.text, "<dt>Ordering key</dt>" in large.text) == (True, False)
+    assert "not all of it is shown" in text_of(large.text)
+
+
+def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(stack: LocalStack, name: str) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}])
+    output, log = json.dumps("x" * json_tree.MAX_BYTES).encode(), "first\n" + "\n".join(["…" * 2_000] * 150) + "\nlast"
+    with connect(stack.database_url) as connection:
+        worker_id = uuid4()
+        (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
+        lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="success", output=output, log=log)])
+    client = TestClient(served(site(stack.database_url, {})))
+    page = client.get(f"/workorders/runs/{run.run_id}").text
+    assert "not all of it is shown" in text_of(page)
+    assert "Earlier lines are in the download" in text_of(page)
+    assert ("last\n</pre>" in page, "first\n" in page) == (True, False)
+    assert client.get(f"/workorders/runs/{run.run_id}/log").text == log
+    assert client.get(f"/workorders/runs/{run.run_id}/output").content == output
 
 
 @pytest.mark.parametrize("format_", ["jsonl", "csv"])
@@ -235,6 +790,12 @@ def test_a_hostile_input_is_text_and_nothing_else(client: TestClient, scene: Sce
         "/work-orders/%3Cscript%3E",
         "/jobs/%3Cscript%3E",
         "/outbox/holds/999999999",
+        "/outbox/shards/99999999999999999999",
+        "/jobs/99999999999999999999",
+        "/jobs?before=99999999999999999999",
+        "/kafka/%00",
+        "/kafka/x/resolve?topic=%00&partition=99999999999999999999",
+        "/workflows/%00",
         "/kafka/x/resolve?topic=%22%3E%3Cscript%3E&partition=0",
         "/nothing/%3Cscript%3E",
     ],
@@ -243,6 +804,11 @@ def test_a_hostile_address_is_refused_or_shown_as_text(client: TestClient, addre
     answer = client.get(f"/workorders{address}")
     assert answer.status_code < 500
     assert "<script>" not in answer.text
+
+
+def test_a_number_that_postgres_does_not_have_is_refused(client: TestClient) -> None:
+    for address in ("jobs/99999999999999999999", "jobs?before=99999999999999999999", "jobs/0"):
+        assert client.get(f"/workorders/{address}").status_code == 422, address
 
 
 def test_every_answer_forbids_what_the_pages_do_not_need(client: TestClient) -> None:
@@ -260,6 +826,59 @@ def test_a_database_that_is_away_is_a_page_with_what_to_do() -> None:
     assert "WO-POSTGRES-UNAVAILABLE" in answer.text
     assert "nothing was changed" in answer.text
     assert "Try again" in answer.text
+
+
+def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "fail", "word": "no"}, {"do": "fail", "word": "no"}])
+    executing.worker().work()
+    executing.create([{"do": "fail", "word": "no"}])
+    recorded: list[Change] = []
+    own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}&state=failed").text)
+    assert fields["seen"] == "2"
+    executing.worker().work()
+    refused = client.post("/workorders/work-orders/apply", data={**fields, "reason": "x"})
+    assert refused.status_code == 409
+    assert "3 work orders match now, and the page showed 2" in text_of(refused.text)
+    assert (recorded, executing.states()) == ([], [("failed", "failed")] * 3)
+
+
+def test_a_rerun_of_selected_work_orders_beyond_a_limit_names_those_that_are_left(stack: LocalStack, name: str) -> None:
+    executing = Executing(stack.database_url, name, limits={"waiting": 2})
+    executing.create([{"do": "echo"}] * 2)
+    executing.worker().work()
+    executing.create_text([b'{"do":"echo"}'], stream="s")
+    ended = executing.rows(
+        "SELECT id::text FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'success'"
+    )
+    own = site(stack.database_url, stack.kafka_settings)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
+    data = {"kind": "rerun", "selected": [id_ for (id_,) in ended], "reason": "x", "csrf": form_token(own, "ada")}
+    text = text_of(client.post("/workorders/work-orders/apply", data=data).text)
+    assert "1 given a new run" in text
+    assert "1 not looked at: Workflow" in text
+    assert "The job continues" not in text
+
+
+def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStack, name: str) -> None:
+    def end_the_connection(change: Change) -> None:
+        with connect(stack.database_url) as other:
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders pages'"
+            )
+
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}])
+    ((order,),) = executing.rows("SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s")
+    own = site(stack.database_url, stack.kafka_settings, record_change=end_the_connection)
+    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
+    data = {"kind": "cancel", "selected": str(order), "reason": "x", "csrf": form_token(own, "ada")}
+    answer = client.post("/workorders/work-orders/apply", data=data)
+    assert answer.status_code == 503
+    assert "whether anything was changed is not known" in text_of(answer.text)
+    assert "nothing was changed" not in text_of(answer.text)
 
 
 def until_finished(client: TestClient, address: str) -> str:
@@ -285,3 +904,25 @@ def text_of(page: str) -> str:
     """Return the words of a page."""
     body = re.sub(r"<(head|svg|script).*?</\1>", " ", page, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+
+@pytest.mark.parametrize(
+    ("referer", "way_back"),
+    [
+        (
+            "http://elsewhere/workorders/work-orders?state=failed&x=1",
+            'href="/workorders/work-orders?state=failed&amp;x=1"',
+        ),
+        ("http://elsewhere/other", None),
+        ("javascript:alert(1)//workorders/", None),
+        ("", None),
+    ],
+)
+def test_a_refused_form_leads_back_to_a_page_of_ours_and_to_no_other(
+    client: TestClient, referer: str, way_back: str | None
+) -> None:
+    answer = client.post("/workorders/jobs/1/cancel", data={"csrf": "none"}, headers={"referer": referer})
+    assert answer.status_code == 403
+    assert ("Try again" in answer.text) == (way_back is not None)
+    assert (way_back or "") in answer.text
+    assert "elsewhere" not in answer.text

@@ -63,6 +63,12 @@ def test_what_is_too_deep_or_too_large_to_be_parsed_is_shown_as_text() -> None:
         assert not tree.is_complete
 
 
+def test_the_beginning_of_a_text_that_is_too_large_counts_as_the_whole() -> None:
+    tree = json_tree.of('{"a": 1}', 300_000)
+    assert tree is not None
+    assert (tree.root, tree.beginning, tree.size, tree.is_complete) == (None, '{"a": 1}', 300_000, False)
+
+
 def test_a_long_text_is_cut_off_with_its_length() -> None:
     tree = json_tree.of(json.dumps("x" * 5000))
     assert tree is not None

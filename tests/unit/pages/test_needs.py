@@ -1,13 +1,16 @@
-"""What needs a person comes first, and what needs nobody does not come."""
+"""What needs a person comes first, with the page that helps."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
-from workorders.outbox.admin import Hold, ShardStatus
+from workorders.monitoring.problems import Problem, Subject, find_problems
+from workorders.outbox.rates import OutboxRates
 from workorders.pages import needs
 from workorders.pages.kafka_state import rank, word_of
-from workorders.pages.overview import KafkaLine
+from workorders.pages.overview import KafkaLine, Overview, facts_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROW = PartitionRow(
@@ -23,42 +26,89 @@ ROW = PartitionRow(
     status="up to date",
 )
 STALLED = replace(ROW, partition=1, status="stalled", since=NOW, last_error="first line\nsecond line")
-HOLD = Hold(7, "key", "shipments", b"k", "too large", 3, NOW - timedelta(hours=1), NOW, 12)
-SHARD = ShardStatus(0, 1, None, None, None, 0, 0, 0, None)
+PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1", state="stalled", sentence="no")
 
 
-def line(*rows: PartitionRow, is_paused: bool = False) -> KafkaLine:
-    status = TriggerStatus("orders", "ship", "g", "kafka_default", None, rows)
-    return KafkaLine(status, None, None, None, is_paused, asked_kafka=True)
+def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None, asked: bool = True) -> KafkaLine:
+    status = TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows)
+    return KafkaLine(status, None, None, is_paused, asked_kafka=asked)
 
 
-def test_nothing_needs_a_person_where_all_is_well() -> None:
-    assert needs.of([line(ROW)], [SHARD], [], []) == []
+def problems_of(*lines: KafkaLine) -> list[str]:
+    nothing = OutboxRates({}, None, None)
+    found = Overview(
+        kafka=lines,
+        others=[],
+        listed_until=None,
+        workflows=[],
+        idle=[],
+        counts=None,
+        shards=[],
+        holds=[],
+        rates=nothing,
+        jobs=[],
+        samples=[],
+        shows_outbox=True,
+        asked_kafka=True,
+    )
+    return [problem.state for problem in find_problems(facts_of(found))]
 
 
-def test_a_stalled_partition_comes_with_its_error_and_its_page() -> None:
-    (need,) = needs.of([line(ROW, STALLED)], [], [], [])
-    assert (need.subject, need.state, need.since) == ("orders: orders 1", "stalled", NOW)
-    assert "first line" in need.sentence
-    assert "\n" not in need.sentence
-    assert need.page == ("kafka", "orders")
+@pytest.mark.parametrize(
+    ("problem", "page", "button"),
+    [
+        (PROBLEM, ("kafka", "orders"), "See why"),
+        (replace(PROBLEM, state="topic re-created"), ("kafka", "orders"), "Decide"),
+        (replace(PROBLEM, state="paused"), ("kafka", "orders"), "Look at the trigger"),
+        (
+            replace(PROBLEM, about=Subject.WORKFLOW, key="ship", state="not running"),
+            ("workflows", "ship"),
+            "Look at the workflow",
+        ),
+        (replace(PROBLEM, about=Subject.SHARD, key="0", state="failing"), ("outbox",), "Look at the outbox"),
+        (replace(PROBLEM, about=Subject.HOLD, key="7", state="held"), ("outbox", "holds", "7"), "Release or purge"),
+        (replace(PROBLEM, about=Subject.JOB, key="9", state="failed"), ("jobs", "9"), "See the job"),
+    ],
+)
+def test_each_problem_leads_to_the_page_that_helps(problem: Problem, page: tuple[str, ...], button: str) -> None:
+    (need,) = needs.of([problem]).shown
+    assert (need.page, need.button) == (page, button)
 
 
-def test_a_partition_that_contradicts_kafka_needs_a_decision_before_it_stalls() -> None:
-    (need,) = needs.of([line(replace(ROW, status="topic re-created"))], [], [], [])
-    assert need.button == "Decide"
+def test_what_is_worst_comes_first_and_then_what_has_lasted_longest() -> None:
+    late = replace(PROBLEM, state="late", subject="late")
+    new, old = (replace(PROBLEM, since=NOW - timedelta(hours=hours), subject=f"{hours} h") for hours in (1, 9))
+    shard = replace(PROBLEM, about=Subject.SHARD, state="failing", subject="shard")
+    found = needs.of([late, new, shard, old])
+    assert [need.problem.subject for need in found.shown] == ["shard", "9 h", "1 h", "late"]
+    assert (found.total, found.hidden) == (4, 0)
 
 
-def test_what_has_lasted_longest_comes_first() -> None:
-    found = needs.of([line(STALLED)], [replace(SHARD, last_error="no right")], [HOLD], [])
-    assert [need.subject for need in found] == ["Outbox shard 0", "Outbox topic shipments", "orders: orders 1"]
+def test_more_than_a_page_shows_are_counted_and_the_worst_of_them_are_shown() -> None:
+    late = [replace(PROBLEM, state="late", subject=f"late {number}") for number in range(57)]
+    bad = [replace(PROBLEM, since=NOW - timedelta(hours=hours), subject=f"{hours} h") for hours in (1, 9, 3)]
+    found = needs.of([*late, *bad])
+    assert (len(found.shown), found.total, found.hidden) == (50, 60, 10)
+    assert [need.problem.subject for need in found.shown[:4]] == ["9 h", "3 h", "1 h", "late 0"]
 
 
-def test_a_paused_listener_needs_a_person_only_if_messages_wait() -> None:
-    assert needs.of([line(ROW, is_paused=True)], [], [], []) == []
-    (need,) = needs.of([line(replace(ROW, lag=4, status="behind"), is_paused=True)], [], [], [])
-    assert need.state == "paused"
-    assert "4 offsets wait" in need.sentence
+def test_the_overview_knows_partitions_and_paused_listeners() -> None:
+    assert problems_of(line(ROW, STALLED)) == ["stalled"]
+    assert problems_of(line(ROW, is_paused=True)) == []
+    assert problems_of(line(replace(ROW, lag=4, status="behind"), is_paused=True)) == ["paused"]
+    retired = replace(line(replace(ROW, lag=4, status="behind")), has_listener=False)
+    assert problems_of(retired) == ["paused"]
+
+
+def test_that_kafka_is_being_asked_is_no_problem_and_that_it_does_not_answer_is_one() -> None:
+    assert problems_of(line(ROW, problem="It is being asked.", asked=False)) == []
+    assert problems_of(line(ROW, problem="It did not answer.")) == ["unknown"]
+
+
+def test_the_first_try_of_all_stalled_partitions_is_the_next_one_of_the_trigger() -> None:
+    tries = [replace(STALLED, next_attempt_at=NOW + timedelta(seconds=seconds)) for seconds in (60, 8)]
+    assert line(ROW, *tries).next_try == NOW + timedelta(seconds=8)
+    assert line(ROW, STALLED).next_try is None
 
 
 def test_the_worst_partition_stands_for_its_trigger() -> None:

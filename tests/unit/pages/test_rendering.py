@@ -16,6 +16,7 @@ from workorders.pages.rendering import (
     sparkline,
     tone,
     visible,
+    waited,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -80,4 +81,22 @@ def test_every_state_has_a_tone() -> None:
 def test_a_part_of_a_path_cannot_leave_its_place() -> None:
     place = Place("/airflow/workorders", "/airflow")
     assert place.page("kafka", "../a b?c#d") == "/airflow/workorders/kafka/..%2Fa%20b%3Fc%23d"
-    assert place.dag_run("a/b", "manual__2026+01") == "/airflow/dags/a%2Fb/runs/manual__2026%2B01"
+    run = "/airflow/dags/a%2Fb/runs/manual__2026%2B01"
+    assert place.dag_run("a/b", "manual__2026+01") == run
+    assert place.task("a/b", "manual__2026+01", "c/d") == f"{run}/tasks/c%2Fd"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lag", "text"),
+    [
+        (None, 7, "?"),
+        (0.0, 0, NOTHING),
+        (0.0, None, NOTHING),
+        (0.0, 7, "under 2 min"),
+        (125.0, None, "2 min 5 s"),
+    ],
+)
+def test_an_age_that_is_not_known_is_a_question_mark_and_one_of_nothing_is_a_dash(
+    seconds: float | None, lag: int | None, text: str
+) -> None:
+    assert waited(seconds, lag) == text

@@ -12,6 +12,8 @@
   let timer = null;
   let failures = 0;
   let isOver = false;
+  // What a person asked for and did not get. An update does not take this sentence from the page.
+  let refusal = "";
 
   function chosenSeconds() {
     return interval === null ? 0 : Number(interval.value);
@@ -31,6 +33,32 @@
   function poll() {
     if (isOver || document.hidden || isBusyHere()) return;
     window.htmx.trigger(body, "workorders:poll");
+  }
+
+  // An update replaces every element. A person who works by keyboard stays at the link or button with the focus.
+  let focused = null;
+
+  function alike(element) {
+    const name = element.getAttribute("href") || element.getAttribute("aria-label") || element.textContent;
+    return [...live().querySelectorAll(element.tagName)].filter(
+      (other) => (other.getAttribute("href") || other.getAttribute("aria-label") || other.textContent) === name,
+    );
+  }
+
+  // What a person began while the update was on its way would be lost; the next update comes by itself.
+  function beforeSwap(event) {
+    if (event.detail.target === live() && isBusyHere()) event.detail.shouldSwap = false;
+    else keepFocus();
+  }
+
+  function keepFocus() {
+    const element = document.activeElement;
+    focused = live() !== null && live().contains(element) ? { element, place: alike(element).indexOf(element) } : null;
+  }
+
+  function giveFocus() {
+    if (focused === null || live().contains(document.activeElement)) return;
+    alike(focused.element)[focused.place]?.focus({ preventScroll: true });
   }
 
   function schedule() {
@@ -64,9 +92,11 @@
       if (!document.hidden && chosenSeconds() > 0) poll();
       schedule();
     });
+    body.addEventListener("htmx:beforeSwap", beforeSwap);
     body.addEventListener("htmx:afterSwap", () => {
+      giveFocus();
       failures = 0;
-      say("");
+      say(refusal);
       schedule();
     });
     body.addEventListener("htmx:responseError", (event) => {
@@ -113,6 +143,12 @@
     copy.remove();
   }
 
+  // A bar of a chart is too small for a finger or a focus; a click on it is one on the link below the chart.
+  function clickLink(event) {
+    const bar = event.target.closest("[data-clicks]");
+    if (bar !== null) document.getElementById(bar.dataset.clicks)?.click();
+  }
+
   // ---- Forms ---------------------------------------------------------------------------------------------------
 
   // Each form is sent once: a second click would ask for the same change again.
@@ -146,11 +182,20 @@
 
   function select(event) {
     const box = event.target;
-    if (!(box instanceof HTMLInputElement) || box.type !== "checkbox" || box.closest("[data-selection]") === null) return;
+    if (!(box instanceof HTMLInputElement) || box.type !== "checkbox") return;
     const part = box.closest("[data-selection]");
-    const rows = [...part.querySelectorAll("input[name=selected]")];
+    if (part === null) return;
+    if ("all" in box.dataset) for (const row of rowsOf(part)) row.checked = box.checked;
+    showSelection(part);
+  }
+
+  function rowsOf(part) {
+    return [...part.querySelectorAll("input[name=selected]")];
+  }
+
+  function showSelection(part) {
+    const rows = rowsOf(part);
     const all = part.querySelector("input[data-all]");
-    if (box === all) for (const row of rows) row.checked = all.checked;
     const count = rows.filter((row) => row.checked).length;
     if (all !== null) {
       all.checked = count > 0 && count === rows.length;
@@ -173,6 +218,8 @@
       document.execCommand("copy");
     }
     button.textContent = "Copied";
+    // In the field a person seems to type, so that the page would no longer be updated.
+    button.focus();
   }
 
   // ---- Pausing -------------------------------------------------------------------------------------------------
@@ -181,25 +228,31 @@
   async function pause(event) {
     const button = event.target.closest("button[data-pause-dag]");
     if (button === null) return;
+    const dag = button.dataset.pauseDag;
     button.disabled = true;
-    const answer = await fetch(`${body.dataset.airflow}/api/v2/dags/${encodeURIComponent(button.dataset.pauseDag)}`, {
-      method: "PATCH",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({ is_paused: button.dataset.paused === "yes" }),
-    });
-    if (answer.ok) {
-      window.location.reload();
-      return;
+    try {
+      const answer = await fetch(`${body.dataset.airflow}/api/v2/dags/${encodeURIComponent(dag)}`, {
+        method: "PATCH",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ is_paused: button.dataset.paused === "yes" }),
+      });
+      if (answer.ok) {
+        window.location.reload();
+        return;
+      }
+      refusal =
+        answer.status === 403
+          ? `You may not pause or unpause ${dag}. Nothing was changed.`
+          : `Airflow did not change ${dag} (status ${answer.status}). Try again.`;
+    } catch {
+      refusal = `Airflow did not answer, so it is not known whether ${dag} was changed. Reload this page to see it.`;
     }
     button.disabled = false;
-    say(
-      answer.status === 403
-        ? `You may not pause or unpause ${button.dataset.pauseDag}. Nothing was changed.`
-        : `Airflow did not change ${button.dataset.pauseDag} (status ${answer.status}). Try again.`,
-    );
+    say(refusal);
   }
 
   document.addEventListener("click", inParent);
+  document.addEventListener("click", clickLink);
   document.addEventListener("click", touch);
   document.addEventListener("click", copy);
   document.addEventListener("click", pause);
@@ -211,6 +264,8 @@
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) window.location.reload();
   });
+  // A person may have ticked boxes before this script was there, and a browser keeps ticks over a reload.
+  document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-selection]").forEach(showSelection));
   // After htmx, which begins at the same event and was asked for it first.
   document.addEventListener("DOMContentLoaded", begin);
 })();

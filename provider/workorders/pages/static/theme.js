@@ -1,10 +1,21 @@
-// Runs before the page is painted: the theme and the colors are those that Airflow shows around the page.
+// Runs before the page is painted: the theme, the colors, and the font are those that Airflow shows around the page.
 "use strict";
 (() => {
   const root = document.documentElement;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  // The other colors follow from these two.
-  const taken = { "--bg": "--chakra-colors-bg", "--fg": "--chakra-colors-fg" };
+  // The other colors follow from these.
+  const taken = {
+    "--bg": "--chakra-colors-bg",
+    "--fg": "--chakra-colors-fg",
+    "--muted": "--chakra-colors-fg-muted",
+    "--subtle": "--chakra-colors-bg-muted",
+    "--border": "--chakra-colors-border",
+    "--edge": "--chakra-colors-border-emphasized",
+    "--accent": "--chakra-colors-fg-info",
+    "--solid": "--chakra-colors-brand-solid",
+    "--solid-fg": "--chakra-colors-brand-contrast",
+    "--font": "--chakra-fonts-body",
+  };
 
   function parentDocument() {
     try {
@@ -29,10 +40,10 @@
     if (outer === null) return;
     // Airflow changes its own class at the same event; its colors count after that.
     requestAnimationFrame(() => {
-      const colors = getComputedStyle(outer.documentElement);
+      const outside = getComputedStyle(outer.documentElement);
       for (const [own, theirs] of Object.entries(taken)) {
-        const color = colors.getPropertyValue(theirs).trim();
-        if (color) root.style.setProperty(own, color);
+        const value = outside.getPropertyValue(theirs).trim();
+        if (value) root.style.setProperty(own, value);
       }
     });
   }

@@ -1,0 +1,3 @@
+-- name: limit_time
+-- Until the transaction ends.
+SELECT set_config('statement_timeout', %(milliseconds)s::integer::text, true);

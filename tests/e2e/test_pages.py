@@ -1,0 +1,226 @@
+"""A person who begins at Airflow's start page finds out why orders are late, and repairs it without a terminal.
+
+The pages are those that Airflow serves, in its frame, with the user that Airflow knows.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import ConsoleMessage, FrameLocator, Page, expect
+
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi
+from support.browser import browser_page, cancel_all
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
+from support.observed_trigger import ObservedTrigger, Place
+from support.orders import Orders
+
+VIEW = "/plugin/workorders/workorders"
+COLORS = "names => names.map((name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`))"
+LOST = 20
+KEPT = 30
+
+
+@pytest.fixture(scope="module")
+def late(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:
+    """The trigger whose orders are late."""
+    return Flow(api, triggers["late"])
+
+
+@pytest.fixture(scope="module")
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file in which each run that succeeds writes a line."""
+    return tmp_path_factory.mktemp("notes") / "notes"
+
+
+@pytest.fixture(scope="module")
+def kept(late: Flow, notes: Path) -> list[Place]:
+    """Orders that Kafka still has: some behind others that retention deleted unread, and one that fails at first."""
+
+    def order(number: int, *, fails: bool = False) -> bytes:
+        return json.dumps({"file": str(notes), "word": f"order {number}", "fail_once": fails}).encode()
+
+    both = [*((0, order(number)) for number in range(LOST)), (1, order(100, fails=True)), (1, order(101))]
+    with late.held_back(both) as places:
+        late.trigger.delete_before(0, LOST)
+        behind = late.trigger.produce((0, order(number)) for number in range(LOST, LOST + KEPT))
+    return [place for place in places if place.partition == 1] + behind
+
+
+@pytest.fixture
+def page(airflow_stack: LocalStack) -> Iterator[Page]:
+    """A window at Airflow's start page; nothing of ours in it may fail."""
+    complaints: list[str] = []
+
+    def complain(message: ConsoleMessage) -> None:
+        if message.type == "error" and "/workorders" in message.location["url"]:
+            complaints.append(f"{message.text} {message.location}")
+
+    with browser_page() as page:
+        page.on("console", complain)
+        page.goto(airflow_stack.airflow_url)
+        yield page
+    assert complaints == []
+
+
+def test_a_person_finds_out_why_orders_are_late_and_repairs_it(late: Flow, kept: list[Place], page: Page) -> None:
+    page.get_by_role("link", name="Work orders").first.click()
+    ours = ours_in(page)
+    look_often(ours)
+    stall = ours.get_by_role("listitem").filter(has_text="late: e2e.late 0")
+    expect(stall).to_contain_text("were deleted by retention before they were read", timeout=SECONDS * 1000)
+    stall.get_by_role("link", name="See why").click()
+    expect(page).to_have_url(re.compile(f"{VIEW}/kafka/late$"))
+    look_often(ours)
+    expect(ours.get_by_text("nothing was committed there")).to_be_visible()
+    ours.get_by_role("link", name="Resolve…").click()
+    ours.get_by_label("Skip what Kafka has lost").check()
+    ours.get_by_role("button", name="Preview").click()
+    expect(ours.get_by_text(f"{LOST} offsets")).to_be_visible()
+    ours.get_by_label("Reason").fill("retention was one hour")
+    ours.get_by_label("Type the number").fill(str(LOST))
+    ours.get_by_role("button", name="Skip what Kafka has lost").click()
+    expect(ours.get_by_role("heading", name="Decided")).to_be_visible()
+    ours.get_by_role("link", name="Watch the trigger").click()
+    expect(ours.get_by_role("row").filter(has_text="retention was one hour")).to_contain_text("skip-lost")
+    expect(ours.locator(".lead")).to_contain_text("up to date", timeout=SECONDS * 1000)
+    late.until_ingested(kept)
+
+
+def test_a_batch_leads_to_its_dag_run_whose_tab_leads_back(
+    airflow_stack: LocalStack, late: Flow, kept: list[Place], page: Page
+) -> None:
+    page.goto(f"{airflow_stack.airflow_url}{VIEW}/kafka/late")
+    ours_in(page).locator("svg.timeline rect").last.click()
+    expect(page).to_have_url(re.compile("/dags/late_ingest/runs/batch_[0-9]+"))
+    page.go_back()
+    ours_in(page).get_by_role("link", name=re.compile("^Batch ")).last.click()
+    expect(page).to_have_url(re.compile("/dags/late_ingest/runs/batch_[0-9]+"))
+    page.get_by_role("link", name="Work orders").last.click()
+    tab = ours_in(page)
+    expect(tab.get_by_role("heading", name=re.compile("^Batch "))).to_be_visible()
+    created = tab.get_by_role("row").filter(has_text="e2e.late 1").locator("[data-label=Created]")
+    expect(created).to_have_text("2")
+    created.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(f"{VIEW}/work-orders\\?.*stream="))
+    expect(ours_in(page).locator("tbody tr")).to_have_count(2)
+    page.go_back()
+    tab.get_by_role("link", name="Trigger late").click()
+    expect(ours_in(page).get_by_role("heading", name="Partitions")).to_be_visible()
+    assert page.locator("iframe").count() == 1
+    assert ours_in(page).locator("#root").count() == 0
+    page.go_back()
+    tab.get_by_role("link", name="its task create_work_orders").click()
+    expect(page).to_have_url(re.compile("/dags/late_ingest/runs/batch_[0-9]+/tasks/create_work_orders"))
+    page.goto(f"{page.url.partition('?')[0]}/details")
+    page.get_by_role("link", name="Work orders of this batch").click()
+    expect(page).to_have_url(re.compile(f"{VIEW}/dag-run\\?dag_id=late_ingest&run_id=batch_"))
+    expect(ours_in(page).get_by_role("heading", name=re.compile("^Batch "))).to_be_visible()
+
+
+def test_a_person_pauses_a_trigger_and_unpauses_it(
+    airflow_stack: LocalStack, api: AirflowApi, late: Flow, kept: list[Place], page: Page
+) -> None:
+    page.goto(f"{airflow_stack.airflow_url}{VIEW}/kafka/late")
+    listener = ours_in(page).locator("dd").filter(has_text=late.listener)
+    try:
+        for button, other, said in (("Pause", "Unpause", "is paused"), ("Unpause", "Pause", "plans batches")):
+            listener.get_by_role("button", name=button, exact=True).click()
+            expect(listener.get_by_role("button", name=other, exact=True)).to_be_visible()
+            expect(listener).to_contain_text(said)
+            assert api.get(f"/dags/{late.listener}")["is_paused"] is (button == "Pause")
+    finally:
+        api.set_paused(late.listener, False)
+
+
+def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
+    kept: list[Place], notes: Path, page: Page
+) -> None:
+    page.get_by_role("link", name="Work orders").first.click()
+    ours = ours_in(page)
+    ours.get_by_role("link", name="Work orders", exact=True).click()
+    ours.locator("select[name=state]").select_option("failed")
+    ours.locator("select[name=trigger]").select_option("late")
+
+    def found() -> bool:
+        ours.get_by_role("button", name="Search", exact=True).click()
+        expect(page).to_have_url(re.compile("state=failed"))
+        return ours.get_by_role("row").filter(has_text="not yet").count() == 1
+
+    eventually(found, seconds=SECONDS, what="a failed work order", every=2)
+    shared = page.url
+    page.reload()
+    assert page.url == shared
+    ours.get_by_role("row").filter(has_text="not yet").get_by_role("link").click()
+    expect(ours.get_by_text("Run 1 of 1 ended as failed: ValueError: not yet")).to_be_visible()
+    order = page.url.rpartition("/")[2]
+    ours.get_by_role("link", name="Rerun…").click()
+    ours.get_by_label("Reason").fill("a bed is free now")
+    ours.get_by_role("button", name="Rerun 1").click()
+    expect(ours.get_by_role("heading", name="1 given a new run")).to_be_visible()
+    ours.get_by_role("link", name=order).click()
+    look_often(ours)
+    expect(ours.get_by_text("Run 2 of 2 ended as success")).to_be_visible(timeout=SECONDS * 1000)
+    assert notes.read_text(encoding="utf-8").count("order 100\n") == 1
+
+
+def test_what_a_person_changes_is_in_airflows_audit_log(
+    airflow_stack: LocalStack, api: AirflowApi, kept: list[Place], page: Page
+) -> None:
+    reasons = {"workorders_resolve": "retention was one hour", "workorders_rerun": "a bed is free now"}
+    for dag_id, (event, reason) in zip(("late_ingest", "admit_runs"), reasons.items(), strict=True):
+        entries = api.get("/eventLogs", dag_id=dag_id, event=event)["event_logs"]
+        assert reason in [json.loads(entry["extra"])["reason"] for entry in entries]
+        page.goto(f"{airflow_stack.airflow_url}/dags/{dag_id}/events")
+        expect(page.get_by_role("row").filter(has_text=event).first).to_be_visible()
+
+
+def test_a_person_searches_selects_all_and_cancels(airflow_stack: LocalStack, page: Page) -> None:
+    waiting = Orders(airflow_stack.database_url, "without_a_file")
+    waiting.create([{"number": number} for number in range(120)])
+    page.get_by_role("link", name="Work orders").first.click()
+    ours = ours_in(page)
+    ours.get_by_role("link", name="Work orders", exact=True).click()
+    ours.locator("select[name=workflow]").select_option(waiting.workflow)
+    ours.get_by_role("button", name="Search", exact=True).click()
+    # A box that is ticked before the answer comes is one of the search before.
+    expect(ours.get_by_role("link", name="Remove the filter workflow")).to_be_visible()
+    cancel_all(ours, 120)
+    assert waiting.count("cancelled") == 120
+
+
+def test_the_pages_follow_airflows_theme_and_fit_into_its_frame(page: Page) -> None:
+    page.get_by_role("link", name="Work orders").first.click()
+    expect(ours_in(page).get_by_role("heading", name="Kafka triggers")).to_be_visible()
+    (ours,) = (frame for frame in page.frames if "/workorders/" in frame.url and frame.parent_frame)
+    for theme in ("dark", "light"):
+        page.get_by_role("button", name="User").click()
+        page.get_by_role("menuitem", name="Appearance").click()
+        page.get_by_role("menuitemradio", name=f"{theme} mode").click()
+        expect(page.locator("html")).to_have_class(re.compile(theme))
+        eventually(
+            lambda: (
+                ours.evaluate(COLORS, ["bg", "edge", "accent"])
+                == page.evaluate(COLORS, [f"chakra-colors-{name}" for name in ("bg", "border-emphasized", "fg-info")])
+            ),
+            seconds=SECONDS,
+            what="Airflow's colors in our page",
+        )
+    for width in (360, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        widths = ours.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert widths[0] <= widths[1] <= width
+
+
+def ours_in(page: Page) -> FrameLocator:
+    """Return the part of Airflow's page that shows ours."""
+    return page.frame_locator('iframe[title="Work orders"]')
+
+
+def look_often(ours: FrameLocator) -> None:
+    """Choose the shortest interval in which a page of ours updates itself."""
+    ours.locator("#interval").select_option("2")

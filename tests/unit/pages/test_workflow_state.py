@@ -1,0 +1,32 @@
+"""The word that stands for the work of a workflow."""
+
+import pytest
+
+from workorders.core.history.workload import Workload
+from workorders.pages.rendering import tone
+from workorders.pages.workflow_state import word_of
+
+
+def work(*, running: int = 0, waiting: int = 0) -> Workload:
+    return Workload(
+        "ship", concurrency=None, running=running, waiting=waiting, oldest_waiting_at=None, parked=0, failed=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "is_stuck", "is_paused", "word", "color"),
+    [
+        (work(), False, False, "idle", "idle"),
+        (work(waiting=3), False, False, "waiting", "idle"),
+        (work(running=1, waiting=3), False, False, "running", "busy"),
+        (work(running=1, waiting=3), False, True, "paused", "warn"),
+        (work(), False, True, "paused", "warn"),
+        (work(waiting=3), True, False, "not running", "bad"),
+        (work(waiting=3), True, True, "not running", "bad"),
+    ],
+)
+def test_the_worst_stands_for_a_workflow(
+    found: Workload, *, is_stuck: bool, is_paused: bool, word: str, color: str
+) -> None:
+    assert word_of(found, is_stuck=is_stuck, is_paused=is_paused) == word
+    assert tone(word) == color

@@ -41,8 +41,9 @@ $(INSTALLED): requirements.lock setup.cfg pyproject.toml | check-python
 demo: $(INSTALLED) check-java ## show the path from a topic to work orders, with a summary
 	$(BIN)/python -m demo $(if $(KEEP),--keep)
 
-up: $(INSTALLED) check-java ## start Postgres, Kafka, Airflow and Spark and leave them running; SPARK=submit|cluster REGISTRY=1
-	$(BIN)/python -m local_stack up --detach $(if $(SPARK),--spark $(SPARK)) $(if $(REGISTRY),--registry)
+up: $(INSTALLED) check-java ## start the local stack and leave it running; with SPARK, EXECUTOR, ..., another kind of it
+	$(BIN)/python -m local_stack up --detach $(if $(SPARK),--spark $(SPARK)) $(if $(EXECUTOR),--executor $(EXECUTOR)) \
+		$(if $(POOLER),--pooler $(POOLER)) $(if $(REGISTRY),--registry) $(if $(LOGINS),--logins) $(if $(WHEEL),--wheel)
 
 down: $(INSTALLED) ## stop what `make up` started
 	$(BIN)/python -m local_stack down

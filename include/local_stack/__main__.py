@@ -2,15 +2,18 @@
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, get_args
 
-from local_stack import jars, running
+from local_stack import jars, running, wheel
 from local_stack.errors import StackError
+from local_stack.pgbouncer import Pooling
 from local_stack.stack import CHECKOUT, LocalStack, say
 from local_stack.waiting import wait_until
 
@@ -18,34 +21,35 @@ _START_SECONDS = 600.0
 _STOP_SECONDS = 60.0
 _FILE = running.environment_file(CHECKOUT)
 _LOG = _FILE.with_name("up.log")
+_WHEEL = _FILE.with_name("wheel")
 _SPARKS = ("connect", "submit", "cluster")
 """Which Spark runs before a batch comes: a Spark Connect server, none, or a cluster to which batches are submitted."""
+_EXECUTORS = ("local", "celery")
+"""Where Airflow's tasks run: next to the scheduler, or on two Celery workers."""
 
 
-def up(spark: str, *, registry: bool) -> None:
+def up(arguments: argparse.Namespace) -> None:
     """Start a stack and keep it until Ctrl-C or SIGTERM."""
     _refuse_a_second()
     signal.signal(signal.SIGTERM, _end)
     try:
-        with LocalStack(
-            airflow=True,
-            spark_connect=spark == "connect",
-            spark_cluster=spark == "cluster",
-            schema_registry=registry,
-            name="up",
-        ) as stack:
+        with _described(arguments) as stack:
             pids = (os.getpid(), stack.supervisor_pid)
             running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
-            say(_next_steps(stack.airflow_url))
+            say(_next_steps(stack))
             signal.pause()
     except KeyboardInterrupt:
         say("Interrupted.")
     finally:
         _FILE.unlink(missing_ok=True)
+        shutil.rmtree(_WHEEL, ignore_errors=True)
 
 
-def up_detached(spark: str, *, registry: bool) -> None:
+def up_detached(options: Sequence[str]) -> None:
     """Start a stack that stays when this program ends, and show its progress until it is ready.
+
+    Args:
+        options: Those of `up`.
 
     Raises:
         StackError: It did not start.
@@ -54,7 +58,7 @@ def up_detached(spark: str, *, registry: bool) -> None:
     _LOG.parent.mkdir(parents=True, exist_ok=True)
     with _LOG.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "local_stack", "up", "--spark", spark, *(["--registry"] if registry else [])],
+            [sys.executable, "-m", "local_stack", "up", *options],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -108,25 +112,36 @@ def lock_jars() -> None:
     say(f"{len(locked)} jars are locked in {jars.LOCK_FILE.name}")
 
 
-def main() -> None:
-    """Run the command that was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m local_stack", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    start = commands.add_parser("up", help="start Postgres, Kafka and Airflow and keep them until Ctrl-C")
-    start.add_argument("--spark", choices=_SPARKS, default="connect", help="which Spark runs before a batch comes")
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    made = argparse.ArgumentParser(prog="python -m local_stack", description=__doc__)
+    commands = made.add_subparsers(dest="command", required=True)
+    start = commands.add_parser(
+        "up", help="start Postgres, Kafka and Airflow and keep them until Ctrl-C", allow_abbrev=False
+    )
+    start.add_argument("--spark", choices=_SPARKS, help="which Spark runs before a batch comes")
+    start.add_argument("--executor", choices=_EXECUTORS, default="local", help="where Airflow's tasks run")
+    start.add_argument("--pooler", choices=get_args(Pooling), help="how PgBouncer before Postgres pools")
     start.add_argument("--registry", action="store_true", help="start a schema registry as well")
+    start.add_argument("--logins", action="store_true", help="let Kafka ask for a login of every kind")
+    start.add_argument("--wheel", action="store_true", help="run Airflow with its own settings and the wheel alone")
     start.add_argument("--detach", action="store_true", help="return when all is ready and leave it running")
     commands.add_parser("down", help="stop what `up` started from this checkout")
     fetch = commands.add_parser("fetch-jars", help="fill the cache with a group of jars and print their paths")
     fetch.add_argument("group", choices=("kafka", "spark"))
     commands.add_parser("lock-jars", help="resolve the jars again and write their checksums")
-    arguments = parser.parse_args()
+    return made
+
+
+def main() -> None:
+    """Run the command that was asked for."""
+    arguments = parser().parse_args()
     try:
         match arguments.command:
             case "up" if arguments.detach:
-                up_detached(arguments.spark, registry=arguments.registry)
+                up_detached([option for option in sys.argv[2:] if option != "--detach"])
             case "up":
-                up(arguments.spark, registry=arguments.registry)
+                up(arguments)
             case "down":
                 down()
             case "fetch-jars":
@@ -136,6 +151,32 @@ def main() -> None:
                 lock_jars()
     except StackError as error:
         sys.exit(str(error))
+
+
+def _described(arguments: argparse.Namespace) -> LocalStack:
+    """Return the stack that the options ask for."""
+    installed = _install_wheel() if arguments.wheel else None
+    # The wheel submits its batches, as after an installation.
+    spark = arguments.spark or ("submit" if installed else "connect")
+    return LocalStack(
+        airflow=True,
+        spark_connect=spark == "connect",
+        spark_cluster=spark == "cluster",
+        celery=arguments.executor == "celery",
+        pooler=arguments.pooler,
+        schema_registry=arguments.registry,
+        logins=arguments.logins,
+        stock=arguments.wheel,
+        programs=installed.programs if installed else None,
+        environment=installed.environment if installed else None,
+        name="up",
+    )
+
+
+def _install_wheel() -> wheel.Installation:
+    say("Building the wheel and installing it into an environment of its own ...")
+    shutil.rmtree(_WHEEL, ignore_errors=True)
+    return wheel.install(_WHEEL)
 
 
 def _refuse_a_second() -> None:
@@ -158,17 +199,27 @@ def _show(file: Path, start: int) -> int:
         return stream.tell()
 
 
-def _next_steps(url: str) -> str:
+def _next_steps(stack: LocalStack) -> str:
     environment = _FILE.relative_to(CHECKOUT)
     return f"""
-Airflow: {url} (no login)
-Every user of this machine is an admin there, and of Kafka: they can run code as you. Use it on a machine of your own.
+Airflow: {stack.airflow_url} {_login(stack)}
 
 Type next:
     . {environment}     # lets this shell know the stack
     workorders status
     make down                        # stops it and removes all of it
 """
+
+
+def _login(stack: LocalStack) -> str:
+    if stack.airflow_login is None:
+        return """(no login)
+Every user of this machine is an admin there, and of Kafka: they can run code as you.
+Use it on a machine of your own."""
+    user, _ = stack.airflow_login
+    return f"""(user {user}, password in {stack.airflow.passwords_file})
+Its Dags are paused, and its definitions are in {_WHEEL.relative_to(CHECKOUT)}/workorders.
+Every user of this machine is an admin of Kafka: use it on a machine of your own."""
 
 
 if __name__ == "__main__":

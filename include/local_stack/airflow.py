@@ -56,10 +56,24 @@ _QUICK_SETTINGS = {
 }
 """What shows a change, and the end of a component, within seconds, on a machine of two cores and without a login."""
 _QUICK_BUNDLE = {"refresh_interval": 1}
+_CELERY_SETTINGS = {
+    # The second one for the tasks that name it.
+    "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor,LocalExecutor",
+    # On a busy machine, Redis has not answered within a second.
+    "AIRFLOW__CELERY__OPERATION_TIMEOUT": "10",
+    # A task that a killed worker had fetched and not started is queued again.
+    "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": "120",
+    "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "15",
+}
+WORKER_SLOTS = 4
+"""Tasks that one Celery worker runs at a time."""
 
 
 class Airflow:
-    """The api-server, scheduler, dag-processor and triggerer of one Airflow, with the LocalExecutor."""
+    """The api-server, scheduler, dag-processor and triggerer of one Airflow, with the LocalExecutor.
+
+    With the CeleryExecutor there are two schedulers, two triggerers, and two workers.
+    """
 
     def __init__(
         self,
@@ -72,16 +86,21 @@ class Airflow:
         dags_folder: Path,
         program: Path,
         stock: bool = False,
+        broker_url: str | None = None,
     ) -> None:
         self._program = program
+        self._with_celery = broker_url is not None
         self._port = free_port()
         self.home = home / "airflow"
+        #: Where Airflow keeps the passwords that it makes, if it asks for any.
+        self.passwords_file = self.home / "simple_auth_manager_passwords.json.generated"
         #: The address of the pages and of the API.
         self.url = f"http://{LOOPBACK}:{self._port}"
         #: What every Airflow process needs in its environment. It holds passwords.
         self.settings = {
             **_NEEDED_SETTINGS,
             **({} if stock else _QUICK_SETTINGS),
+            **({} if broker_url is None else {**_CELERY_SETTINGS, "AIRFLOW__CELERY__BROKER_URL": broker_url}),
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(logs / "airflow-tasks"),
             "AIRFLOW__LOGGING__DAG_PROCESSOR_CHILD_PROCESS_LOG_DIRECTORY": str(logs / "airflow-dag-files"),
@@ -132,20 +151,48 @@ class Airflow:
         Raises:
             StackError: They could not be made.
         """
-        self.home.mkdir()
+        self.home.mkdir(mode=0o700)
         ManagedProcess(processes, "airflow-db-migrate", [self._program, "db", "migrate"], environment).finish(
             seconds=_MIGRATE_SECONDS, what="Making the tables of Airflow's metadata database"
         )
         # Without --skip-serve-logs these two open a port on every interface.
-        arguments = {
-            "api-server": ["--host", LOOPBACK, "--port", str(self._port)],
-            "scheduler": ["--skip-serve-logs"],
-            "dag-processor": [],
-            "triggerer": ["--skip-serve-logs"],
+        commands = {
+            "api-server": ["api-server", "--host", LOOPBACK, "--port", str(self._port)],
+            "scheduler": ["scheduler", "--skip-serve-logs"],
+            "dag-processor": ["dag-processor"],
+            "triggerer": ["triggerer", "--skip-serve-logs"],
         }
-        for name, added in arguments.items():
-            process = ManagedProcess(processes, f"airflow-{name}", [self._program, name, *added], environment)
+        for name, command in commands.items():
+            process = ManagedProcess(processes, f"airflow-{name}", [self._program, *command], environment)
             self._components[name] = AirflowComponent(self, name, process)
+        if self._with_celery:
+            for name in ("scheduler", "triggerer"):
+                self._add(processes, environment, f"{name}-2", commands[name], ready=f"Starting the {name}")
+            for number in (1, 2):
+                self.add_worker(processes, environment, f"worker-{number}", queues="default,spark")
+
+    def add_worker(
+        self, processes: Processes, environment: Mapping[str, str], name: str, *, queues: str
+    ) -> "AirflowComponent":
+        """Describe a Celery worker, and return it.
+
+        Args:
+            processes: The supervisor that will own it.
+            environment: The stack's whole environment.
+            name: A name that no other component has.
+            queues: Names of the queues that it takes tasks from, separated by commas.
+        """
+        command = ["celery", "worker", "--queues", queues, "--concurrency", str(WORKER_SLOTS)]
+        command += ["--celery-hostname", f"{name}@%h", "--pid", str(self.home / f"{name}.pid")]
+        command += ["--skip-serve-logs", "--without-mingle", "--without-gossip"]
+        return self._add(processes, environment, name, command, ready=" ready.")
+
+    def _add(
+        self, processes: Processes, environment: Mapping[str, str], name: str, command: list[str], *, ready: str
+    ) -> "AirflowComponent":
+        process = ManagedProcess(processes, f"airflow-{name}", [self._program, *command], environment)
+        self._components[name] = AirflowComponent(self, name, process, ready=ready)
+        return self._components[name]
 
     def start(self) -> None:
         """Start all components and wait until each of them reports that it is healthy.
@@ -153,12 +200,14 @@ class Airflow:
         Raises:
             StackError: One of them did not start.
         """
-        # The scheduler comes last: a task that it starts while the api-server is still starting fails.
-        early = [component for component in self.components if component is not self.scheduler]
-        for component in early:
-            component.process.start()
+        # The schedulers come last: a task that they start while the api-server is still starting fails.
+        schedulers = [component for component in self.components if component.name.startswith("scheduler")]
+        for component in self.components:
+            if component not in schedulers:
+                component.process.start()
         self.api_server.wait()
-        self.scheduler.process.start()
+        for component in schedulers:
+            component.process.start()
         for component in self.components:
             component.wait()
 
@@ -181,11 +230,20 @@ class Airflow:
 class AirflowComponent:
     """One component of Airflow."""
 
-    def __init__(self, airflow: Airflow, name: str, process: ManagedProcess) -> None:
+    def __init__(self, airflow: Airflow, name: str, process: ManagedProcess, *, ready: str | None = None) -> None:
+        """Describe the component.
+
+        Args:
+            airflow: Whose component it is.
+            name: Its name.
+            process: Its process.
+            ready: What its log contains once it is well, if Airflow's API reports nothing of it.
+        """
         self.name = name
         #: The component's process.
         self.process = process
         self._airflow = airflow
+        self._ready = ready
         self._heartbeat_before: str | None = None
 
     def start(self) -> None:
@@ -215,6 +273,8 @@ class AirflowComponent:
         self.process.kill(descendants=descendants)
 
     def _is_well(self) -> bool:
+        if self._ready is not None:
+            return self._ready in self.process.log.read_text(encoding="utf-8", errors="replace")
         health = self._airflow.health().get(_HEALTH_NAMES[self.name])
         if health is None or health["status"] != "healthy":
             return False
@@ -222,6 +282,8 @@ class AirflowComponent:
         return self.name == "api-server" or self._heartbeat() != self._heartbeat_before
 
     def _heartbeat(self) -> str | None:
+        if self._ready is not None:
+            return None
         name = _HEALTH_NAMES[self.name]
         return self._airflow.health().get(name, {}).get(f"latest_{name}_heartbeat")
 

@@ -155,7 +155,7 @@ class Kafka:
 
     def _format(self, name: str, configuration: Path) -> None:
         # In one word with its option: one id in 64 begins with a hyphen and would be taken for an option itself.
-        arguments = ("format", f"--cluster-id={self._cluster_id}", "--config", str(configuration), *self._users())
+        arguments = ("format", f"--cluster-id={self._cluster_id}", "--config", str(configuration))
         self._managed(name, "kafka.tools.StorageTool", *arguments).finish(
             seconds=_START_SECONDS, what="Formatting the Kafka broker's storage"
         )
@@ -194,10 +194,6 @@ class Kafka:
             "controller.quorum.voters": f"1@{controller}",
             "log.dirs": str(self._home / "data"),
         }
-
-    def _users(self) -> Sequence[str]:
-        """Return further arguments of the tool that formats the storage."""
-        return ()
 
     def _java_options(self) -> Sequence[str]:
         """Return further options for the JVM."""

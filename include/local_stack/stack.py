@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -14,11 +15,15 @@ from types import TracebackType
 from typing import Self
 
 from local_stack import jars
-from local_stack.airflow import Airflow
+from local_stack.airflow import Airflow, AirflowComponent
 from local_stack.broker import Kafka
-from local_stack.java import find_java
+from local_stack.errors import StackError
+from local_stack.java import Java, find_java
+from local_stack.login_kafka import LoginKafka
+from local_stack.pgbouncer import LIMITS, PgBouncer, Pooling
 from local_stack.postgres import Postgres
 from local_stack.processes import ManagedProcess, Processes
+from local_stack.redis import Redis
 from local_stack.schema_registry import SchemaRegistryServer
 from local_stack.spark_cluster import SparkCluster
 from local_stack.spark_connect import SparkConnect
@@ -53,6 +58,9 @@ class LocalStack:
         spark_connect: bool = False,
         spark_cluster: bool = False,
         schema_registry: bool = False,
+        celery: bool = False,
+        pooler: Pooling | None = None,
+        logins: bool = False,
         stock: bool = False,
         dags_folder: Path | None = None,
         triggers_folder: Path | None = None,
@@ -70,6 +78,9 @@ class LocalStack:
             spark_cluster: Whether to start a Spark cluster as well, to which ``spark_default`` then leads;
                 ``start_spark_cluster`` starts one later, to which nothing leads.
             schema_registry: Whether to start a schema registry as well; Airflow's connection ``registry`` leads to it.
+            celery: Whether Airflow's tasks run on two Celery workers, next to two schedulers and two triggerers.
+            pooler: How PgBouncer pools connections; the stack's programs then reach the work orders through it alone.
+            logins: Whether Kafka has a listener for each way to log in as well, and Airflow a connection for each.
             stock: Whether Airflow keeps its own settings, except folders, ports and secrets: Dags are created paused,
                 its pages ask for a login, and a change may take minutes to be noticed.
             dags_folder: Airflow's Dag bundle, the repository's ``dags`` unless given.
@@ -84,6 +95,9 @@ class LocalStack:
         self._with_spark_connect = spark_connect
         self._with_spark_cluster = spark_cluster
         self._with_schema_registry = schema_registry
+        self._with_celery = celery
+        self._pooler = None if pooler is None else PgBouncer(DATABASE, pooler)
+        self._with_logins = logins
         self._stock = stock
         self._dags_folder = dags_folder or CHECKOUT / "dags"
         self._triggers_folder = triggers_folder or CHECKOUT / "include" / "triggers"
@@ -94,6 +108,7 @@ class LocalStack:
         self._processes: Processes | None = None
         self._airflow: Airflow | None = None
         self._schema_registry: SchemaRegistryServer | None = None
+        self._login_kafka: LoginKafka | None = None
         #: Whether to keep the logs even though the context is left without an exception.
         self.keep_logs = False
         #: Where the logs of all parts are, until the stack has stopped well.
@@ -136,6 +151,11 @@ class LocalStack:
         return self.postgres.url(DATABASE)
 
     @property
+    def client_url(self) -> str:
+        """The libpq URI by which the stack's programs reach that database: the pooler's, if there is one."""
+        return self.database_url if self._pooler is None else self._pooler.url
+
+    @property
     def bootstrap_servers(self) -> str:
         """The address of the Kafka broker."""
         return self.kafka.bootstrap_servers
@@ -173,8 +193,12 @@ class LocalStack:
         return self.airflow.url
 
     @property
-    def airflow_login(self) -> None:
-        """No login: everybody on this machine is an admin."""
+    def airflow_login(self) -> tuple[str, str] | None:
+        """The user and password that Airflow asks for with its own settings; else everybody is an admin."""
+        if not self._stock:
+            return None
+        passwords = json.loads(self.airflow.passwords_file.read_text(encoding="utf-8"))
+        return "admin", passwords["admin"]
 
     @property
     def supervisor_pid(self) -> int:
@@ -226,7 +250,7 @@ class LocalStack:
             "JAVA_HOME": java_home,
             "TMPDIR": temporary,
             "PYTHONPATH": os.pathsep.join(_python_path()),
-            "WORKORDERS_DATABASE_URL": self.database_url,
+            "WORKORDERS_DATABASE_URL": self.client_url,
             "WORKORDERS_KAFKA": json.dumps(self.kafka_settings),
             "WORKORDERS_TRIGGERS": str(self._triggers_folder),
             "WORKORDERS_WORKFLOWS": str(self._workflows_folder),
@@ -240,6 +264,7 @@ class LocalStack:
             "SPARK_LAUNCHER_OPTS": java_options,
             "AIRFLOW_CONN_SPARK_CONNECT_DEFAULT": self.spark_connect.airflow_connection,
             **(self._airflow.settings if self._airflow else {}),
+            **(self._login_kafka.variables if self._login_kafka else {}),
             **({"AIRFLOW_CONN_REGISTRY": self._schema_registry.airflow_connection} if self._schema_registry else {}),
             **(self.spark_cluster.variables if self._with_spark_cluster and self.spark_cluster.is_started else {}),
             **self._added,
@@ -252,6 +277,8 @@ class LocalStack:
         with self._progress("Stopping the local stack", "stopped"):
             self._processes.close()
         self._processes = None
+        if self._login_kafka is not None:
+            self._login_kafka.close()
         # The supervisor has removed it, unless it was killed itself.
         shutil.rmtree(self.home, ignore_errors=True)
         if keep_logs:
@@ -271,7 +298,7 @@ class LocalStack:
         self.logs.mkdir(parents=True)
         self._processes = Processes(self.home, self.logs)
         self.postgres = Postgres(self._processes, self.home)
-        self.kafka = Kafka(self._processes, self.home, java=java, jars=kafka_jars)
+        self.kafka = self._describe_kafka(self._processes, java, kafka_jars)
         with ThreadPoolExecutor(3) as pool:
             parts = [
                 pool.submit(self._start_databases),
@@ -291,13 +318,33 @@ class LocalStack:
         for part in late:
             part.result()
 
+    def _describe_kafka(self, processes: Processes, java: Java, jars: Sequence[Path]) -> Kafka:
+        if not self._with_logins:
+            return Kafka(processes, self.home, java=java, jars=jars)
+        self._login_kafka = LoginKafka(processes, self.home, java=java, jars=jars)
+        return self._login_kafka
+
     def _start_databases(self) -> None:
         with self._progress("Starting Postgres"):
             self.postgres.create()
-            self.postgres.create_database(DATABASE)
+            self.postgres.create_database(DATABASE, settings=LIMITS if self._pooler else None)
             self.postgres.create_database(AIRFLOW_DATABASE, settings=_AIRFLOW_SESSIONS)
         with self._progress("Making the tables of work orders"):
+            self._make_tables()
+        if self._pooler is not None:
+            with self._progress("Starting PgBouncer"):
+                self.start_pooler(self._pooler)
+
+    def _make_tables(self) -> None:
+        if self._programs == Path(sys.executable).parent:
             schema.upgrade(self.database_url)
+            return
+        # The tables of the package that is installed there.
+        variables = {**os.environ, **self._added, "WORKORDERS_DATABASE_URL": self.database_url}
+        command: list[str | Path] = [self._programs / "workorders", "db", "upgrade"]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise StackError(f"{command[0]} db upgrade failed; the stack was not started: {done.stderr[-2000:]}")
 
     def _start_kafka(self) -> None:
         with self._progress("Starting Kafka"):
@@ -313,6 +360,12 @@ class LocalStack:
             registry = SchemaRegistryServer(self.process)
             registry.start()
             self._schema_registry = registry
+
+    def start_pooler(self, pooler: PgBouncer) -> None:
+        """Start a pooler in front of the database that holds the work orders; it ends with the stack."""
+        if self._processes is None:
+            raise AssertionError("The stack is not running.")
+        pooler.start(self._processes, self.home, self.database_url)
 
     def start_spark_connect(self) -> None:
         """Start the Spark Connect server if it does not run."""
@@ -332,21 +385,36 @@ class LocalStack:
                 self.spark_cluster.create(self._processes, self.home, self.environment())
                 self.spark_cluster.start()
 
+    def _start_redis(self, processes: Processes) -> str:
+        with self._progress("Starting Redis"):
+            redis = Redis(processes, self.home)
+            redis.start(self.environment())
+        return redis.url
+
     def _start_airflow(self, processes: Processes) -> None:
         self._airflow = Airflow(
             self.home,
             self.logs,
             metadata_url=self.postgres.url(AIRFLOW_DATABASE, scheme="postgresql+psycopg2"),
-            database_url=self.database_url,
+            database_url=self.client_url,
             kafka_settings=self.kafka_settings,
             dags_folder=self._dags_folder,
             program=self._programs / "airflow",
             stock=self._stock,
+            broker_url=self._start_redis(processes) if self._with_celery else None,
         )
         with self._progress("Making Airflow's tables"):
             self._airflow.create(processes, self.environment())
         with self._progress("Starting Airflow"):
             self._airflow.start()
+
+    def start_worker(self, name: str, *, queues: str) -> AirflowComponent:
+        """Start one more Celery worker, for these queues, and wait until it is well."""
+        if self._processes is None:
+            raise AssertionError("The stack is not running.")
+        worker = self.airflow.add_worker(self._processes, self.environment(), name, queues=queues)
+        worker.start()
+        return worker
 
     @contextmanager
     def _progress(self, what: str, done: str = "ready") -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""docker-compose.yaml as a whole: the demo, and who may do what, in its containers."""
+"""`make containers`: docker-compose.yaml as a whole: the demo, and who may do what, in its containers."""
 
 from collections.abc import Iterator
 from pathlib import Path

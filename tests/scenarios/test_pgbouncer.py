@@ -1,4 +1,4 @@
-"""The whole stack behind PgBouncer: every component reaches Postgres through the pooler alone."""
+"""`make up POOLER=transaction` and `make up POOLER=session`: PgBouncer is the only way to Postgres."""
 
 from pathlib import Path
 from typing import Any
@@ -8,13 +8,14 @@ import psycopg
 import pytest
 import yaml
 
+from local_stack.pgbouncer import Pooling
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
 from support.consumed import consumed
+from support.debian import require_debian
 from support.eventually import eventually
 from support.flow import Flow
 from support.observed_trigger import INVALID, ObservedTrigger, some_events
-from support.pgbouncer import PgBouncer, Pooling, program, set_limits
 from support.topics import Topics
 from workorders.core.postgres.connection import connect
 from workorders.outbox import OutboxMessage, enqueue
@@ -39,19 +40,16 @@ def definitions(folder: Path) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("pooling", ["transaction", "session"])
 def test_messages_runs_and_the_outbox_work_through_pgbouncer(tmp_path: Path, pooling: Pooling) -> None:
-    program()
+    require_debian("pgbouncer")
     triggers, workflows = definitions(tmp_path)
-    pooler = PgBouncer(pooling)
     with LocalStack(
         airflow=True,
         triggers_folder=triggers,
         workflows_folder=workflows,
-        environment={"AIRFLOW_CONN_WORKORDERS_DB": pooler.url, "WORKORDERS_DATABASE_URL": pooler.url},
+        pooler=pooling,
         name=f"pgbouncer-{pooling}",
     ) as stack:
         stack.keep_logs = True
-        set_limits(stack, are_set=True)
-        pooler.start(stack)
         api = AirflowApi(stack.airflow_url)
         trigger = ObservedTrigger(
             NAME, f"scenario.{NAME}", kafka_settings=stack.kafka_settings, database_url=stack.database_url
@@ -61,7 +59,7 @@ def test_messages_runs_and_the_outbox_work_through_pgbouncer(tmp_path: Path, poo
         places += trigger.produce((0, value) for value in INVALID.values())
         Flow(api, trigger).until_ingested(places)
         assert set(trigger.rejections().values()) == set(INVALID.items())
-        with connect(pooler.url) as connection:
+        with connect(stack.client_url) as connection:
             topic = Topics(stack.kafka_settings).create(f"scenario.{uuid4().hex[:8]}", partitions=2)
             enqueue(connection, [OutboxMessage(topic=topic, key=f"k{n % 5}", value=str(n)) for n in range(50)])
             connection.commit()

@@ -3,7 +3,6 @@
 Its values make waits of minutes, so all tests here share it. It starts when the other stacks with Airflow have ended.
 """
 
-import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,8 +54,7 @@ def stock_stack(request: pytest.FixtureRequest, triggers_folder: Path, calls: Pa
 @pytest.fixture(scope="package")
 def api(stock_stack: LocalStack) -> Iterator[AirflowApi]:
     """Airflow's REST API, with the login that Airflow made."""
-    passwords = stock_stack.airflow.home / "simple_auth_manager_passwords.json.generated"
-    client = AirflowApi(stock_stack.airflow_url, ("admin", json.loads(passwords.read_text(encoding="utf-8"))["admin"]))
+    client = AirflowApi(stock_stack.airflow_url, stock_stack.airflow_login)
     yield client
     client.close()
 

@@ -1,92 +1,79 @@
-"""Airflow with its own settings and nothing but the wheel: no checkout, no Dag files, no jars."""
+"""`make up WHEEL=1`: Airflow with its own settings and nothing but the wheel: no checkout, no jars; its own tables."""
 
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
 import pytest
+import yaml
 
-from local_stack.stack import CHECKOUT, LocalStack
+from local_stack import wheel
+from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.airflow_api import AirflowApi
 from support.observed_trigger import ObservedTrigger
-from support.wheel import build_wheel
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
-_UV = Path(sys.executable).with_name("uv")
+BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
+LOCAL_BUNDLE = "airflow.dag_processing.bundles.local.LocalDagBundle"
+SECRET = "kept-from-yaml"
 _SECONDS = 600
 _COUNT = 20
-_FROM_THE_CHECKOUT = ("PYTHONPATH", "WORKORDERS_TRIGGERS", "WORKORDERS_WORKFLOWS", "WORKORDERS_SPARK_APPS")
-_JARS = "WORKORDERS_SPARK_JARS"
 _UNPAUSED = ("orders_listener", "orders_ingest", "ship_runs")
 _DAGS = (*_UNPAUSED, "workorders_resolve", "workorders_retention", "outbox_relay")
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of an empty environment into which the wheel was installed, as the installation page says."""
-    home = tmp_path_factory.mktemp("wheel")
-    wheel = build_wheel(home / "source")
-    run(_UV, "venv", "--quiet", "--python", sys.executable, str(home / "environment"))
-    run(
-        *(
-            _UV,
-            "pip",
-            "install",
-            "--quiet",
-            "--compile-bytecode",
-            "--python",
-            str(home / "environment" / "bin" / "python"),
-        ),
-        *(f"{wheel}[airflow,kafka,spark]", "--constraint", str(CHECKOUT / "constraints.txt")),
-    )
-    return home / "environment" / "bin"
+def made(tmp_path_factory: pytest.TempPathFactory) -> wheel.Installation:
+    return wheel.install(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
-def definitions(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("definitions") / "workorders"
-    run(programs / "workorders", "init", str(folder))
+def own_folder(made: wheel.Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Dag files; none of its Dags has the id of one of the provider's bundle, which runs as well."""
+    folder = tmp_path_factory.mktemp("own")
+    command: list[str | Path] = [made.programs / "workorders", "init", "--dag-files", folder]
+    subprocess.run(command, env={**os.environ, **made.environment}, check=True, capture_output=True)
+    for of_the_bundle in ("history", "outbox", "resolve"):
+        (folder / "dags" / f"workorders_{of_the_bundle}.py").unlink()
+    (folder / "shipping.py").rename(folder / "admitting.py")
+    renamed: dict[str, dict[str, Any]] = {
+        "triggers/orders.yaml": {"name": "visits", "workflow": "admit", "topics": ["visits"]},
+        "workflows/ship.yaml": {"name": "admit", "callable": "admitting:ship"},
+    }
+    for name, fields in renamed.items():
+        content = yaml.safe_load((folder / name).read_text(encoding="utf-8"))
+        (folder / name).write_text(yaml.safe_dump({**content, **fields}), encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="module")
-def installed(request: pytest.FixtureRequest, programs: Path, definitions: Path) -> Iterator[LocalStack]:
-    bundle = {
-        "name": "workorders",
-        "classpath": "workorders.airflow.bundle.WorkOrdersDagBundle",
-        "kwargs": {"folder": str(definitions)},
+def installed(request: pytest.FixtureRequest, made: wheel.Installation, own_folder: Path) -> Iterator[LocalStack]:
+    """Tables that the installed package has made, and an Airflow with the provider's bundle and with another one."""
+    own_bundle = {"name": "own", "classpath": LOCAL_BUNDLE, "kwargs": {"path": str(own_folder / "dags")}}
+    bundles = [*json.loads(made.environment[BUNDLES]), own_bundle]
+    environment = {
+        **made.environment,
+        BUNDLES: json.dumps(bundles),
+        "PYTHONPATH": str(own_folder),
+        "AIRFLOW_CONN_SHOP_WEBHOOK": json.dumps({"conn_type": "generic", "password": SECRET}),
     }
-    with LocalStack(
-        airflow=True,
-        stock=True,
-        programs=programs,
-        environment={
-            **dict.fromkeys((*_FROM_THE_CHECKOUT, _JARS), ""),
-            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
-        },
-        name="wheel",
-    ) as stack:
+    with LocalStack(airflow=True, stock=True, programs=made.programs, environment=environment, name="wheel") as stack:
         yield stack
         stack.keep_logs = request.session.testsfailed > 0
 
 
 @pytest.fixture(scope="module")
 def api(installed: LocalStack) -> Iterator[AirflowApi]:
-    passwords = installed.airflow.home / "simple_auth_manager_passwords.json.generated"
-    client = AirflowApi(installed.airflow_url, ("admin", json.loads(passwords.read_text(encoding="utf-8"))["admin"]))
+    client = AirflowApi(installed.airflow_url, installed.airflow_login)
     yield client
     client.close()
-
-
-def run(*command: str | Path) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
-    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_messages_become_work_orders_that_are_executed(installed: LocalStack, api: AirflowApi) -> None:
@@ -104,11 +91,46 @@ def test_messages_become_work_orders_that_are_executed(installed: LocalStack, ap
     assert orders.count() == _COUNT
 
 
+def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_the_database(
+    made: wheel.Installation, installed: LocalStack, api: AirflowApi, tmp_path: Path
+) -> None:
+    def post(key: str) -> httpx.Response:
+        url = f"{installed.airflow_url}/workorders/hooks/shop"
+        return httpx.post(url, json={"order": 17}, headers={"X-Api-Key": key}, timeout=60, trust_env=False)
+
+    assert post(SECRET).status_code == 404
+    webhook = {"name": "shop", "type": "webhook", "workflow": "ship"}
+    by_key = {"type": "api_key", "connection": "shop_webhook"}
+    (tmp_path / "shop.yaml").write_text(yaml.safe_dump({**webhook, "authentication": by_key}), encoding="utf-8")
+    command: list[str | Path] = [made.programs / "workorders", "hooks", "apply", tmp_path]
+    applied = subprocess.run(command, env=installed.environment(), capture_output=True, text=True, check=False)
+    assert (applied.returncode, applied.stdout) == (0, "webhook shop: stored\n"), applied.stderr
+    assert wait_until(lambda: post("another").status_code == 401, seconds=_SECONDS)
+    answer = post(SECRET)
+    assert answer.status_code == 201
+    assert wait_until(lambda: is_known(api, "ship_runs"), seconds=_SECONDS), api.import_errors()
+    api.set_paused("ship_runs", False)
+    assert wait_until(lambda: state(installed, answer.json()["work_order_id"]) == "success", seconds=_SECONDS)
+
+
+def test_dag_files_that_init_writes_are_loaded_from_a_bundle_of_ones_own(api: AirflowApi) -> None:
+    dags = ("visits_listener", "visits_ingest", "admit_runs")
+    assert wait_until(lambda: all(is_known(api, dag) for dag in dags), seconds=_SECONDS), api.import_errors()
+    assert api.import_errors() == []
+
+
 def is_known(api: AirflowApi, dag: str) -> bool:
     try:
         return bool(api.get(f"/dags/{dag}"))
     except httpx.HTTPStatusError:
         return False
+
+
+def state(stack: LocalStack, work_order_id: str) -> str:
+    with psycopg.connect(stack.database_url) as connection:
+        query = "SELECT state FROM workorders.work_orders WHERE id = %s"
+        row = connection.execute(query, (work_order_id,)).fetchone()
+    return str(row[0]) if row else ""
 
 
 def finished(stack: LocalStack) -> int:

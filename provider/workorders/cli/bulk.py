@@ -84,7 +84,9 @@ def export(
     wanted: Filter,
     request: _ExportRequest,
 ) -> None:
-    """Write work orders to a file of JSON Lines or CSV, the oldest first.
+    """Write work orders to a JSON Lines or CSV file.
+
+    The oldest is the first.
 
     \b
     Examples:

@@ -27,13 +27,13 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "init": "Create a folder with a trigger and a workflow to begin with.",
         "triggers": "List triggers, check their files, print their schemas.",
         "workflows": "List, check, and register workflows; print their schema.",
-        "hooks": "List and store webhooks, and serve them without Airflow.",
+        "hooks": "List and store webhooks, and run a server for them.",
     },
     "Maintain": {
         "db": "Upgrade the database's tables, and print their version.",
         "retention": "Erase old inputs and delete old work orders.",
         "search": "Update the full-text index and the counts by state.",
-        "spark": "Run a Spark Connect server, or archive Spark's classes.",
+        "spark": "Run a Spark Connect server; get Spark's archive and jars.",
     },
 }
 """What each command does, by panel and in the order of the help: known before the command is imported."""

@@ -99,7 +99,10 @@ def _json_object(text: str) -> Mapping[str, Any]:
         settings = None
     if not isinstance(settings, dict):
         # The text is not repeated because it may contain a password.
-        raise ConfigurationError(f"The environment variable {KAFKA_VARIABLE} is not a JSON object.")
+        raise ConfigurationError(
+            f"The environment variable {KAFKA_VARIABLE} is not a JSON object, so Kafka was not queried; give settings "
+            f'of librdkafka, such as {{"bootstrap.servers": "host:9092"}}.'
+        )
     return settings
 
 

@@ -78,6 +78,6 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     found = (definition for source in sources for definition in source.definitions if definition.name == name)
     definition = next(found, None)
     if definition is None:
-        where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no right file in {folder} has that name"
+        where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
         raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")
     return triggers.register_definition(connection, definition)

@@ -41,7 +41,9 @@ def find_files(path: Path, kind: str) -> list[Path]:
     """
     files = yaml_files(path, kind) if path.is_dir() else [path]
     if not files:
-        raise ConfigurationError(f"The folder {path} has no {kind} file; their names end in .yaml or .yml.")
+        raise ConfigurationError(
+            f"The folder {path} has no {kind} file, so nothing was read; name another one. Files end in .yaml or .yml."
+        )
     return files
 
 
@@ -68,7 +70,7 @@ def _read(kind: str, name: str, load: Callable[[], Sequence[D]], taken: dict[str
     return Source(name, definitions)
 
 
-def report(kind: str, sources: Sequence[Source[D]], verdict: str = "is right") -> None:
+def report(kind: str, sources: Sequence[Source[D]], verdict: str = "is valid") -> None:
     """Print a line per definition, and the errors; exit with 1 if there are any."""
     for source in sources:
         for definition in source.definitions:

@@ -22,6 +22,7 @@ def chosen(
     stream: Annotated[str | None, option("TEXT", "Only streams with this prefix, such as orders/0@.")] = None,
     from_position: Annotated[int | None, option("N", "Only from this position of the stream.")] = None,
     to_position: Annotated[int | None, option("N", "Only before this position of the stream.")] = None,
+    ordering_key: Annotated[str | None, option("VALUE", "Only with this value of the ordering key.")] = None,
     text: Annotated[str | None, option("WORDS", "Only with these words (or prefix*) in body or rejection.")] = None,
 ) -> Filter:
     """Return the filter that the options ask for."""
@@ -35,5 +36,6 @@ def chosen(
         stream=stream,
         from_position=from_position,
         to_position=to_position,
+        ordering_key=ordering_key,
         text=text,
     )

@@ -57,10 +57,10 @@ def apply(
     ],
     database: Database = None,
 ) -> None:
-    """Store the webhooks of trigger files in the database, and remove all others from it.
+    """Store the webhooks of files, and remove all others.
 
-    API servers without a folder of trigger files serve the new ones within a second. Run it in each deployment, after
-    `workorders db upgrade`. Stores and removes nothing if a file is wrong.
+    The database then has exactly the webhooks of these files. API servers without a folder of trigger files serve them
+    within a second. Run it in each deployment, after `workorders db upgrade`. Changes nothing if a file is wrong.
 
     \b
     Example:
@@ -70,7 +70,7 @@ def apply(
 
     sources = triggers.read([file for path in paths for file in find_files(path, "trigger")])
     if any(source.error for source in sources):
-        report("trigger", sources, "is right, and was not stored")
+        report("trigger", sources, "is valid, and was not stored")
     definitions = [found for source in sources for found in source.definitions]
     webhooks = [found for found in definitions if isinstance(found, WebhookTriggerDefinition)]
     with connect_to_write(database) as connection:

@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
+from workorders.cli import times
 from workorders.cli.account import account, signed
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
 from workorders.cli.options import (
@@ -120,19 +122,27 @@ def seek(
     topic: _Topic,
     *,
     partition: Annotated[list[int], option("N", "Partition number, repeatable.", "--partition", min=0)],
-    offset: Annotated[int, option("N", "Next offset to read.", min=0)],
+    offset: Annotated[int | None, option("N", "Next offset to read.", min=0)] = None,
+    time: Annotated[
+        datetime | None,
+        option("TIME", "Instead: first message since 15m, 2h or 7d ago, or 2026-03-01T14:30.", parser=times.option),
+    ] = None,
     mode: _Mode,
 ) -> None:
-    """Continue at an offset, forward or back.
+    """Continue at an offset or a time, forward or back.
 
     Forward skips messages, which get no work order. Back reads messages again: those that have a work order keep it,
-    and the others get one.
+    and the others get one. A time means the first message at or after it, by the messages' timestamps; if there is
+    none, reading continues at the end.
 
     \b
-    Example:
+    Examples:
       workorders resolve seek orders orders --partition 2 --offset 5000 --reason "rows were deleted by mistake"
+      workorders resolve seek orders orders --partition 2 --time 2026-03-01T14:30 --reason "wrong data before"
     """  # noqa: D301 - as above
-    _resolve(DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset), mode)
+    if (offset is None) == (time is None):
+        raise typer.BadParameter("give --offset or --time.")
+    _resolve(DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset, time), mode)
 
 
 def decisions(

@@ -51,9 +51,9 @@ def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False,
 
 @app.command()
 def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = None) -> None:
-    """Print each alert that is due once.
+    """Print the alerts that are due, and mark them as sent.
 
-    Use it for a trigger that no listener watches. Exits with 1 if an alert is due.
+    Use it for a trigger whose Dag TRIGGER_gaps does not run. Exits with 1 if a gap is due for an alert.
 
     \b
     Example:
@@ -100,7 +100,7 @@ def skip(
 ) -> None:
     """Skip the missing numbers of the first gap.
 
-    Creates the parked events up to the next gap.
+    Admits the parked work orders up to the next gap.
 
     \b
     Example:
@@ -118,7 +118,7 @@ def release(
 ) -> None:
     """Skip the missing numbers of all gaps.
 
-    Creates all parked events, in the order of their numbers.
+    Admits all parked work orders, in the order of their numbers.
 
     \b
     Example:

@@ -16,7 +16,7 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.callback()
 def about() -> None:
-    """Shorten the start of a batch: by a Spark that runs already, or by an archive of Spark's classes."""
+    """Run a Spark Connect server, archive Spark's classes, and download Spark's jars."""
 
 
 @app.command()
@@ -49,10 +49,10 @@ def serve(
 
 @app.command()
 def archive() -> None:
-    """Make the archive of Spark's classes, with which a submitted application starts faster.
+    """Archive Spark's classes, so that applications start faster.
 
     Run it once where Airflow's workers run, as their user, with their JAVA_HOME and WORKORDERS_SPARK_JARS. The ingest
-    tasks use it if it fits. It has some 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
+    tasks use the archive if it fits. It has some 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
 
     \b
     Example:
@@ -67,10 +67,11 @@ def jars(
         Path | None, typer.Argument(metavar="DIR", help="Where to; by default a folder in ~/.cache/workorders.")
     ] = None,
 ) -> None:
-    """Download the jars of Spark's Kafka source, and print the value of WORKORDERS_SPARK_JARS.
+    """Download the jars of Spark's Kafka source, and print their paths.
 
-    Without that variable, each submitted application asks for them by their Maven coordinate, for which it needs a
-    network or a cache. With it, `workorders spark archive` can shorten the start of applications.
+    They are the value of WORKORDERS_SPARK_JARS. Without that variable, each submitted application asks for the jars by
+    their Maven coordinate, for which it needs a network or a cache. With it, `workorders spark archive` can shorten the
+    start of applications.
 
     \b
     Examples:

@@ -2,18 +2,26 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final
 
 import typer
 
 from workorders.cli import times
-from workorders.cli.checks import problems
 from workorders.cli.connections import connect, kafka_settings
 from workorders.cli.options import AsJson, Database, argument, option, takes
 from workorders.cli.output import Column, count, json_object, note, print_json, print_table
+from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
+from workorders.core.history.workload import list_workloads
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring import snapshot
+from workorders.monitoring.health import TRIGGER_FIGURES
+from workorders.monitoring.idle_workflows import find_idle
+from workorders.monitoring.problems import Facts, Thresholds, find_problems
+from workorders.outbox import admin
 from workorders.visible_text import safe
 
 _COLUMNS: Sequence[Column[PartitionRow]] = (
@@ -31,6 +39,8 @@ _COLUMNS: Sequence[Column[PartitionRow]] = (
     Column("attempts", lambda row: row.attempts or None, number=True),
     Column("next try", lambda row: row.next_attempt_at),
 )
+_JOBS: Final = 20
+"""Newest bulk jobs among which failed ones are looked for."""
 _KEYS = {
     "next_offset": "ledger",
     "group_offset": "group",
@@ -62,7 +72,8 @@ def status(
     """Show the status of every partition of the Kafka triggers.
 
     With --check, exits with 1 if a partition is stalled or does not match Kafka, if Kafka does not answer, if a
-    listener does not look, or if messages wait and none becomes a work order.
+    listener does not look, or if messages wait and none becomes a work order. Without TRIGGER, also if work orders of a
+    workflow wait and none runs, if messages of the outbox are held, if its last relay failed, or if a bulk job failed.
 
     \b
     ledger          the first offset without a work order
@@ -95,17 +106,34 @@ def status(
       workorders status --json | jq '.[].partitions[] | select(.status == "stalled")'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        triggers = collect(connection, kafka_settings, trigger)
-        samples = snapshot.take(connection) if limits.check else ()
+        triggers = collect(connection, KafkaAnswers(kafka_settings), trigger)
+        facts = _facts(connection, triggers, trigger) if limits.check else Facts()
     if as_json:
         print_json([_json(found) for found in triggers])
     else:
         _print_all(triggers)
-    wrong = problems(triggers, samples, max_lag=limits.max_lag, max_age_seconds=limits.max_age)
-    if limits.check and wrong:
-        for sentence in wrong:
-            note(sentence)
+    wrong = find_problems(facts, Thresholds(max_lag=limits.max_lag, max_age_seconds=limits.max_age))
+    if wrong:
+        for problem in wrong:
+            note(str(problem))
         raise typer.Exit(1)
+
+
+def _facts(connection: Connection, triggers: Sequence[TriggerStatus], only: str | None) -> Facts:
+    """Return what a check of all triggers or of one needs to know."""
+    samples = snapshot.take(connection, TRIGGER_FIGURES)
+    if only is not None:
+        own = [sample for sample in samples if dict(sample.labels).get("trigger") == only]
+        return Facts(triggers=triggers, samples=own, shards=(), holds=())
+    now = datetime.now(UTC)
+    return Facts(
+        triggers=triggers,
+        samples=samples,
+        idle=find_idle(connection, list_workloads(connection, now), now),
+        shards=admin.shards(connection),
+        holds=admin.holds(connection),
+        jobs=jobs.list_jobs(connection, limit=_JOBS),
+    )
 
 
 def _print_all(triggers: Sequence[TriggerStatus]) -> None:

@@ -17,6 +17,9 @@ from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RunRow, WorkOrder
+from workorders.kafka.ledger import origin
+from workorders.kafka.ledger.batches import Batch
+from workorders.outbox.published import PublishedMessage, list_published
 from workorders.visible_text import hexdump, safe
 
 _RAW_BYTES_SHOWN: Final = 512
@@ -38,6 +41,13 @@ _REPEAT_COLUMNS: Sequence[Column[Repeat]] = (
     Column("stream", lambda repeat: repeat.stream),
     Column("position", lambda repeat: repeat.position, number=True),
 )
+_PUBLISHED_COLUMNS: Sequence[Column[PublishedMessage]] = (
+    Column("topic", lambda message: message.topic),
+    Column("state", lambda message: message.state),
+    Column("run", lambda message: message.attempt, number=True),
+    Column("event id", lambda message: message.event_id),
+    Column("hold", lambda message: message.hold_id, number=True),
+)
 
 
 def show(
@@ -46,10 +56,11 @@ def show(
     raw: Annotated[Path | None, option("FILE", "New file for the raw value of a rejected message.")] = None,
     database: Database = None,
 ) -> None:
-    """Show a work order: its origin, input or rejection, and runs.
+    """Show a work order: its origin, input or rejection, runs, and published messages.
 
     If its event was duplicated, shows how often, when last, and from where. Each run has its times, its state, and the
-    actor and reason if a person requested it. For its log and its output: `workorders runs show ID`.
+    actor and reason if a person requested it. For its log and its output: `workorders runs show ID`. Published
+    messages are waiting, held, or sent, which includes those that were purged or replaced; the first 50 are shown.
 
     Control characters are printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
     hexadecimal, the first 512 of them, and in JSON as base64.
@@ -65,12 +76,18 @@ def show(
         runs = work_orders.runs_of(connection, id_)
         repeats = duplicates.summary(connection, id_)
         original = duplicates.original(connection, id_)
+        batch = origin.find_batch(connection, work_order)
+        published = list_published(connection, id_)
     if raw is not None:
         _write_raw(work_order, raw)
     if as_json:
-        print_json(_json(work_order) | {"duplicate_of": original, "repeats": _repeats_json(repeats), "runs": runs})
+        known = {"duplicate_of": original, "repeats": _repeats_json(repeats), "runs": runs, "published": published}
+        print_json(_json(work_order) | {"batch": batch and batch.id} | known)
     else:
-        _print(work_order, runs, repeats)
+        _print(work_order, batch, runs, repeats)
+        if published:
+            print("\npublished:")
+            print_table(_PUBLISHED_COLUMNS, published)
 
 
 def _write_raw(work_order: WorkOrder, file: Path) -> None:
@@ -83,10 +100,12 @@ def _write_raw(work_order: WorkOrder, file: Path) -> None:
         with file.open("xb") as stream:
             stream.write(work_order.raw)
     except OSError as error:
-        raise ConfigurationError(f"The raw value could not be written to {file}: {error.strerror}.") from error
+        raise ConfigurationError(
+            f"The raw value could not be written to {file}: {error.strerror}; name another file."
+        ) from error
 
 
-def _print(work_order: WorkOrder, runs: Sequence[RunRow], repeats: Repeats) -> None:
+def _print(work_order: WorkOrder, batch: Batch | None, runs: Sequence[RunRow], repeats: Repeats) -> None:
     print_fields(
         [
             ("work order", work_order.id),
@@ -96,6 +115,7 @@ def _print(work_order: WorkOrder, runs: Sequence[RunRow], repeats: Repeats) -> N
             ("created", work_order.created_at),
             ("stream", work_order.stream),
             ("position", work_order.position),
+            ("batch", batch and batch.id),
             ("rejected", f"{work_order.reason}: {work_order.detail}" if work_order.reason else None),
             ("repeated", _repeated(repeats)),
         ]

@@ -53,6 +53,7 @@ def list_(
       workorders work-orders list --rejection not-json --trigger orders
       workorders work-orders list --text "PAT-000123 admission" --since 7d
       workorders work-orders list --stream orders/0@ --from-position 100 --to-position 200
+      workorders work-orders list --workflow admit --ordering-key PAT-000123
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:

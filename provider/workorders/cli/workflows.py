@@ -38,7 +38,7 @@ _COLUMNS: Sequence[Column[Workflow]] = (
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """List the workflows of the database.
 
-    Only a trigger names a workflow without an entry under `runs`: its work orders wait until you register it.
+    A workflow without an entry under `runs` is named by a trigger, and not registered: its work orders wait.
 
     \b
     Examples:
@@ -82,7 +82,7 @@ def register(path: _Path, database: Database = None) -> None:
     modules = [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
     sources = _read(path, modules)
     if any(source.error for source in sources):
-        definition_files.report("workflow", sources, "is right, and was not registered")
+        definition_files.report("workflow", sources, "is valid, and was not registered")
     with connect_to_write(database) as connection:
         for source in sources:
             for definition in source.definitions:

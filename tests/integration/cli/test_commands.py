@@ -4,9 +4,11 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import orjson
+import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
@@ -14,7 +16,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.command import Command
 from support.groups import commit
-from support.ingesting import merge_batches, partition_of, plan
+from support.ingesting import look, merge_batches, partition_of, plan
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import schema
@@ -23,7 +25,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.ledger import batches, lag_samples, positions, virtual_partitions
+from workorders.kafka.ledger import batches, positions, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 pytestmark = pytest.mark.integration
@@ -233,24 +235,15 @@ def test_a_check_of_the_status_exits_with_1_and_tells_what_is_wrong(
     positions.insert(connection, trigger, partition, 0)
     connection.commit()
     never = workorders("status", trigger.name, "--check")
-    assert (never.code, "its listener has never looked" in never.err) == (1, True)
-    for age in ("10 minutes", "0 minutes"):
-        connection.execute(*lag_samples.record_statement(trigger.name, {partition: 0 if age[0] == "1" else 5}))
-        connection.execute(
-            """
-            UPDATE workorders.kafka_lag_samples
-            SET minute = minute - %(age)s::interval, observed_at = now() - %(age)s::interval
-            WHERE trigger_id = %(trigger_id)s AND observed_at = now()
-            """,
-            {"age": age, "trigger_id": trigger.id},
-        )
-        connection.commit()
+    assert (never.code, "Its listener has never looked" in never.err) == (1, True)
+    for end, ago in ((0, timedelta(minutes=10)), (5, timedelta())):
+        look(connection, trigger.name, {partition: end}, ago=ago)
     assert workorders("status", trigger.name, "--check").code == 0
     assert workorders("status", trigger.name, "--check", "--max-lag", "5", "--max-age", "15m").code == 0
     ended = workorders("status", trigger.name, "--check", "--max-lag", "4", "--max-age", "5m")
     assert ended.code == 1
-    assert f"{topic} 0 has a lag of 5, more than 4." in ended.err
-    assert "a message has waited for up to 6" in ended.err
+    assert f"{topic} 0 is late: Its lag is 5, more than 4." in ended.err
+    assert "A message has waited for up to 6" in ended.err
     assert "expected a duration" in workorders("status", "--check", "--max-age", "soon").err
 
 
@@ -364,6 +357,21 @@ def test_the_tables_are_created_and_their_version_is_printed(workorders: Command
     assert workorders("db", "upgrade", *where).out == f"The tables are at version {schema.newest()} now.\n"
     assert workorders("db", "upgrade", *where).out == f"The tables are at version {schema.newest()} already.\n"
     assert workorders("db", "version", *where).out == f"{schema.newest()}\n"
+
+
+def test_the_sql_of_an_upgrade_is_printed_and_nothing_is_changed_until_a_person_runs_it(
+    workorders: Command, stack: LocalStack, name: str
+) -> None:
+    database = name.replace("-", "_")
+    stack.postgres.create_database(database)
+    where = ("--database", stack.postgres.url(database))
+    printed = workorders("db", "upgrade", "--sql", *where)
+    assert (printed.code, printed.err, workorders("db", "version", *where).code) == (0, "", 1)
+    with psycopg.connect(stack.postgres.url(database), autocommit=True) as connection:
+        connection.execute(printed.out.encode())
+    assert workorders("db", "version", *where).out == f"{schema.newest()}\n"
+    again = workorders("db", "upgrade", "--sql", *where)
+    assert (again.code, again.out) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,9 @@ def test_a_decision_is_listed_with_actor_time_reason_from_and_to(workorders: Com
         (["skip-lost", "--yes"], 2, "Missing option '--reason'"),
         (["accept-topic", "--reason", "x", "--yes"], 1, "no partition of"),
         (["seek", "--reason", "x", "--partition", "0", "--offset", "99", "--yes"], 1, "is not in the log"),
+        (["seek", "--reason", "x", "--partition", "0", "--yes"], 2, "give --offset or --time."),
+        (["seek", "--reason", "x", "--partition", "0", "--offset", "9", "--time", "2h"], 2, "give --offset or --time."),
+        (["seek", "--reason", "x", "--partition", "0", "--time", "soon", "--yes"], 2, "expected a time such as"),
         (["skip-lost", "--reason", "x", "--json"], 2, "needs --dry-run or --yes"),
     ],
 )

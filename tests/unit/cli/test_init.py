@@ -20,8 +20,8 @@ def test_the_files_that_it_writes_are_right(command: Command, tmp_path: Path, mo
     home = tmp_path / "new" / "definitions"
     assert command("init", str(home)).code == 0
     monkeypatch.setattr(sys, "path", [*sys.path, str(home)])
-    assert "orders.yaml: trigger orders is right." in command("triggers", "check", str(home / "triggers")).out
-    assert "ship.yaml: workflow ship is right." in command("workflows", "check", str(home / "workflows")).out
+    assert "orders.yaml: trigger orders is valid." in command("triggers", "check", str(home / "triggers")).out
+    assert "ship.yaml: workflow ship is valid." in command("workflows", "check", str(home / "workflows")).out
     assert not (home / "dags").exists()
 
 

@@ -87,9 +87,9 @@ def test_a_right_file_and_a_wrong_one_are_checked(workorders: Command, tmp_path:
     (tmp_path / "a.yaml").write_text(TRIGGER_FILE)
     (tmp_path / "b.yaml").write_text("name: b\ntype: kafka\n")
     right = workorders("triggers", "check", str(tmp_path / "a.yaml"))
-    assert (right.code, right.out) == (0, "a.yaml: trigger orders is right.\n")
+    assert (right.code, right.out) == (0, "a.yaml: trigger orders is valid.\n")
     both = workorders("triggers", "check", str(tmp_path))
-    assert (both.code, both.out) == (1, "a.yaml: trigger orders is right.\n")
+    assert (both.code, both.out) == (1, "a.yaml: trigger orders is valid.\n")
     assert both.err == "b.yaml: workflow: this field is required.\nb.yaml: topics: this field is required.\n"
 
 

@@ -19,7 +19,7 @@ def test_right_and_wrong_files_are_told_apart_without_a_database(workorders: Com
     (tmp_path / "twice.yaml").write_text("name: ship\ncallable: shop:ship\n", encoding="utf-8")
     (tmp_path / "wrong.yaml").write_text("name: ship\ncalable: shop:ship\n", encoding="utf-8")
     ended = workorders("workflows", "check", str(tmp_path))
-    assert (ended.code, ended.out) == (1, "right.yaml: workflow ship is right.\n")
+    assert (ended.code, ended.out) == (1, "right.yaml: workflow ship is valid.\n")
     assert "twice.yaml: name: workflow ship is already defined in right.yaml" in ended.err
     assert "wrong.yaml: calable: there is no such field; did you mean callable?" in ended.err
 

@@ -1,0 +1,89 @@
+"""Airflow's own provider for OpenLineage sends what a batch and a relay read and wrote, and Spark learns its parent."""
+
+import json
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import yaml
+
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi
+from support.command_lines import CommandLines
+from support.eventually import eventually
+from support.flow import SECONDS, Flow
+from support.lineage_server import LineageServer
+from support.observed_trigger import ObservedTrigger, some_events
+from support.topics import Topics
+from workorders.core.postgres.connection import connect
+from workorders.outbox import OutboxMessage, enqueue
+
+pytestmark = pytest.mark.long
+
+NAME = "traced"
+TOPIC = f"scenario.{NAME}"
+MESSAGES = 30
+
+
+def trigger_folder(folder: Path) -> Path:
+    """Write a trigger whose batches are submitted to Spark."""
+    definition = {"name": NAME, "type": "kafka", "workflow": "without_a_file", "topics": [TOPIC]}
+    (folder / f"{NAME}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
+    return folder
+
+
+def completed(lineage: LineageServer, job: str) -> dict[str, Any]:
+    """Wait for the event of a job's success, and return it."""
+    event = eventually(lambda: lineage.completed(job), seconds=SECONDS, what=f"lineage of {job}")
+    assert event is not None
+    return event
+
+
+def test_lineage_leads_from_topic_to_table_to_topic_and_spark_is_told_its_parent(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    with (
+        LineageServer(api_key=uuid4().hex) as lineage,
+        LocalStack(
+            airflow=True,
+            triggers_folder=trigger_folder(tmp_path_factory.mktemp("triggers")),
+            workflows_folder=tmp_path_factory.mktemp("workflows"),
+            environment={
+                "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage.transport),
+                "AIRFLOW__OPENLINEAGE__SPARK_INJECT_PARENT_JOB_INFO": "True",
+                "AIRFLOW__OPENLINEAGE__SPARK_INJECT_TRANSPORT_INFO": "True",
+                # A process that sends an event is killed after this; ten seconds are too few where many tests run.
+                "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "120",
+            },
+            name="lineage",
+        ) as stack,
+        CommandLines(stack.supervisor_pid) as command_lines,
+    ):
+        api = AirflowApi(stack.airflow_url)
+        trigger = ObservedTrigger(NAME, TOPIC, kafka_settings=stack.kafka_settings, database_url=stack.database_url)
+        trigger.create_topic(2)
+        Flow(api, trigger).until_ingested(trigger.produce(some_events(MESSAGES, 2)))
+        sent_to = Topics(stack.kafka_settings).create(f"scenario.{uuid4().hex[:8]}", partitions=1)
+        with connect(stack.database_url) as connection:
+            enqueue(connection, [OutboxMessage(topic=sent_to, key="k", value="v")])
+        ingest = completed(lineage, f"{NAME}_ingest.create_work_orders")
+        relay = completed(lineage, "outbox_relay.send_messages")
+        api.close()
+
+    kafka, database = f"kafka://{stack.bootstrap_servers}", "workorders.workorders"
+    (read,), (written,) = ingest["inputs"], ingest["outputs"]
+    assert (read["namespace"], read["name"]) == (kafka, TOPIC)
+    offsets = read["inputFacets"]["workordersOffsets"]
+    assert offsets["trigger"] == NAME
+    assert sum(part["created"] for part in offsets["ranges"]) == written["outputFacets"]["outputStatistics"]["rowCount"]
+    assert written["name"] == f"{database}.work_orders"
+    assert [part["name"] for part in relay["inputs"]] == [f"{database}.outbox_messages"]
+    assert [(part["namespace"], part["name"]) for part in relay["outputs"]] == [(kafka, sent_to)]
+
+    submitted = [line for line in command_lines.seen if "--batch" in line]
+    given = {argument for line in submitted for argument in line}
+    assert f"spark.openlineage.parentRunId={ingest['run']['runId']}" in given
+    assert f"spark.openlineage.parentJobName={NAME}_ingest.create_work_orders" in given
+    assert f"spark.openlineage.transport.url={lineage.transport['url']}" in given
+    assert [line for line in command_lines.seen if any(lineage.api_key in argument for argument in line)] == []

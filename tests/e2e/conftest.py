@@ -4,6 +4,7 @@ It ends with the last test of this folder, which must be a package for that: an 
 core from whatever is tested next.
 """
 
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from local_stack.stack import CHECKOUT, LocalStack
 from support.airflow_api import AirflowApi, Run
 from support.command_lines import CommandLines
+from support.documents import DOCS, blocks
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import INVALID, ObservedTrigger, Place, some_events
+from workorders.monitoring.api import TOKEN_VARIABLE
 
 HERE = Path(__file__).parent
 PARTITIONS = {
@@ -28,20 +31,30 @@ PARTITIONS = {
     "clicks": 1,
     "components": 2,
     "backlog": 2,
+    "late": 2,
 }
 
 
 @pytest.fixture(scope="package")
 def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository's DAG files, and the tests' own next to them."""
+    """The repository's DAG files, and the tests' own and the documents' Dag on an asset next to them."""
     folder = tmp_path_factory.mktemp("dags")
     for file in [*(CHECKOUT / "dags").glob("*.py"), *(HERE / "dags").glob("*.py")]:
         shutil.copy(file, folder)
+    (example,) = blocks(DOCS / "how-to" / "extend" / "start-a-dag-on-new-work-orders.md", "python")
+    assert '"orders"' in example
+    (folder / "after_orders.py").write_text(example.replace('"orders"', '"own"'), encoding="utf-8")
     return folder
 
 
 @pytest.fixture(scope="package")
-def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator[LocalStack]:
+def metrics_token() -> str:
+    """What opens the metrics of the API server."""
+    return secrets.token_urlsafe()
+
+
+@pytest.fixture(scope="package")
+def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path, metrics_token: str) -> Iterator[LocalStack]:
     """Postgres, Kafka, and Airflow with the triggers of these tests."""
     with LocalStack(
         airflow=True,
@@ -53,6 +66,7 @@ def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path) -> Iterator
         environment={
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             "WORKORDERS_OUTBOX": str(HERE / "outbox.yaml"),
+            TOKEN_VARIABLE: metrics_token,
         },
         name="end-to-end",
     ) as stack:

@@ -1,4 +1,4 @@
-"""From a Kafka topic to work orders, when all goes well."""
+"""From a Kafka topic to work orders, when all goes well, by submitted applications (`make up SPARK=submit`)."""
 
 from support.flow import Flow
 from support.observed_trigger import INVALID, Place

@@ -22,7 +22,7 @@ class Held:
     @property
     def owner(self) -> psutil.Process:
         """The process whose session is held; not always the task's own."""
-        return owner_of(self.point.wait().client_port)
+        return owner_of(*self.point.wait().ports)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,19 @@ ENDED_SECONDS = 300.0
 APPLICATION = "create_work_orders.py"
 
 
-def owner_of(port: int) -> psutil.Process:
-    """Return the process that a connection from this local port belongs to.
+def owner_of(port: int, to_port: int) -> psutil.Process:
+    """Return the process that a connection from one local port to another belongs to.
+
+    The first port alone tells too little: another client may have a connection from it to another server.
 
     Raises:
         AssertionError: there is none.
     """
+    wanted = (LOOPBACK, port), (LOOPBACK, to_port)
     for connection in psutil.net_connections("tcp4"):
-        if connection.laddr and tuple(connection.laddr) == (LOOPBACK, port) and connection.pid:
+        if connection.pid and connection.raddr and (tuple(connection.laddr), tuple(connection.raddr)) == wanted:
             return psutil.Process(connection.pid)
-    raise AssertionError(f"No process has a connection from port {port}.")
+    raise AssertionError(f"No process has a connection from port {port} to port {to_port}.")
 
 
 def java_of(pid: int) -> psutil.Process:

@@ -23,8 +23,8 @@ class Link:
         self.number = number
         self.client = client
         self.server = server
-        #: The client's port, by which its process is found.
-        self.client_port: int = client.getpeername()[1]
+        #: The client's port and the proxy's, by which the client's process is found.
+        self.ports: tuple[int, int] = (client.getpeername()[1], client.getsockname()[1])
         self.closed = threading.Event()
 
     def close(self) -> None:

@@ -8,10 +8,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from local_stack.stack import CHECKOUT, LocalStack
 from support.attempt_on_server import ON_SERVER
 from support.in_process_trigger import TEN, InProcessTrigger, after_ten
+from support.spans import send_to
 from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import ORPHANS
@@ -67,6 +70,15 @@ def trigger(connection: Connection, name: str) -> Trigger:
 def topics(stack: LocalStack) -> Topics:
     """Makes and fills topics."""
     return Topics(stack.kafka_settings)
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """The spans that this process exports."""
+    exporter = InMemorySpanExporter()
+    provider = send_to(SimpleSpanProcessor(exporter), monkeypatch)
+    yield exporter
+    provider.shutdown()
 
 
 @pytest.fixture

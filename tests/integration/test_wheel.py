@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from local_stack import wheel
 from local_stack.stack import CHECKOUT
-from support.wheel import build_wheel
 
 pytestmark = pytest.mark.integration
 
@@ -21,8 +21,8 @@ def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(tmp_path: Pa
         for path in (sources / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    wheel = build_wheel(tmp_path / "source")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    built = wheel.build(tmp_path / "source")
+    packed = {name for name in zipfile.ZipFile(built).namelist() if ".dist-info/" not in name}
     assert packed == wanted
     assert {Path(name).suffix for name in wanted} >= {".py", ".sql", ".typed"}
     assert {f"workorders/{room}/migrations/versions/{room}_0001.sql" for room in ("core", "kafka", "outbox")} <= packed

@@ -32,6 +32,18 @@ CLUSTERS = (
         (f"{SUBMISSION}::test_a_driver_elsewhere_needs_a_reference_to_each_secret",),
     ),
     Mutation(
+        "driver-elsewhere-without-the-registry-that-it-needs",
+        5,
+        (Change(SUBMIT, "tuple(connections.to_environment())", "SECRET_VARIABLES[:2]"),),
+        (f"{SUBMISSION}::test_a_driver_elsewhere_needs_a_reference_to_the_registry_if_its_trigger_decodes_by_one",),
+    ),
+    Mutation(
+        "certificate-of-a-mounted-secret-stays-with-the-driver",
+        5,
+        (Change("kafka/spark/driver.py", "return with_texts(with_token(", "return (with_token("),),
+        ("unit/kafka/spark/test_driver.py::test_executors_get_the_text_of_a_certificate_that_a_mounted_secret_names",),
+    ),
+    Mutation(
         "password-in-a-url-of-a-spark-setting",
         0,
         (Change("kafka/definition/spark.py", " or has_login(str(setting)):", ":"),),

@@ -4,7 +4,8 @@ from mutations.mutation import Change, Mutation
 
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
 CSRF, SEARCH, TREE = "unit/pages/test_csrf.py", "unit/pages/test_search.py", "unit/pages/test_json_tree.py"
-STATIC = "unit/pages/test_static_files.py"
+NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
+STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 
 PAGES_OF_AIRFLOW = (
     Mutation(
@@ -13,23 +14,61 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "pages/work_order.py",
-                "    viewer.require(Right.READ, _dag_of(found))\n    return found",
-                "    return found",
+                "        viewer.require(Right.READ, dag_id)\n        attempts",
+                "        attempts",
             ),
         ),
-        (f"{ACCESS}::test_a_user_without_the_dag_reads_nothing_of_it",),
+        (f"{ACCESS}::test_a_user_without_the_one_right_to_the_one_dag_is_refused",),
     ),
     Mutation(
         "decision-without-the-right-to-act",
         0,
         (Change("pages/resolve.py", "    actor.require(Right.ACT, dag_ids.ingest(name))\n", ""),),
-        (f"{ACCESS}::test_a_user_without_the_right_changes_nothing_even_with_a_token",),
+        (f"{ACCESS}::test_a_user_without_the_one_right_to_the_one_dag_is_refused",),
+    ),
+    Mutation(
+        "decision-by-the-right-to-another-dag",
+        0,
+        (
+            Change(
+                "pages/resolve.py",
+                "    actor.require(Right.ACT, dag_ids.ingest(name))",
+                "    actor.require(Right.ACT, dag_ids.listener(name))",
+            ),
+        ),
+        (f"{ACCESS}::test_a_user_without_the_one_right_to_the_one_dag_is_refused",),
+    ),
+    Mutation(
+        "purge-by-the-right-to-release",
+        0,
+        (
+            Change(
+                "pages/outbox.py",
+                "    actor.require(Right.PURGE, dag_ids.relay())",
+                "    actor.require(Right.RELEASE, dag_ids.relay())",
+            ),
+        ),
+        (f"{ACCESS}::test_a_viewer_learns_which_right_an_action_takes_and_the_other_roles_have_it",),
     ),
     Mutation(
         "lists-of-all-workflows",
         0,
-        (Change("pages/work_orders.py", "    if len(readable) == len(workflows):", "    if True:"),),
+        (Change("pages/work_orders.py", "    if set(selected) <= set(readable):", "    if True:"),),
         (f"{ACCESS}::test_lists_show_only_what_the_user_may_read",),
+    ),
+    Mutation(
+        "work-orders-of-a-trigger-read-by-the-right-to-its-present-workflow",
+        0,
+        (
+            Change(
+                "pages/work_orders.py",
+                "    if wanted.id is not None:\n        return work_orders.list",
+                "    if wanted.trigger is not None:\n"
+                "        return [triggers.find(connection, wanted.trigger).workflow]\n"
+                "    if wanted.id is not None:\n        return work_orders.list",
+            ),
+        ),
+        (f"{ACCESS}::test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one",),
     ),
     Mutation(
         "form-of-another-user",
@@ -64,7 +103,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "loss-without-its-number",
         10,
-        (Change("pages/resolve.py", "        if lost and ", "        if False and "),),
+        (Change("pages/resolve.py", "        if lost := given_up(decisions):", "        if False:"),),
         (f"{PAGES}::test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_is_lost",),
     ),
     Mutation(
@@ -92,9 +131,129 @@ PAGES_OF_AIRFLOW = (
         (f"{TREE}::test_many_nodes_are_cut_off_and_counted",),
     ),
     Mutation(
+        "change-that-is-not-recorded",
+        0,
+        (Change("pages/work_orders.py", "    site.record_change(", "    (lambda change: None)("),),
+        (f"{PAGES}::test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made",),
+    ),
+    Mutation(
+        "open-batch-without-its-number",
+        0,
+        (Change("pages/typed_number.py", " != str(number):", " is None:"),),
+        (f"{PAGES}::test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka",),
+    ),
+    Mutation(
+        "purge-without-its-number",
+        0,
+        (
+            Change(
+                "pages/outbox.py",
+                '        require_typed(typed, hold.messages, where=f"Hold {number}", counted="its messages")\n',
+                "",
+            ),
+        ),
+        (f"{PAGES}::test_held_messages_are_purged_after_their_number_was_typed",),
+    ),
+    Mutation(
+        "batch-for-those-who-may-not-read-it",
+        0,
+        (Change("pages/work_order.py", "    may_read = found.trigger is not None and ", "    may_read = True or "),),
+        (f"{ACCESS}::test_a_work_order_names_its_batch_only_to_those_who_may_read_the_trigger",),
+    ),
+    Mutation(
+        "time-without-a-message-reads-all-again",
+        10,
+        (Change("kafka/recovery/resolution.py", "log.last_stable if (offset", "log.log_start if (offset"),),
+        ("integration/kafka/recovery/test_resolution.py::test_a_time_is_its_first_message_or_the_end",),
+    ),
+    Mutation(
         "foreign-script-changed",
         0,
         (Change("pages/static/vendored.json", "d6fdc75f204e6bdefa99b69bf1e6d4ac", "00000000000000000000000000000000"),),
         (f"{STATIC}::test_a_vendored_file_is_the_one_of_its_package",),
+    ),
+    Mutation(
+        "focus-lost-by-an-update",
+        0,
+        (Change("pages/static/pages.js", "      giveFocus();\n", ""),),
+        (f"{BROWSER}::test_an_update_leaves_the_focus_where_it_is",),
+    ),
+    Mutation(
+        "update-that-undoes-what-was-begun",
+        0,
+        (Change("pages/static/pages.js", "=== live() && isBusyHere()", "=== null"),),
+        (f"{BROWSER}::test_an_update_on_its_way_does_not_undo_what_a_person_began",),
+    ),
+    Mutation(
+        "early-ticks-that-do-not-count",
+        0,
+        (Change("pages/static/pages.js", '"[data-selection]").forEach(showSelection)', '"[data-selection]")'),),
+        (f"{BROWSER}::test_boxes_ticked_before_the_script_came_are_counted",),
+    ),
+    Mutation(
+        "no-update-after-a-link-was-copied",
+        0,
+        (Change("pages/static/pages.js", "    button.focus();\n", ""),),
+        (f"{BROWSER}::test_a_copied_link_is_the_one_shown_and_the_page_is_updated_on",),
+    ),
+    Mutation(
+        "updates-after-a-lost-login",
+        0,
+        (Change("pages/static/pages.js", "isOver = status === 401 || status === 403;", "isOver = false;"),),
+        (f"{BROWSER}::test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login",),
+    ),
+    Mutation(
+        "focus-that-nobody-sees",
+        0,
+        (Change("pages/static/pages.css", ":focus-visible { outline: 2px solid", ":focus-visible { outline: 0 solid"),),
+        (f"{BROWSER}::test_tab_leads_to_everything_that_acts_and_shows_where_it_is",),
+    ),
+    Mutation(
+        "text-that-is-hard-to-read",
+        0,
+        (Change("pages/static/pages.css", "--muted: oklch(0.45 0.055 251);", "--muted: oklch(0.75 0.025 252);"),),
+        (f"{BROWSER}::test_no_page_breaks_a_rule_of_accessibility",),
+    ),
+    Mutation(
+        "problems-that-no-number-counts",
+        0,
+        (Change("pages/needs.py", "found[:_MAX_SHOWN]], len(found))", "found[:_MAX_SHOWN]], _MAX_SHOWN)"),),
+        (f"{NEEDS}::test_more_than_a_page_shows_are_counted_and_the_worst_of_them_are_shown",),
+    ),
+    Mutation(
+        "failures-of-one-workflow-hide-those-of-another",
+        0,
+        (
+            Change(
+                "core/history/sql/workload.sql",
+                "work_orders.workflow_id = workflows.id\n                AND work_orders.state IN",
+                "work_orders.state IN",
+            ),
+        ),
+        (f"{WORKLOAD}::test_each_workflow_counts_to_the_bound_for_itself",),
+    ),
+    Mutation(
+        "replay-for-those-who-may-not",
+        0,
+        (Change("pages/dag_run.py", "may_replay=viewer.may(Right.REPLAY, dag_id)", "may_replay=True"),),
+        (f"{PAGES}::test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_the_batch",),
+    ),
+    Mutation(
+        "refused-pause-that-an-update-hides",
+        0,
+        (Change("pages/static/pages.js", "      say(refusal);\n", '      say("");\n'),),
+        (f"{BROWSER}::test_a_pause_that_airflow_refuses_is_said_and_an_update_leaves_it_there",),
+    ),
+    Mutation(
+        "pause-without-an-answer-that-says-nothing",
+        0,
+        (Change("pages/static/pages.js", "refusal = `Airflow did not", "`Airflow did not"),),
+        (f"{BROWSER}::test_a_pause_that_airflow_refuses_is_said_and_an_update_leaves_it_there",),
+    ),
+    Mutation(
+        "refused-form-without-a-way-back",
+        0,
+        (Change("pages/app.py", 'is_page = request.method == "GET"', "is_page = True"),),
+        (f"{BROWSER}::test_a_form_that_is_refused_leads_back_to_its_page",),
     ),
 )

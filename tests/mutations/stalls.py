@@ -16,6 +16,12 @@ STALLS = (
         (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
     ),
     Mutation(
+        "retry-by-the-file-of-the-last-planned-batch",
+        6,
+        (Change(OPERATOR, "planner.register(database, self.definition)", "pass"),),
+        (f"{CREATE}::test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_batch",),
+    ),
+    Mutation(
         "first-failure-deferred",
         5,
         (Change("airflow/retries.py", " or tries_since_clear(ti.try_number, ti.max_tries) == 1:", ":"),),

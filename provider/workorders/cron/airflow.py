@@ -7,6 +7,7 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import START, new_dag, owner_and_tags, retried_task
+from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
@@ -32,6 +33,7 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         ) from error
     with new_dag(
         f"{definition.name}_cron",
+        dag_display_name=f"{definition.name}: cron",
         description=definition.description or f"Creates a work order of {definition.workflow} on schedule",
         schedule=timetable,
         # Without catch-up, only the last interval before the Dag is unpaused counts.
@@ -40,7 +42,12 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
         # One at a time, because an input may be the output of the previous work order.
         max_active_runs=1,
         **owner_and_tags(definition, definition.type),
-        doc_md=_DOC.format(name=definition.name, workflow=definition.workflow, schedule=definition.schedule),
+        doc_md=_DOC.format(
+            name=definition.name,
+            workflow=definition.workflow,
+            schedule=definition.schedule,
+            page=page_path("work-orders", trigger=definition.name),
+        ),
     ) as dag:
         CreateScheduledOperator(definition=definition, **retried_task(definition, "create_work_order"))
     return [dag]
@@ -108,4 +115,5 @@ Creates one work order of workflow **{workflow}** for each interval of the sched
 * Pause this Dag to disable the trigger `{name}`.
 * The interval is the source key: a task that is cleared finds its work order and creates nothing twice.
 * A Dag run that a person starts creates its own work order, independent of its logical date.
+* The page of work orders lists [those of this trigger]({page}).
 """

@@ -8,6 +8,7 @@ from airflow.sdk import DAG, BaseOperator, Param
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import manual_dag, owner_and_tags, task_settings
 from workorders.airflow.operators.base import triggering_user
+from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
@@ -22,10 +23,15 @@ def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
     """Return the Dag with the form."""
     with manual_dag(
         f"{definition.name}_manual",
+        dag_display_name=f"{definition.name}: manual",
         description=definition.description or f"Creates a work order of {definition.workflow} by hand",
         params=_params(definition),
         **owner_and_tags(definition, definition.type),
-        doc_md=_DOC.format(name=definition.name, workflow=definition.workflow),
+        doc_md=_DOC.format(
+            name=definition.name,
+            workflow=definition.workflow,
+            page=page_path("work-orders", trigger=definition.name),
+        ),
     ) as dag:
         CreateByHandOperator(definition=definition, **task_settings(definition, "create_work_order"))
     return [dag]
@@ -107,4 +113,5 @@ Creates a work order of workflow **{workflow}** by hand: trigger this Dag and fi
 * The work order belongs to the trigger `{name}` and records the actor and the reason.
 * `workorders create {name}` does the same from a terminal.
 * A task that is cleared finds its work order and creates nothing twice.
+* The page of work orders lists [those of this trigger]({page}).
 """

@@ -109,7 +109,7 @@ def decision_without_answer(scene: Scene) -> None:
     point = Breakpoint(COMMAND, BEFORE_COMMIT, _OF_THE_DECISION, lose_answer=True)
     with held(scene, point, lambda: scene.start_decision("skip-lost")) as decision:
         scene.injected += 1
-    decision.task.fail("whether the decision was made, `workorders decisions` knows")
+    decision.task.fail("so the decision was made or was not; see `workorders decisions`")
     assert _recorded(scene) == 1
     scene.start_decision("skip-lost").fail("nothing was changed")
     assert _recorded(scene) == 1

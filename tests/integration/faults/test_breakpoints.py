@@ -75,7 +75,7 @@ def test_a_client_that_dies_while_it_is_held_has_not_sent_the_statement(
 ) -> None:
     with proxy.breakpoint(Breakpoint(APPLICATION, BEFORE_COMMIT)) as point:
         program = start(through(proxy, url, stack))
-        client = owner_of(point.wait(SECONDS).client_port)
+        client = owner_of(*point.wait(SECONDS).ports)
         assert client.pid == program.pid
         # Its parent is this test, which has to take note of its end.
         threading.Thread(target=program.wait, daemon=True).start()

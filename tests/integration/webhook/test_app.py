@@ -174,6 +174,39 @@ class TestWhoMayCall:
         assert {answer.headers["x-work-order-id"] for answer in answers[:2]} == {str(listed.id)}
         assert request_of(connection, str(listed.id))["key"] == "msg_1"
 
+    @pytest.mark.parametrize(
+        ("sender", "signature", "signed", "form"),
+        [
+            ("stripe", "Stripe_Signature", "{time}.", "t={time},v1={signature}"),
+            ("slack", "X_Slack_Signature", "v0:{time}:", "v0={signature}"),
+        ],
+    )
+    def test_an_event_of_a_known_sender_becomes_a_work_order_and_one_with_a_wrong_signature_none(
+        self,
+        webhooks: Webhooks,
+        connection: Connection,
+        *,
+        name: str,
+        sender: str,
+        signature: str,
+        signed: str,
+        form: str,
+    ) -> None:
+        webhooks.define(name, authentication={"type": sender, "connection": "shop"})
+        body, now = b'{"type": "event_callback"}', now_text()
+
+        def post(secret: str, signed_body: bytes, time: str = now) -> int:
+            found = sign(signed.format(time=time).encode() + signed_body, secret)
+            headers = {signature: form.format(time=time, signature=found), "X_Slack_Request_Timestamp": time}
+            return webhooks.post(name, body, **headers).status_code
+
+        refused = [post("another", body), post(SECRET, b"{}"), post(SECRET, body, str(int(now) - 400))]
+        assert (refused, webhooks.post(name, body).status_code) == ([401, 401, 401], 401)
+        assert work_orders(connection, name) == []
+        assert post(SECRET, body) == 201
+        (listed,) = work_orders(connection, name)
+        assert (listed.workflow, listed.state) == ("admit", "pending")
+
     def test_a_key_is_taken_and_any_other_is_not(self, webhooks: Webhooks, name: str) -> None:
         webhooks.define(name, authentication={"type": "api_key", "connection": "shop"})
         assert webhooks.post(name).status_code == 401

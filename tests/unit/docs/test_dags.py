@@ -1,5 +1,7 @@
 """Holds the list of Dags, and what to unpause, to the code."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from workorders.airflow.dags.workflows import workflow_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
 from workorders.kafka.airflow.resolve import resolve_dags
 
+_LINK = r"\]\(/plugin/workorders/workorders/([^)]*)\)"
 SEQUENCE = "sequence: {key: 'body:/id', number: 'body:/n'}\n"
 FILES = {
     "triggers/kafka.yaml": "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n" + SEQUENCE,
@@ -46,14 +49,51 @@ def listed() -> dict[str, ListedDag]:
     """The list, with names in the places of its placeholders."""
     found = {}
     for dag_id, dag in listed_dags().items():
-        name = "ship" if dag_id == "<name>_runs" else "orders"
-        found[dag_id.replace("<name>", name).replace("<file>", "bad").replace("<number>", "1")] = dag
+        places = {"<name>": "ship" if dag_id == "<name>_runs" else "orders", "<file>": "bad", "<number>": "1"}
+        found[_filled(dag_id, places)] = replace(dag, shown_as=_filled(dag.shown_as, places))
     return found
+
+
+def _filled(text: str, places: Mapping[str, str]) -> str:
+    for place, name in places.items():
+        text = text.replace(place, name)
+    return text
 
 
 def test_the_list_names_every_dag_and_how_it_is_created(dags: dict[str, DAG], listed: dict[str, ListedDag]) -> None:
     created = {dag_id: dag.is_paused_upon_creation is not False for dag_id, dag in dags.items()}
     assert {dag_id: listed_dag.paused for dag_id, listed_dag in listed.items()} == created
+
+
+def test_the_list_has_the_name_that_airflow_shows_of_every_dag(
+    dags: dict[str, DAG], listed: dict[str, ListedDag]
+) -> None:
+    assert {dag_id: dag.shown_as for dag_id, dag in listed.items()} == {
+        dag_id: dag.dag_display_name for dag_id, dag in dags.items()
+    }
+
+
+def test_the_text_of_every_dag_leads_to_its_page(dags: dict[str, DAG]) -> None:
+    links = {dag_id: re.findall(_LINK, dag.doc_md or "") for dag_id, dag in dags.items()}
+    of_trigger, search, overview, jobs = "work-orders?trigger=orders", "work-orders", "", "jobs"
+    assert links == {
+        "orders_listener": ["kafka/orders"],
+        "orders_ingest": ["kafka/orders"],
+        "orders_cron": [of_trigger],
+        "orders_manual": [of_trigger],
+        "orders_gaps": [f"{of_trigger}&state=parked"],
+        "ship_runs": ["workflows/ship"],
+        "bad_refused": [],  # a file that defines nothing has no page
+        "outbox_relay": ["outbox"],
+        "outbox_relay_1": ["outbox"],
+        "workorders_resolve": [overview],
+        **{f"workorders_{kind}": [jobs, search] for kind in ("rerun", "cancel", "export")},
+        "workorders_jobs": [jobs],
+        "workorders_retention": [overview],
+        "workorders_search_index": [search],
+        "workorders_metrics": [overview],
+    }
+    assert not [dag_id for dag_id, dag in dags.items() if re.search(r"{\w+}", dag.doc_md or "")]
 
 
 def test_the_list_names_the_tasks_of_every_dag(dags: dict[str, DAG], listed: dict[str, ListedDag]) -> None:

@@ -69,7 +69,9 @@ OUTAGES = (
         5,
         (
             Change(
-                "core/bulk/runner.py", "if is_outage(error) and", "if isinstance(error, psycopg.OperationalError) and"
+                "core/bulk/jobs.py",
+                '"waiting" if is_outage(error) else',
+                '"waiting" if isinstance(error, Exception) else',
             ),
         ),
         (f"{JOBS}::test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it",),

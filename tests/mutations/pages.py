@@ -7,7 +7,61 @@ CSRF, SEARCH, TREE = "unit/pages/test_csrf.py", "unit/pages/test_search.py", "un
 NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 
+DOWNLOAD = "integration/core/bulk/test_download.py"
+
 PAGES_OF_AIRFLOW = (
+    Mutation(
+        "form-whose-answer-is-sent-again-by-a-reload",
+        0,
+        (
+            Change(
+                "pages/resolve.py", "if applied.warnings else address, 303)", "if applied.warnings else address, 307)"
+            ),
+        ),
+        (f"{PAGES}::test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_is_lost",),
+    ),
+    Mutation(
+        "action-without-the-right-to-read",
+        0,
+        (Change("pages/access.py", "dict.fromkeys((Right.READ, right))", "(right,)"),),
+        (f"{ACCESS}::test_whoever_may_not_read_a_dag_acts_on_nothing_of_it",),
+    ),
+    Mutation(
+        "export-that-is-cut-off-without-a-word",
+        0,
+        (Change("pages/downloads.py", "            yield export.cut_off(", "            _ = export.cut_off("),),
+        (f"{PAGES}::test_an_export_that_is_cut_off_ends_with_a_line_that_says_so_and_can_be_downloaded_again",),
+    ),
+    Mutation(
+        "place-of-a-browser-that-left-is-kept",
+        0,
+        (Change("pages/downloads.py", "            self._free.release()", "            pass"),),
+        (f"{PAGES}::test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alone",),
+    ),
+    Mutation(
+        "download-within-a-transaction",
+        0,
+        (
+            Change(
+                "core/bulk/download.py",
+                "            yield from doing.take()\n        with",
+                "            with connection.transaction():\n                yield from doing.take()\n        with",
+            ),
+        ),
+        (f"{DOWNLOAD}::test_no_transaction_is_open_while_a_part_is_taken_and_the_row_has_the_progress",),
+    ),
+    Mutation(
+        "rerun-that-counts-erased-inputs",
+        0,
+        (Change("core/history/sql/work_orders.sql", ") IS NOT TRUE;", ") IS NULL AND false;"),),
+        (f"{PAGES}::test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them",),
+    ),
+    Mutation(
+        "count-that-fails-without-a-word",
+        0,
+        (Change("pages/static/pages.js", "    failed.hidden = false;\n", ""),),
+        (f"{BROWSER}::test_a_count_that_fails_is_said_and_can_be_repeated",),
+    ),
     Mutation(
         "page-without-the-right-to-read",
         0,

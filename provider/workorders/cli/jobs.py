@@ -148,7 +148,7 @@ def _how_it_runs_later(job: Job) -> str:
 
 
 def _resume(job: Job) -> str:
-    file = f" --file {shlex.quote(job.options['file'])}" if job.kind == "export" else ""
+    file = f" --file {shlex.quote(job.options['file'])}" if "file" in job.options else ""
     return f"`workorders jobs resume {job.id}{file}`"
 
 

@@ -73,17 +73,19 @@ class Viewer:
         return all(self.may(right, dag_id) for dag_id in dag_ids)
 
     def require(self, right: Right, dag_id: str) -> None:
-        """Refuse a user without a right to a Dag.
+        """Refuse a user without a right to a Dag, or without the right to read it, which every other one needs.
 
         Raises:
-            ForbiddenError: the user does not have it; the sentence names the right.
+            ForbiddenError: the user does not have one of them; the sentence names it.
         """
-        if not self.may(right, dag_id):
-            method, entity = right.value
-            raise ForbiddenError(
-                f"Nothing was read or changed. This takes the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. Ask "
-                f"for it where the roles of your Airflow are managed."
-            )
+        for needed in dict.fromkeys((Right.READ, right)):
+            if not self.may(needed, dag_id):
+                method, entity = needed.value
+                raise ForbiddenError(
+                    f"Nothing was read or changed. This takes the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. "
+                    f"Ask for it where the roles of your Airflow are managed; its auth manager is asked for {method} "
+                    f"on {'the Dag' if entity is None else entity.name}."
+                )
 
 
 _VERBS = {"GET": "read", "POST": "create", "PUT": "change", "DELETE": "delete"}

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import psycopg
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
 from workorders.core.exceptions import WorkOrdersError, one_line
@@ -24,6 +25,7 @@ from workorders.pages import (
     work_orders,
     workflow,
 )
+from workorders.pages.downloads import Downloads
 from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import NotFoundError, PageRefusedError
 from workorders.pages.rendering import Place, render
@@ -45,6 +47,8 @@ ROUTERS: Final = (
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 
+_METHOD_NOT_ALLOWED: Final = 405
+
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -62,6 +66,7 @@ def make_app(site: Site) -> FastAPI:
     app = FastAPI(title="Work orders", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
     app.state.job_threads = JobThreads(site)
+    app.state.downloads = Downloads(site)
     for router in ROUTERS:
         app.include_router(router)
     app.middleware("http")(_with_headers)
@@ -96,6 +101,9 @@ async def _by_framework(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     if error.status_code == NotFoundError.status:
         return _problem(request, 404, NotFoundError.title, "There is no page at this address.")
+    if error.status_code == _METHOD_NOT_ALLOWED and request.method == "GET":
+        # The address of a form that was sent: a person went there by the address bar, or shared it.
+        return RedirectResponse(request.url.path.rpartition("/")[0], 303)
     return _problem(request, error.status_code, "Refused", f"Nothing was read or changed: {error.detail}.")
 
 

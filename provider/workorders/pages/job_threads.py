@@ -34,10 +34,17 @@ class JobThreads:
         if not self._free.acquire(blocking=False):
             return False
         # The end of the server does not wait for it: every step is a transaction, and another process continues.
-        Thread(target=self._run, args=(job_id,), name=f"workorders job {job_id}", daemon=True).start()
+        Thread(target=self._run_and_free, args=(job_id,), name=f"workorders job {job_id}", daemon=True).start()
         return True
 
-    def _run(self, job_id: int) -> None:
+    def _run_and_free(self, job_id: int) -> None:
+        try:
+            self.run(job_id)
+        finally:
+            self._free.release()
+
+    def run(self, job_id: int) -> None:
+        """Run a job; if it fails, its row has the error."""
         try:
             with self._site.writing() as connection:
                 runner.run_job(connection, job_id)
@@ -46,5 +53,3 @@ class JobThreads:
         except (WorkOrdersError, psycopg.Error) as error:
             # The job's row has it too, if the database could be reached.
             _LOG.error("Bulk job %s: %s", job_id, one_line(error))
-        finally:
-            self._free.release()

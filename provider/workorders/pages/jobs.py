@@ -17,6 +17,8 @@ from workorders.pages import csrf, dag_ids
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor
+from workorders.pages.downloads import Downloads
+from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
@@ -60,14 +62,19 @@ def job_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number:
         _require_all(viewer, Right.READ, dags)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
     is_moving = job.state in _MOVING
+    is_unfinished = is_moving or job.state == "failed"
+    reads_input = viewer.may_all(Right.READ_INPUT, dags)
     return render(
         request,
         "job.html",
         now=now,
-        job=job if viewer.may_all(Right.READ_INPUT, dags) else _without_words(job),
-        is_moving=is_moving,
+        job=job if reads_input else _without_words(job),
+        may_download=reads_input and is_downloadable(job, now),
+        dags=dags,
+        reads_input=reads_input,
         seconds=_QUICK_SECONDS if is_moving else 15,
-        may_stop=(is_moving or job.state == "failed") and viewer.may_all(Right.ACT, dags),
+        is_unfinished=is_unfinished,
+        may_stop=is_unfinished and viewer.may_all(Right.ACT, dags),
         csrf=token,
     )
 
@@ -84,6 +91,29 @@ def cancel(
         site.record_change(Change(event="workorders_stop_job", user=actor.name, dag_ids=dags, details={"job": number}))
         store.cancel_job(connection, number)
     return RedirectResponse(Place.of(request).page("jobs", number), 303)
+
+
+@router.post("/jobs/{number}/download")
+def download(
+    request: Request, site: CurrentSite, actor: CurrentActor, number: Number, csrf_: Annotated[str, Form(alias="csrf")]
+) -> Response:
+    """Send the file of an export."""
+    del csrf_  # read by CurrentActor
+    with site.reading() as connection:
+        job = store.get_job(connection, number)
+        dags = _dags_of(connection, job, list_names(connection))
+    _require_all(actor, Right.READ_INPUT, dags)
+    if not job.is_download:
+        raise NotFoundError(f"Job {number} is no export to a browser.")
+    site.record_change(Change(event="workorders_download", user=actor.name, dag_ids=dags, details={"job": number}))
+    downloads: Downloads = request.app.state.downloads
+    return downloads.begin(job)
+
+
+def is_downloadable(job: Job, now: datetime) -> bool:
+    """Return whether the file of an export can be downloaded: not while a browser takes it, and once only."""
+    is_left = job.heartbeat_at is not None and now - job.heartbeat_at > store.HEARTBEAT_TIMEOUT
+    return job.is_download and (job.state == "waiting" or (job.state == "running" and is_left))
 
 
 def _dags_of(connection: Connection, job: Job, workflows: Sequence[str]) -> list[str]:

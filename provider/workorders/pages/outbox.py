@@ -44,6 +44,7 @@ def page(
         rates=rates,
         holds=holds,
         topics=counted,
+        poll_query="",
         relay=dag_ids.relay(),
         paused=paused.get(dag_ids.relay()),
         may_release=viewer.may(Right.RELEASE, dag_ids.relay()),

@@ -52,6 +52,13 @@ class OutcomeUnknownError(PageRefusedError):
     title = "Not known"
 
 
+class BusyError(PageRefusedError):
+    """The server does as much of this as it can at the moment."""
+
+    status = 503
+    title = "Busy"
+
+
 class ChangedMeanwhileError(PageRefusedError):
     """What a person saw and decided about has changed since."""
 

@@ -94,6 +94,7 @@ def _templates() -> Environment:
         "number": number,
         "many": many,
         "moment": moment,
+        "byte_size": byte_size,
         "duration": duration,
         "age": age,
         "waited": waited,
@@ -114,6 +115,14 @@ def number(value: float | None) -> str:
 def many(value: int, limit: int) -> str:
     """Return a count that ended at a limit: `10,000+`."""
     return f"{limit:,}+" if value > limit else f"{value:,}"
+
+
+def byte_size(value: int) -> str:
+    """Return a number of bytes in its largest unit: `1.2 MB`."""
+    for unit, words in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")):
+        if value >= unit:
+            return f"{value / unit:,.1f} {words}"
+    return f"{value} bytes"
 
 
 def moment(when: datetime | None) -> Markup | str:

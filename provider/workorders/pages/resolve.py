@@ -1,34 +1,38 @@
 """A person decides how a partition of a Kafka trigger continues: what fits, what it does, why, and the decision."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import orjson
-from fastapi import APIRouter, Form, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Form, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import times
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
+from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, list_decisions, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
+from workorders.kafka.status.partition_status import TRIGGER_TYPE
 from workorders.pages import csrf, dag_ids
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor
 from workorders.pages.kafka_trigger import source_of
-from workorders.pages.problems import ChangedMeanwhileError, OutcomeUnknownError, WrongInputError
-from workorders.pages.rendering import render
+from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError, WrongInputError
+from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
 from workorders.pages.typed_number import require_typed
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
+
+_LOG = logging.getLogger(__name__)
 
 router = APIRouter(route_class=PageRoute)
 
@@ -51,6 +55,8 @@ MEANINGS: Final[Mapping[DecisionKind, tuple[str, str]]] = {
 _MAX_REASON: Final = 1_000
 _MAX_DIGITS: Final = 18
 """Of an offset: fewer than the 64 bits of Kafka's would hold, and more than any log has."""
+Number = Annotated[int, Path(ge=1, lt=2**63 - 1)]
+"""Of a decision, as Postgres takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +79,15 @@ def page(
     site: CurrentSite,
     viewer: CurrentViewer,
     name: str,
-    topic: str,
-    partition: Annotated[int, Query(ge=0)],
+    topic: str = "",
+    partition: Annotated[int | None, Query(ge=0)] = None,
     kind: DecisionKind | None = None,
     offset: Annotated[str, Query()] = "",
     time: Annotated[str, Query()] = "",
-) -> HTMLResponse:
+) -> Response:
     """Show which decisions fit a partition, and the preview of the one that was chosen."""
+    if partition is None or not topic:
+        return RedirectResponse(Place.of(request).page(TRIGGER_TYPE, name), 303)
     viewer.require(Right.ACT, dag_ids.ingest(name))
     now = datetime.now(UTC)
     with site.reading() as connection:
@@ -125,7 +133,7 @@ def resolve(
     offset: Annotated[str, Form()] = "",
     time: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",
-) -> HTMLResponse:
+) -> Response:
     """Apply a decision, exactly as the person saw it.
 
     Raises:
@@ -169,7 +177,31 @@ def resolve(
             )
         except DecisionUncertainError as error:
             raise OutcomeUnknownError(str(error)) from error
-    return render(request, "resolved.html", name=name, applied=applied, who=actor.name, reason=reason)
+    for warning in applied.warnings:
+        _LOG.warning("%s", warning)
+    ((number, _),) = applied.decisions
+    address = Place.of(request).page(TRIGGER_TYPE, name, "decisions", number)
+    return RedirectResponse(f"{address}?group=behind" if applied.warnings else address, 303)
+
+
+@router.get("/kafka/{name}/decisions/{number}")
+def decision_page(
+    *, request: Request, site: CurrentSite, viewer: CurrentViewer, name: str, number: Number, group: str = ""
+) -> HTMLResponse:
+    """Show a decision as it was recorded."""
+    with site.reading() as connection:
+        source_of(connection, viewer, name)
+        found = list_decisions(connection, name, before=number + 1, limit=1)
+    if not found or found[0].id != number:
+        raise NotFoundError(f"{name}: there is no decision {number}.")
+    return render(
+        request,
+        "decision.html",
+        name=name,
+        decision=found[0],
+        title=MEANINGS[DecisionKind(found[0].kind)][0],
+        is_group_behind=group == "behind",
+    )
 
 
 def given_up(decisions: Sequence[Decision]) -> int:

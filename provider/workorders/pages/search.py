@@ -1,7 +1,7 @@
 """The search for work orders as the address of its page has it: the same fields as those of the command line."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -47,7 +47,7 @@ class Search:
     @property
     def is_empty(self) -> bool:
         """Return whether nothing but a time limits the search."""
-        return not set(self.given) - {"since", "until"}
+        return self.filter.selected is None and not set(self.given) - {"since", "until"}
 
     def query(self, **changed: str | None) -> str:
         """Return the query of an address with this search, some fields changed; None and an empty text remove one."""
@@ -66,6 +66,10 @@ class Search:
         given = {**self.given, "until": until.isoformat()}
         given["since"] = ALL_TIMES if self.filter.since is None else self.filter.since.isoformat()
         return Search(given, replace(self.filter, until=until))
+
+    def of_selected(self, ids: Sequence[UUID]) -> "Search":
+        """Return a search that selects these work orders only; the same search if there are none."""
+        return replace(self, filter=Filter(selected=tuple(ids))) if ids else self
 
 
 def read(query: Mapping[str, str], now: datetime) -> Search:

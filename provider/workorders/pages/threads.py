@@ -1,4 +1,7 @@
-"""Threads for the pages alone: Airflow's API shares the others, which must stay free while a database hangs."""
+"""Threads for the pages alone: Airflow's API shares the others, which must stay free while a database hangs.
+
+Downloads have threads of their own, so that the pages answer while they are read.
+"""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -12,9 +15,30 @@ from fastapi.routing import APIRoute
 
 THREADS: Final = 8
 """Requests that are answered at the same time."""
+DOWNLOADS: Final = 4
+"""Exports that are downloaded at the same time."""
 
-_LIMITER: Final[RunVar[CapacityLimiter]] = RunVar("threads of the pages")
-"""Of the running event loop, to which a limiter belongs."""
+
+class Threads:
+    """A number of threads."""
+
+    def __init__(self, what: str, number: int) -> None:
+        # A limiter belongs to an event loop.
+        self._limiter: RunVar[CapacityLimiter] = RunVar(f"threads of {what}")
+        self._number = number
+
+    async def run(self, function: Callable[..., Any], *given: Any) -> Any:
+        """Call a function that may block, as soon as a thread is free."""
+        try:
+            limiter = self._limiter.get()
+        except LookupError:
+            limiter = CapacityLimiter(self._number)
+            self._limiter.set(limiter)
+        return await anyio.to_thread.run_sync(function, *given, limiter=limiter)
+
+
+OF_PAGES: Final = Threads("the pages", THREADS)
+OF_DOWNLOADS: Final = Threads("downloads", DOWNLOADS)
 
 
 class PageRoute(APIRoute):
@@ -27,14 +51,6 @@ class PageRoute(APIRoute):
 def _in_thread(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def run(*given: Any, **named: Any) -> Any:
-        return await anyio.to_thread.run_sync(partial(function, *given, **named), limiter=_limiter())
+        return await OF_PAGES.run(partial(function, *given, **named))
 
     return run
-
-
-def _limiter() -> CapacityLimiter:
-    try:
-        return _LIMITER.get()
-    except LookupError:
-        _LIMITER.set(CapacityLimiter(THREADS))
-        return _LIMITER.get()

@@ -1,6 +1,6 @@
 """Searches work orders, and reruns, cancels, or exports those that were found."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
@@ -8,14 +8,10 @@ from urllib.parse import parse_qsl
 from uuid import UUID
 
 from fastapi import APIRouter, Form, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders.core import triggers
 from workorders.core.bulk import capacity, export, jobs
-from workorders.core.bulk.cancel import cancel_work_orders
-from workorders.core.bulk.capacity import WorkflowCapacity
-from workorders.core.bulk.jobs import StepResult
-from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.history import runs, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import Attempt
@@ -29,9 +25,10 @@ from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change, Details, Event
 from workorders.pages.csrf import CurrentActor
 from workorders.pages.job_threads import JobThreads
-from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
+from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
+from workorders.pages.selection import Kind
 from workorders.pages.site import CurrentSite, Site
 from workorders.pages.threads import PageRoute
 
@@ -39,8 +36,13 @@ router = APIRouter(route_class=PageRoute)
 
 PAGE: Final = 50
 """Work orders of a page."""
-Kind = Literal["rerun", "cancel"]
-_UNFINISHED: Final = ("pending", "running", "parked")
+Format = Literal["jsonl", "csv"]
+_RIGHTS: Final[Mapping[Kind, Right]] = {"rerun": Right.ACT, "cancel": Right.ACT, "export": Right.READ_INPUT}
+_EVENTS: Final[Mapping[Kind, Event]] = {
+    "rerun": "workorders_rerun",
+    "cancel": "workorders_cancel",
+    "export": "workorders_export",
+}
 _MAX_REASON: Final = 1_000
 
 
@@ -88,55 +90,40 @@ def confirm_page(
     request: Request,
     site: CurrentSite,
     viewer: CurrentViewer,
-    kind: Kind,
+    kind: Kind | None = None,
     id_: Annotated[list[str] | None, Query(alias="selected")] = None,
-) -> HTMLResponse:
-    """Show how many work orders a rerun or a cancel would change, and ask for the reason.
+) -> Response:
+    """Show how many work orders a rerun or a cancel would change, or an export has, and ask for the reason.
 
     Many are not counted before the first answer: the page comes without its form, and asks for the rest by itself.
     """
+    if kind is None:
+        return RedirectResponse(Place.of(request).page("work-orders"), 303)
     now = datetime.now(UTC)
     is_patient = "hx-request" in request.headers
-    ids = _ids(id_ or [])
-    wanted = search.read(request.query_params, now).fixed(now)
-    counts: Mapping[str, int] | None
-    limits: Sequence[WorkflowCapacity] = ()
+    wanted = search.read(request.query_params, now).fixed(now).of_selected(_ids(id_ or []))
+    _require_filter(wanted, kind)
     with site.reading() as connection:
-        if ids:
-            _require_of_ids(connection, viewer, Right.ACT, ids)
-        else:
-            _require_filter(wanted)
-            _require_of_filter(connection, viewer, Right.ACT, wanted.filter)
+        _require_of_filter(connection, viewer, _RIGHTS[kind], wanted.filter)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
-        if ids:
-            counts = work_orders.count_states_of(connection, ids)
-        else:
-            if kind == "rerun":
-                limits = capacity.capacity_for(connection, wanted.filter)
-            counts = selection.count(connection, wanted.filter, patiently=is_patient)
+        limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
+        counted = selection.count(connection, wanted.filter, kind, patiently=is_patient)
     return render(
         request,
         "confirm.html",
         now=now,
         kind=kind,
-        ids=ids,
         search=wanted,
-        counts=counts,
+        counted=counted,
         is_patient=is_patient,
-        total=sum((counts or {}).values()),
-        skipped=sum(number for state, number in (counts or {}).items() if _is_skipped(kind, state)),
+        formats=export.FORMATS,
         limits=limits,
         csrf=token,
         who=viewer.name,
     )
 
 
-def _is_skipped(kind: Kind, state: str) -> bool:
-    """Return whether a work order of a state stays as it is: one that runs is not stopped, and not run twice."""
-    return state != "pending" if kind == "cancel" else state in _UNFINISHED
-
-
-@router.post("/work-orders/apply")
+@router.post("/work-orders/confirm")
 def apply(
     *,
     request: Request,
@@ -146,71 +133,43 @@ def apply(
     reason: Annotated[str, Form()] = "",
     query: Annotated[str, Form()] = "",
     seen: Annotated[int | None, Form(ge=0)] = None,
+    format_: Annotated[Format, Form(alias="format")] = "jsonl",
     id_: Annotated[list[str] | None, Form(alias="selected")] = None,
 ) -> Response:
-    """Rerun or cancel: a few work orders at once, and all that match as a job, if they are no more than were seen.
+    """Create the job, if no more work orders match than were seen; the page of the job shows what becomes of it.
+
+    A few that were selected are done before the answer. An export begins when the person downloads it.
 
     Raises:
         ChangedMeanwhileError: more match than the page showed; nothing was changed.
     """
     reason = _reason(reason)
-    ids = _ids(id_ or [])
-    if ids:
-        done = _apply_to_few(site, actor, kind, ids, reason)
-        return render(request, "applied.html", kind=kind, ids=ids, done=done, who=actor.name)
-    wanted = search.read(_parsed(query), datetime.now(UTC))
-    _require_filter(wanted)
+    wanted = search.read(_parsed(query), datetime.now(UTC)).of_selected(_ids(id_ or []))
+    _require_filter(wanted, kind)
+    selected = wanted.filter.selected
     with site.writing() as connection:
-        dags = _require_of_filter(connection, actor, Right.ACT, wanted.filter)
-        job = jobs.create_job(connection, kind, wanted.filter, actor=actor.name, account=actor.name, reason=reason)
+        dags = _require_of_filter(connection, actor, _RIGHTS[kind], wanted.filter)
+        job = jobs.create_job(
+            connection,
+            kind,
+            wanted.filter,
+            actor=actor.name,
+            account=actor.name,
+            reason=reason,
+            options={"format": format_} if kind == "export" else {},
+        )
         if seen is not None and job.total > seen:
             raise ChangedMeanwhileError(
                 f"{job.total:,} work orders match now, and the page showed {seen:,}, so nothing was changed. Go back, "
                 f"look at them, and decide again."
             )
-        _record(site, actor, kind, dags, {"job": job.id, "work_orders": job.total, "reason": reason})
+        named = job.total if selected is None else [str(id_) for id_ in selected]
+        _record(site, actor, kind, dags, {"job": job.id, "work_orders": named, "reason": reason})
         connection.commit()
     threads: JobThreads = request.app.state.job_threads
-    threads.start(job.id)
+    if kind != "export":
+        (threads.start if selected is None else threads.run)(job.id)
     return RedirectResponse(Place.of(request).page("jobs", job.id), 303)
-
-
-def _apply_to_few(site: Site, actor: Viewer, kind: Kind, ids: Sequence[UUID], reason: str) -> StepResult:
-    with site.writing() as connection:
-        dags = _require_of_ids(connection, actor, Right.ACT, ids)
-        connection.rollback()
-        _record(site, actor, kind, dags, {"work_orders": [str(id_) for id_ in ids], "reason": reason})
-        with connection.transaction():
-            if kind == "rerun":
-                return rerun_work_orders(connection, ids, actor=actor.name, reason=reason, alone=len(ids) == 1)
-            return cancel_work_orders(connection, ids, actor=actor.name, reason=reason)
-
-
-@router.get("/work-orders/export")
-def export_page(
-    request: Request, site: CurrentSite, viewer: CurrentViewer, format_: Annotated[str, Query(alias="format")] = "jsonl"
-) -> Response:
-    """Send the work orders that match as a file."""
-    if format_ not in export.FORMATS:
-        raise WrongInputError(f"format: nothing was exported, because this takes one of {', '.join(export.FORMATS)}.")
-    now = datetime.now(UTC)
-    wanted = search.read(request.query_params, now).fixed(now)
-    with site.reading() as connection:
-        _require_of_filter(connection, viewer, Right.READ, wanted.filter)
-        _require_of_filter(connection, viewer, Right.READ_INPUT, wanted.filter)
-    return StreamingResponse(
-        _lines(site, wanted.filter, format_),
-        media_type="application/octet-stream",
-        headers={
-            "Content-Disposition": f'attachment; filename="work-orders-{now:%Y%m%d-%H%M%S}.{format_}"',
-            "Content-Security-Policy": "sandbox",
-        },
-    )
-
-
-def _lines(site: Site, wanted: Filter, format_: str) -> Iterator[str]:
-    with site.reading() as connection:
-        yield from export.lines(connection, wanted, format_)
 
 
 def _find(connection: Connection, wanted: Search, before: str | None) -> Found:
@@ -265,22 +224,26 @@ def workflows_of(connection: Connection, wanted: Filter, workflows: Sequence[str
         return [wanted.workflow]
     if wanted.id is not None:
         return work_orders.list_workflows_of(connection, [wanted.id])
+    if wanted.selected is not None:
+        return work_orders.list_workflows_of(connection, wanted.selected)
     return workflows
 
 
 def _record(site: Site, actor: Viewer, kind: Kind, dags: Sequence[str], details: Details) -> None:
-    event: Event = "workorders_rerun" if kind == "rerun" else "workorders_cancel"
-    site.record_change(Change(event=event, user=actor.name, dag_ids=dags, details=details))
+    site.record_change(Change(event=_EVENTS[kind], user=actor.name, dag_ids=dags, details=details))
 
 
 def _require_of_filter(connection: Connection, viewer: Viewer, right: Right, wanted: Filter) -> list[str]:
-    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about."""
+    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about.
+
+    Raises:
+        ForbiddenError: the user does not have it; the sentence names the right and the Dag.
+        NotFoundError: no selected work order exists.
+    """
     workflows = workflows_of(connection, wanted, list_names(connection))
+    if wanted.selected is not None and not workflows:
+        raise NotFoundError("The work orders that were selected do not exist any more. Nothing was changed.")
     return _require_of_workflows(viewer, _rights(right, wanted), workflows)
-
-
-def _require_of_ids(connection: Connection, viewer: Viewer, right: Right, ids: Sequence[UUID]) -> list[str]:
-    return _require_of_workflows(viewer, [right], work_orders.list_workflows_of(connection, ids))
 
 
 def _require_of_workflows(viewer: Viewer, rights: Sequence[Right], workflows: Sequence[str]) -> list[str]:
@@ -291,7 +254,9 @@ def _require_of_workflows(viewer: Viewer, rights: Sequence[Right], workflows: Se
     return dags
 
 
-def _require_filter(wanted: Search) -> None:
+def _require_filter(wanted: Search, kind: Kind) -> None:
+    if kind == "export":
+        return
     if wanted.is_empty and wanted.filter.since is None:
         raise WrongInputError(
             "All work orders there are were selected; nothing was changed. Limit the search by a time or another field."

@@ -72,27 +72,35 @@ WORDS = {
 LISTS = ("/", "/work-orders", "/jobs")
 """Pages for everybody, of what the user may read."""
 RUNS, INGEST, RELAY = "{workflow}_runs", "{trigger}_ingest", "outbox_relay"
+CONFIRM, SHARD = "/work-orders/confirm", "/outbox/shards/{number}/release"
 READS = (
     Address("/work-orders/{id_}", "/work-orders/{order}", Right.READ, RUNS),
     Address("/work-orders/{id_}/{part}", "/work-orders/{order}/body", Right.READ_INPUT, RUNS),
-    Address("/work-orders/export", "/work-orders/export?workflow={workflow}", Right.READ_INPUT, RUNS),
+    Address(CONFIRM, f"{CONFIRM}?kind=export&workflow={{workflow}}", Right.READ_INPUT, RUNS),
     Address("/runs/{id_}", "/runs/{run}", Right.READ, RUNS),
     Address("/runs/{id_}/{part}", "/runs/{run}/log", Right.READ_LOG, RUNS),
     Address("/jobs/{number}", "/jobs/{job}", Right.READ, RUNS),
     Address("/kafka/{name}", "/kafka/{trigger}", Right.READ, INGEST),
+    Address("/kafka/{name}/decisions/{number}", "/kafka/{trigger}/decisions/{decision}", Right.READ, INGEST),
     Address("/workflows/{name}", "/workflows/{workflow}", Right.READ, RUNS),
     Address("/dag-run", "/dag-run?dag_id={trigger}_ingest&run_id=batch_{batch}", Right.READ, INGEST),
     Address("/outbox", "/outbox", Right.READ, RELAY),
     Address("/outbox/holds/{number}", "/outbox/holds/{hold}", Right.READ, RELAY),
     Address("/outbox/shards/{number}", "/outbox/shards/0", Right.READ, RELAY),
 )
-APPLY, SHARD = "/work-orders/apply", "/outbox/shards/{number}/release"
+EXPORT = {"kind": "export", "reason": "a test", "query": "workflow={workflow}&state=lost"}
+EXPORTS = (
+    Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", EXPORT, 303),
+    # It is no export.
+    Address("/jobs/{number}/download", "/jobs/{job}/download", Right.READ_INPUT, RUNS, "POST", {}, 404),
+)
+"""Forms for whoever reads inputs."""
 CANCEL = {"kind": "cancel", "reason": "a test"}
 DECISION = {"kind": "skip-lost", "topic": "{topic}", "partition": "0", "reason": "a test", "facts": "of another time"}
 FORMS = (
     # A work order that has failed is not cancelled, and none is lost.
-    Address(APPLY, APPLY, Right.ACT, RUNS, "POST", {**CANCEL, "selected": "{order}"}, 200),
-    Address(APPLY, APPLY, Right.ACT, RUNS, "POST", {**CANCEL, "query": "workflow={workflow}&state=lost"}, 303),
+    Address(CONFIRM, CONFIRM, Right.ACT, RUNS, "POST", {**CANCEL, "selected": "{order}"}, 303),
+    Address(CONFIRM, CONFIRM, Right.ACT, RUNS, "POST", {**CANCEL, "query": "workflow={workflow}&state=lost"}, 303),
     # It has finished.
     Address("/jobs/{number}/cancel", "/jobs/{job}/cancel", Right.ACT, RUNS, "POST", {}, 400),
     Address("/kafka/{name}/resolve", "/kafka/{trigger}/resolve", Right.ACT, INGEST, "POST", DECISION, 409),
@@ -104,18 +112,15 @@ FORMS = (
     Address(SHARD, "/outbox/shards/0/release", Right.PURGE, RELAY, "POST", {"sent": "yes"}, 422),
 )
 ACTS = (
-    Address(
-        "/work-orders/confirm",
-        "/work-orders/confirm?kind=rerun&workflow={workflow}&state=failed",
-        Right.ACT,
-        RUNS,
-    ),
+    Address(CONFIRM, f"{CONFIRM}?kind=rerun&workflow={{workflow}}&state=failed", Right.ACT, RUNS),
     Address("/kafka/{name}/resolve", "/kafka/{trigger}/resolve?topic={topic}&partition=0", Right.ACT, INGEST),
     *FORMS,
 )
 OPEN = {"/static/{version}/{name}"}
 """Files that hold nothing of anybody."""
 
+OWN = {"sec-fetch-site": "same-origin"}
+"""With which a browser sends a form of a page."""
 STALL_SHARD = "UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0"
 
 each_role = pytest.mark.parametrize("role", ROLES)
@@ -153,7 +158,15 @@ def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
         connection.execute(
             "INSERT INTO workorders.run_logs VALUES (%s, 'no bed is free', false) ON CONFLICT DO NOTHING", [row[1]]
         )
+        decision = connection.execute(
+            "INSERT INTO workorders.kafka_decisions "
+            "(actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset, "
+            "epoch) SELECT 'ada', 'a test', id, name, 0, 'seek', 'x', 0, 'x', 0, 0 "
+            "FROM workorders.triggers WHERE name = %s RETURNING id",
+            [scene.stalled.definition.name],
+        ).fetchone()
         connection.execute(STALL_SHARD, ["a test [WO-OUTBOX-CONTRADICTION]"])
+    assert decision is not None
     assert batch is not None
     assert job is not None
     assert hold is not None
@@ -166,9 +179,11 @@ def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
         "batch": str(batch[0]),
         "job": str(job[0]),
         "hold": str(hold[0]),
+        "decision": str(decision[0]),
     }
     with pages_site.writing() as connection:
         connection.execute(STALL_SHARD, [None])
+        connection.execute("DELETE FROM workorders.kafka_decisions WHERE id = %s", [decision[0]])
 
 
 @pytest.fixture(scope="module")
@@ -206,10 +221,11 @@ def test_every_route_is_in_the_tables_of_this_test(pages_site: Site) -> None:
         if isinstance(route, APIRoute) and route.path not in OPEN
         for method in route.methods
     }
-    assert routes == {("GET", path) for path in LISTS} | {(asked.method, asked.route) for asked in READS + ACTS}
+    tables = READS + ACTS + EXPORTS
+    assert routes == {("GET", path) for path in LISTS} | {(asked.method, asked.route) for asked in tables}
 
 
-@pytest.mark.parametrize("asked", READS + ACTS, ids=str)
+@pytest.mark.parametrize("asked", READS + ACTS + EXPORTS, ids=str)
 def test_nobody_gets_anything_without_a_login(
     app: FastAPI, login: Callable[[str], str], names: dict[str, str], asked: Address
 ) -> None:
@@ -249,7 +265,27 @@ def test_a_viewer_learns_which_right_an_action_takes_and_the_other_roles_have_it
 
 
 @each_role
-@pytest.mark.parametrize("asked", FORMS, ids=str)
+@pytest.mark.parametrize("asked", EXPORTS, ids=str)
+def test_every_role_exports(
+    logged_in: Callable[[str], TestClient], pages_site: Site, names: dict[str, str], role: str, asked: Address
+) -> None:
+    assert asked.ask(logged_in(role), names, form_token(pages_site, role)).status_code == asked.status
+
+
+@pytest.mark.parametrize("asked", ACTS + EXPORTS, ids=str)
+def test_whoever_may_not_read_a_dag_acts_on_nothing_of_it(
+    pages_site: Site, names: dict[str, str], asked: Address
+) -> None:
+    dag = asked.dag.format(**names)
+    viewer = ada(lambda right, dag_id: (right, dag_id) == (Right.READ, dag))
+    answer = asked.ask(browser(served(pages_site, viewer)), names, form_token(pages_site, "ada"))
+    assert answer.status_code == 403
+    assert f"the right to read Dag runs of {dag}. " in answer.text
+    assert "is asked for GET on RUN." in answer.text
+
+
+@each_role
+@pytest.mark.parametrize("asked", FORMS + EXPORTS, ids=str)
 def test_nobody_changes_anything_without_a_token_of_a_page(
     logged_in: Callable[[str], TestClient], names: dict[str, str], role: str, asked: Address
 ) -> None:
@@ -258,7 +294,7 @@ def test_nobody_changes_anything_without_a_token_of_a_page(
     assert "no token of this page" in answer.text
 
 
-@pytest.mark.parametrize("asked", READS + ACTS, ids=str)
+@pytest.mark.parametrize("asked", READS + ACTS + EXPORTS, ids=str)
 def test_a_user_without_the_one_right_to_the_one_dag_is_refused(
     pages_site: Site, names: dict[str, str], asked: Address
 ) -> None:
@@ -269,7 +305,7 @@ def test_a_user_without_the_one_right_to_the_one_dag_is_refused(
     assert asked.refusal(names) in answer.text
 
 
-@pytest.mark.parametrize("asked", READS + ACTS, ids=str)
+@pytest.mark.parametrize("asked", READS + ACTS + EXPORTS, ids=str)
 def test_a_user_who_may_read_the_dag_needs_the_one_right_alone(
     pages_site: Site, names: dict[str, str], asked: Address
 ) -> None:
@@ -291,20 +327,20 @@ def test_lists_show_only_what_the_user_may_read(pages_site: Site, names: dict[st
 
 
 def test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one(pages_site: Site) -> None:
-    name, secret = f"moved_{uuid4().hex[:9]}", uuid4()
+    name = f"moved_{uuid4().hex[:9]}"
     before, after = f"{name}_before", f"{name}_after"
     with pages_site.writing() as connection:
         trigger = triggers.register(connection, name=name, type_="manual", workflow=before, definition={})
-        create_for(connection, trigger, [Item(None, None, b"{}", b'{"secret":"%s"}' % str(secret).encode())])
+        create_for(connection, trigger, [Item(None, None, b"{}", b"{}")])
         moved = triggers.register(connection, name=name, type_="manual", workflow=after, definition={})
         create_for(connection, moved, [Item(None, None, b"{}", b"{}")])
         connection.commit()
     client = TestClient(served(pages_site, ada(lambda right, dag_id: before in dag_id)))
     found = client.get(f"/workorders/work-orders?trigger={name}")
     assert (found.status_code, found.text.count('name="selected"')) == (200, 1)
-    exported = client.get(f"/workorders/work-orders/export?trigger={name}")
-    assert exported.status_code == 403
-    assert str(secret) not in exported.text
+    assert client.get(f"/workorders/work-orders/confirm?kind=export&trigger={name}").status_code == 403
+    data = {"kind": "export", "query": f"trigger={name}", "reason": "x", "csrf": form_token(pages_site, "ada")}
+    assert client.post("/workorders/work-orders/confirm", data=data, headers=OWN).status_code == 403
 
 
 @pytest.mark.parametrize("words", ["text=Jane", "ordering_key=PAT-1"])
@@ -375,7 +411,7 @@ def test_the_viewer_is_asked_for_at_every_route(pages_site: Site) -> None:
 def browser(app: FastAPI, login: str = "") -> TestClient:
     """Return what sends forms as a browser does, with a login of Airflow."""
     cookies = {"_token": login} if login else {}
-    return TestClient(app, cookies=cookies, headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    return TestClient(app, cookies=cookies, headers=OWN, follow_redirects=False)
 
 
 def scene_words(names: dict[str, str]) -> set[str]:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from playwright.sync_api import ConsoleMessage, Page, Route, expect
+from playwright.sync_api import ConsoleMessage, Locator, Page, Route, expect
 
 from local_stack.stack import LocalStack
 from support.accessibility import unreachable, violations
@@ -16,11 +16,14 @@ from support.ingesting import partition_of, plan
 from support.pages import ada, running, served, site
 from support.pages_scene import Scene, make_scene
 from workorders.core import triggers
-from workorders.core.postgres.connection import connect
+from workorders.core.bulk import jobs
+from workorders.core.bulk.jobs import count_matching
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.kafka.partitions import OffsetRange
-from workorders.pages import dag_ids
+from workorders.pages import dag_ids, selection
 
 pytestmark = pytest.mark.integration
 
@@ -30,6 +33,8 @@ _STALL_SHARD = "UPDATE workorders.outbox_shards SET last_error = %s WHERE shard 
 _HIDE = "Object.defineProperty(document, 'hidden', {get: () => %s, configurable: true});"
 _FRAMED, _NARROW, _WIDE = 288, 360, 1280
 """Widths of windows in CSS pixels. Of a window of 360, Airflow leaves 288 beside its menu."""
+_PROBLEM = '<section class="problem"><h1>Busy</h1><p>The database is tired. Nothing was changed.</p></section>'
+"""A page that answers instead of the one that was asked for."""
 _VISIBILITY_CHANGES = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
@@ -81,6 +86,7 @@ def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
         "order": f"/work-orders/{order}",
         "run": f"/runs/{run}",
         "confirm": f"/work-orders/confirm?kind=rerun&workflow={scene.workflow}&state=failed&since=all",
+        "export": f"/work-orders/confirm?kind=export&workflow={scene.workflow}&since=all",
         "jobs": "/jobs",
         "job": f"/jobs/{job[0]}",
         "workflow": f"/workflows/{scene.workflow}",
@@ -154,7 +160,7 @@ def test_a_person_finds_a_stall_reads_why_and_resolves_it(
     expect(confirm).to_be_disabled()
     page.get_by_label("Type the number").fill("15")
     confirm.click()
-    expect(page.get_by_role("heading", name="Decided")).to_be_visible()
+    require_reloadable(page, page.get_by_role("heading", name="Decided"))
     require_usable(page)
     page.get_by_role("link", name="Watch the trigger").click()
     expect(page.get_by_role("row").filter(has_text="retention was one hour")).to_contain_text("skip-lost")
@@ -177,7 +183,7 @@ def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
     page.get_by_role("link", name="Rerun…").click()
     page.get_by_label("Reason").fill("a bed is free now")
     page.get_by_role("button", name="Rerun 1").click()
-    expect(page.get_by_role("heading", name="1 given a new run")).to_be_visible()
+    require_reloadable(page, page.get_by_text("1 of 1 done."))
     page.get_by_role("link", name=order).click()
     expect(page.get_by_text("Waits for run 2.")).to_be_visible()
     with psycopg.connect(stack.database_url) as connection:
@@ -235,7 +241,7 @@ def test_a_person_selects_some_cancels_them_and_reruns_them(stack: LocalStack, a
     page.get_by_role("button", name="Cancel selected").click()
     page.get_by_label("Reason").fill("sent by mistake")
     page.get_by_role("button", name="Cancel 2").click()
-    expect(page.get_by_role("heading", name="2 cancelled")).to_be_visible()
+    require_reloadable(page, page.get_by_text("2 of 2 done."))
     assert [state for state, _ in some.states()] == ["cancelled", "pending", "cancelled"]
     page.goto(f"{address}/work-orders?workflow=clinic-some&state=cancelled")
     rows.first.check()
@@ -243,9 +249,78 @@ def test_a_person_selects_some_cancels_them_and_reruns_them(stack: LocalStack, a
     page.get_by_role("button", name="Rerun selected").click()
     page.get_by_label("Reason").fill("no mistake")
     page.get_by_role("button", name="Rerun 2").click()
-    expect(page.get_by_role("heading", name="2 given a new run")).to_be_visible()
+    require_reloadable(page, page.get_by_text("2 of 2 done."))
     assert some.states() == [("pending", "available"), ("pending", None), ("pending", "available")]
     require_usable(page)
+
+
+def test_a_person_exports_what_matches_and_sees_the_end_of_it(
+    stack: LocalStack, address: str, page: Page, name: str
+) -> None:
+    Executing(stack.database_url, name).create([{"number": number} for number in range(3)])
+    page.goto(f"{address}/work-orders?workflow={name}")
+    page.get_by_role("link", name="Export all…").click()
+    expect(page.get_by_role("heading", name="Export 3 work orders")).to_be_visible()
+    require_usable(page)
+    page.get_by_label("Format").select_option("CSV")
+    page.get_by_label("Reason").fill("an audit")
+    page.get_by_role("button", name="Export 3").click()
+    require_reloadable(page, page.get_by_text("0 of 3 lines sent."))
+    require_usable(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename.endswith(".csv")
+    assert len(download.value.path().read_text(encoding="utf-8").splitlines()) == 4
+    expect(page.get_by_text("3 of 3 lines sent.")).to_be_visible()
+    expect(page.locator(".lead .pill")).to_have_text("finished")
+    expect(page.get_by_role("button", name="Download")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (lambda route: route.fulfill(status=503, body=_PROBLEM), "The database is tired. Nothing was changed."),
+        (lambda route: route.abort(), "Airflow does not answer. Nothing was changed."),
+    ],
+    ids=["error", "no-answer"],
+)
+def test_a_count_that_fails_is_said_and_can_be_repeated(
+    scene: Scene,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[Route], None],
+    sentence: str,
+) -> None:
+    monkeypatch.setattr(selection, "_FIRST_MILLISECONDS", 1)
+    monkeypatch.setattr(jobs, "count_matching", counted_slowly)
+    with browser_page() as page:  # whose console may name the status of the failure
+        page.route("**/confirm?*", lambda route: answer(route) if is_update(route) else route.continue_())
+        page.goto(f"{address}/work-orders/confirm?kind=cancel&workflow={scene.workflow}&state=rejected&since=all")
+        said = page.get_by_role("alert")
+        expect(said).to_contain_text(f"could not be counted. {sentence}")
+        expect(page.get_by_text("are being counted")).to_be_hidden()
+        require_usable(page)
+        page.unroute("**/confirm?*")
+        said.get_by_role("link", name="Count again").click()
+        expect(page.get_by_role("heading", name="Cancel 1 work order")).to_be_visible()
+
+
+def is_update(route: Route) -> bool:
+    """Return whether htmx asks for a part of a page."""
+    return "hx-request" in route.request.headers
+
+
+def counted_slowly(connection: Connection, wanted: Filter) -> dict[str, int]:
+    connection.execute("SELECT pg_sleep(0.1)")
+    return count_matching(connection, wanted)
+
+
+def test_an_update_of_the_outbox_keeps_the_count_of_its_topics(address: str, page: Page) -> None:
+    page.goto(f"{address}/outbox?topics=yes")
+    counted = page.get_by_text("Counted at").text_content()
+    with page.expect_response(re.compile("/outbox$")):
+        page.evaluate("htmx.trigger(document.body, 'workorders:poll')")
+    expect(page.get_by_text("Counted at")).to_have_text(counted or "")
 
 
 def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login(scene: Scene, address: str) -> None:
@@ -278,6 +353,15 @@ def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_log
         page.clock.run_for(600_000)
         assert asked == []
         expect(banner).to_be_visible()
+
+
+def test_an_update_that_is_refused_says_which_right_it_takes(scene: Scene, address: str) -> None:
+    with browser_page() as page:  # whose console names the refusal
+        page.goto(f"{address}/workflows/{scene.workflow}", wait_until="networkidle")
+        page.route("**/workflows/*", lambda route: route.fulfill(status=403, body=_PROBLEM))
+        page.evaluate("htmx.trigger(document.body, 'workorders:poll')")
+        expect(page.locator("#stale")).to_contain_text("You may no longer read this, so the page is no longer updated.")
+        expect(page.locator("#stale")).to_contain_text("The database is tired.")
 
 
 def test_a_hostile_input_runs_nothing_and_is_read(scene: Scene, address: str, page: Page) -> None:
@@ -412,7 +496,7 @@ def test_a_form_that_is_refused_leads_back_to_its_page(scene: Scene, address: st
 @pytest.mark.parametrize(
     ("refuse", "sentence"),
     [
-        (lambda route: route.fulfill(status=403), "You may not pause or unpause {}. Nothing was changed."),
+        (lambda route: route.fulfill(status=403), "Nothing was changed. This takes the right to change the Dag {}."),
         (lambda route: route.abort(), "it is not known whether {} was changed"),
     ],
     ids=["forbidden", "no-answer"],
@@ -474,6 +558,15 @@ def test_tab_leads_to_everything_that_acts_and_shows_where_it_is(
             page.goto(f"{short_address}{path}", wait_until="networkidle")
             missed[kind] = unreachable(page)
         assert {kind: found for kind, found in missed.items() if found} == {}
+
+
+def require_reloadable(page: Page, said: Locator) -> None:
+    """Require of the page after a form that it says something, and says it again when it is loaded again."""
+    expect(said).to_be_visible()
+    with page.expect_request(page.url) as request:
+        page.reload()
+    assert request.value.method == "GET"
+    expect(said).to_be_visible()
 
 
 def require_usable(page: Page) -> None:

@@ -4,11 +4,17 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from html import unescape
+from secrets import token_hex
+from typing import Any
 from uuid import UUID, uuid4
 
+import httpx
 import psycopg
 import pytest
 from starlette.testclient import TestClient
@@ -19,12 +25,13 @@ from support.executing import Executing
 from support.in_process_trigger import InProcessTrigger
 from support.ingesting import look, partition_of, plan
 from support.outbox import Outbox, new_outbox
-from support.pages import ada, form_token, served, site
+from support.pages import ada, form_token, running, served, site
 from support.pages_scene import Scene, make_scene
 from support.topics import Topics
 from workorders.airflow.dag_runs.ends import dag_run_id_of
 from workorders.core import triggers
-from workorders.core.bulk import jobs
+from workorders.core.bulk import download, export, jobs
+from workorders.core.bulk.download import DownloadHandler
 from workorders.core.bulk.jobs import count_matching
 from workorders.core.history import search_index
 from workorders.core.history.filters import Filter
@@ -34,16 +41,19 @@ from workorders.core.runs.lifecycle import RunResult
 from workorders.kafka.exceptions import DecisionUncertainError
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
-from workorders.pages import json_tree, resolve, selection
+from workorders.pages import downloads, json_tree, resolve, selection
 from workorders.pages.access import Right
 from workorders.pages.app import HEADERS
 from workorders.pages.audit import Change
 from workorders.pages.site import Site
+from workorders.pages.threads import DOWNLOADS, THREADS
 
 pytestmark = pytest.mark.integration
 
 FROM_KAFKA = {"hx-request": "true"}
 """With which a page asks for itself: for Kafka's part, or for what takes seconds."""
+OWN = {"sec-fetch-site": "same-origin"}
+"""With which a browser sends a form of a page."""
 
 
 def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, scene: Scene) -> None:
@@ -201,7 +211,13 @@ def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_i
     assert recorded == []
     done = client.post(address, data={**fields, "reason": "retention was too short", "typed": "15"})
     assert done.status_code == 200, done.text
-    assert "the ledger goes from 120 to 135" in text_of(done.text)
+    assert [(step.status_code, step.request.method) for step in done.history] == [(303, "POST")]
+    assert re.fullmatch(rf"/workorders/kafka/{scene.topic}/decisions/\d+", done.url.path)
+    assert "the ledger went from 120 to 135" in text_of(done.text)
+    assert "ada" in text_of(done.text)
+    assert "15 offsets [120, 135)" in text_of(done.text)
+    assert "Reason retention was too short" in text_of(done.text)
+    assert client.get(f"{done.url.path}0").status_code == 404
     again = client.post(address, data={**fields, "reason": "retention was too short", "typed": "15"})
     assert again.status_code in {400, 409}
     decided = text_of(client.get(f"/workorders/kafka/{scene.topic}").text)
@@ -296,14 +312,17 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     assert "Run 1 of 1 ended as failed: ValueError: no bed is free" in page
     confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={id_}").text
     assert "Rerun 1 work order" in text_of(confirm)
-    done = client.post("/workorders/work-orders/apply", data={**fields_of(confirm), "reason": "a bed is free"})
-    assert done.status_code == 200
-    assert "1 given a new run" in text_of(done.text)
+    done = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "a bed is free"})
+    assert done.status_code == 303
+    shown = client.get(done.headers["location"]).text
+    assert "1 of 1 done." in text_of(shown)
+    assert "Reason a bed is free" in text_of(shown)
+    assert f'href="/workorders/work-orders/{id_}"' in shown
     after = text_of(client.get(f"/workorders/work-orders/{id_}").text)
     assert "Waits for run 2." in after
     assert "ada: a bed is free" in after
-    again = client.post("/workorders/work-orders/apply", data={**fields_of(confirm), "reason": "again"})
-    assert "1 skipped" in text_of(again.text)
+    again = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
+    assert "1 skipped: not finished" in text_of(client.get(again.headers["location"]).text)
     assert UUID(id_)
 
 
@@ -313,12 +332,12 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     query = f"workflow={scene.workflow}&state=failed&since=all"
     confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}").text
     assert "Rerun 38 work orders" in text_of(confirm)
-    started = client.post("/workorders/work-orders/apply", data={**fields_of(confirm), "reason": "again"})
+    started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
     assert started.status_code == 303
     until_finished(client, started.headers["location"])
     waiting = f"workflow={scene.workflow}&state=pending&since=all"
     confirm = client.get(f"/workorders/work-orders/confirm?kind=cancel&{waiting}").text
-    started = client.post("/workorders/work-orders/apply", data={**fields_of(confirm), "reason": "by mistake"})
+    started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "by mistake"})
     text = until_finished(client, started.headers["location"])
     assert "38 of 38 done" in text
     with connect(stack.database_url) as connection:
@@ -456,7 +475,7 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
     read = reader.get(address).text
     assert task not in read
-    assert "A replay takes the right to clear tasks of this Dag." in read
+    assert f"A replay takes the right to change task instances of {name}_ingest." in read
 
 
 @pytest.mark.parametrize(
@@ -471,7 +490,7 @@ def test_the_tab_of_any_other_dag_run_says_that_it_ingests_nothing(client: TestC
 def test_a_bulk_action_without_any_limit_is_refused(client: TestClient, pages_site: Site) -> None:
     assert client.get("/workorders/work-orders/confirm?kind=rerun&since=all").status_code == 422
     data = {"kind": "rerun", "query": "since=all", "reason": "all", "csrf": form_token(pages_site, "ada")}
-    assert client.post("/workorders/work-orders/apply", data=data).status_code == 422
+    assert client.post("/workorders/work-orders/confirm", data=data).status_code == 422
 
 
 def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(stack: LocalStack, name: str) -> None:
@@ -485,13 +504,14 @@ def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(sta
     client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
     data = {"reason": "by mistake", "csrf": form_token(own, "ada")}
     for kind, selected in (("cancel", {"selected": str(order)}), ("rerun", {"query": f"workflow={name}&text=Jane"})):
-        answer = client.post("/workorders/work-orders/apply", data={**data, "kind": kind, **selected})
-        assert answer.status_code in {200, 303}
+        answer = client.post("/workorders/work-orders/confirm", data={**data, "kind": kind, **selected})
+        assert answer.status_code == 303
     client.post(f"{answer.headers['location']}/cancel", data=data)
     assert [(change.event, change.user, change.dag_ids) for change in recorded] == [
         (f"workorders_{event}", "ada", [f"{name}_runs"]) for event in ("cancel", "rerun", "stop_job")
     ]
-    assert recorded[0].details == {"work_orders": [str(order)], "reason": "by mistake"}
+    assert recorded[0].details["work_orders"] == [str(order)]
+    assert recorded[0].details["reason"] == "by mistake"
     assert "Jane" not in str(recorded)
 
 
@@ -535,7 +555,7 @@ def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str
         served(own), headers={"sec-fetch-site": "same-origin"}, raise_server_exceptions=False, follow_redirects=False
     )
     query = {"kind": "cancel", "query": f"workflow={name}", "reason": "x", "csrf": form_token(own, "ada")}
-    assert client.post("/workorders/work-orders/apply", data=query).status_code == 500
+    assert client.post("/workorders/work-orders/confirm", data=query).status_code == 500
     assert executing.rows("SELECT count(*) FROM workorders.bulk_jobs WHERE filter ->> 'workflow' = '" + name + "'") == [
         (0,)
     ]
@@ -752,16 +772,164 @@ def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(s
     assert client.get(f"/workorders/runs/{run.run_id}/output").content == output
 
 
+def export_of(client: TestClient, query: str, format_: str = "jsonl") -> tuple[str, dict[str, str]]:
+    """Confirm an export; return the address of its job, and what its form sends to download it."""
+    fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=FROM_KAFKA).text)
+    asked = client.post("/workorders/work-orders/confirm", data={**fields, "format": format_, "reason": "an audit"})
+    assert asked.status_code == 303, asked.text
+    address = asked.headers["location"]
+    return address, fields_of(client.get(address).text)
+
+
 @pytest.mark.parametrize("format_", ["jsonl", "csv"])
-def test_an_export_is_a_file_with_everything_that_matches(client: TestClient, scene: Scene, format_: str) -> None:
-    answer = client.get(f"/workorders/work-orders/export?format={format_}&workflow={scene.workflow}&since=all")
-    assert answer.headers["content-disposition"].startswith("attachment; ")
+def test_an_export_is_a_file_with_everything_that_matches_and_its_page_counts_the_lines(
+    client: TestClient, scene: Scene, format_: str
+) -> None:
+    query = f"workflow={scene.workflow}&since=all"
+    confirm = text_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=FROM_KAFKA).text)
+    assert "Export 339 work orders" in confirm
+    assert re.search(r"about [\d.]+ (kB|MB), by the oldest", confirm)
+    address, fields = export_of(client, query, format_)
+    assert "0 of 339 lines sent" in text_of(client.get(address).text)
+    answer = client.post(f"{address}/download", data=fields)
+    assert re.fullmatch(rf'attachment; filename="work-orders-\d+\.{format_}"', answer.headers["content-disposition"])
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["content-security-policy"] == "sandbox"
     if format_ == "jsonl":
         rows = [json.loads(line) for line in answer.text.splitlines()]
     else:
         rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
     assert len({row["id"] for row in rows}) == len(rows) == 339
+    after = client.get(address).text
+    assert "finished 339 of 339 lines sent" in text_of(after)
+    assert "Reason an audit" in text_of(after)
+    assert "/download" not in after
+    again = client.post(f"{address}/download", data=fields)
+    assert (again.status_code, "is finished, so it does not continue" in again.text) == (400, True)
+
+
+def test_the_estimate_of_an_export_is_near_the_size_of_its_file(
+    client: TestClient, stack: LocalStack, name: str
+) -> None:
+    Executing(stack.database_url, name).create([{"text": "x" * 1_000}] * 60)
+    address, fields = export_of(client, f"workflow={name}")
+    with connect(stack.database_url) as connection:
+        estimate = export.estimate_bytes(connection, Filter(workflow=name), 60)
+    assert estimate == pytest.approx(len(client.post(f"{address}/download", data=fields).content), rel=0.05)
+
+
+def test_some_work_orders_are_exported(client: TestClient, scene: Scene) -> None:
+    listed = client.get(f"/workorders/work-orders?workflow={scene.workflow}&since=all").text
+    ids = re.findall(r'name="selected" value="([^"]+)"', listed)[:2]
+    confirm = client.get(
+        f"/workorders/work-orders/confirm?kind=export&selected={ids[0]}&selected={ids[1]}", headers=FROM_KAFKA
+    ).text
+    data = {"kind": "export", "selected": ids, "reason": "an audit", "csrf": fields_of(confirm)["csrf"]}
+    address = client.post("/workorders/work-orders/confirm", data=data).headers["location"]
+    answer = client.post(f"{address}/download", data=fields_of(client.get(address).text))
+    assert [json.loads(line)["id"] for line in answer.text.splitlines()] == sorted(ids)
+
+
+def test_an_export_that_is_cut_off_ends_with_a_line_that_says_so_and_can_be_downloaded_again(
+    client: TestClient, stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Executing(stack.database_url, name).create([{"number": number} for number in range(5)])
+    address, fields = export_of(client, f"workflow={name}")
+    monkeypatch.setattr(download, "STEP", 2)
+    write_lines = export.write_lines
+    steps: list[Any] = []
+
+    def fail_at_the_second(*given: Any) -> Any:
+        steps.append(given)
+        if len(steps) == 2:
+            raise psycopg.OperationalError("the connection is lost")
+        return write_lines(*given)
+
+    monkeypatch.setattr(export, "write_lines", fail_at_the_second)
+    lines = [json.loads(line) for line in client.post(f"{address}/download", data=fields).text.splitlines()]
+    assert len(lines) == 3
+    assert "This file was cut off: " in lines[-1]["error"]
+    page = client.get(address).text
+    assert "waiting 2 of 5 lines sent" in text_of(page)
+    assert "The file is not complete: delete it, and download it again." in text_of(page)
+    assert len(client.post(f"{address}/download", data=fields_of(page)).text.splitlines()) == 5
+
+
+def test_an_export_that_a_person_stops_ends_with_a_line_that_says_so(
+    client: TestClient, stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Executing(stack.database_url, name).create([{"number": number} for number in range(5)])
+    address, fields = export_of(client, f"workflow={name}", "csv")
+    monkeypatch.setattr(download, "STEP", 2)
+    take = DownloadHandler.take
+
+    def stop(doing: DownloadHandler) -> Iterator[bytes]:
+        yield from take(doing)
+        assert client.post(f"{address}/cancel", data=fields).status_code == 303
+
+    monkeypatch.setattr(DownloadHandler, "take", stop)
+    *_, last = client.post(f"{address}/download", data=fields).text.splitlines()
+    assert "was stopped after 2 of 5 lines" in last
+    assert "cancelled 2 of 5 lines sent" in text_of(client.get(address).text)
+
+
+def test_a_job_that_is_no_export_to_a_browser_is_not_downloaded(
+    client: TestClient, pages_site: Site, scene: Scene
+) -> None:
+    with pages_site.writing() as connection:
+        wanted = Filter(workflow=scene.workflow, state="lost")
+        job = jobs.create_job(connection, "cancel", wanted, actor="ada", reason="a test")
+        connection.commit()
+    answer = client.post(f"/workorders/jobs/{job.id}/download", data={"csrf": form_token(pages_site, "ada")})
+    assert answer.status_code == 404
+
+
+def was_ended_early(client: TestClient, address: str) -> bool:
+    """Return whether the page of a job reports that its download was ended early."""
+    return "The download was ended early." in client.get(address).text
+
+
+def open_transactions(stack: LocalStack) -> int:
+    """Return how many connections of the pages have an open transaction."""
+    query = "SELECT FROM pg_stat_activity WHERE application_name = 'workorders pages' AND xact_start IS NOT NULL"
+    with connect(stack.database_url) as connection:
+        return connection.execute(query).rowcount
+
+
+def test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alone(
+    stack: LocalStack, client: TestClient, pages_site: Site, name: str
+) -> None:
+    Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
+    exports = [export_of(client, f"workflow={name}") for _ in range(DOWNLOADS + 1)]
+    with running(served(pages_site)) as url, ExitStack() as stack_of_browsers:
+        browsers = [stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60)) for _ in exports]
+        for browser, (address, fields) in zip(browsers[:-1], exports[:-1], strict=True):
+            stack_of_browsers.enter_context(browser.stream("POST", f"{address}/download", data=fields, headers=OWN))
+        for _ in range(THREADS + 1):
+            assert httpx.get(f"{url}/workorders/jobs", timeout=10).status_code == 200
+        eventually(lambda: open_transactions(stack) == 0, seconds=60, what="the end of every transaction of the pages")
+        address, fields = exports[-1]
+        refused = browsers[-1].post(f"{address}/download", data=fields, headers=OWN)
+        assert (refused.status_code, "sends 4 exports already" in refused.text) == (503, True)
+        stack_of_browsers.pop_all().close()  # the browsers leave
+        for left, _ in exports[:-1]:
+            eventually(partial(was_ended_early, client, left), seconds=60, what=f"the end of the job of {left}")
+        complete = httpx.post(f"{url}{address}/download", data=fields, headers=OWN, timeout=60)
+        assert len(complete.text.splitlines()) == 20
+
+
+def test_a_browser_that_takes_nothing_for_long_loses_its_place(
+    stack: LocalStack, client: TestClient, pages_site: Site, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
+    address, fields = export_of(client, f"workflow={name}")
+    monkeypatch.setattr(downloads, "MAX_SECONDS", 0.5)
+    with (
+        running(served(pages_site)) as url,
+        httpx.Client(base_url=url) as browser,
+        browser.stream("POST", f"{address}/download", data=fields, headers=OWN),
+    ):
+        eventually(partial(was_ended_early, client, address), seconds=60, what="the end of the job")
 
 
 def test_a_hostile_input_is_text_and_nothing_else(client: TestClient, scene: Scene) -> None:
@@ -839,13 +1007,13 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
     fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}&state=failed").text)
     assert fields["seen"] == "2"
     executing.worker().work()
-    refused = client.post("/workorders/work-orders/apply", data={**fields, "reason": "x"})
+    refused = client.post("/workorders/work-orders/confirm", data={**fields, "reason": "x"})
     assert refused.status_code == 409
     assert "3 work orders match now, and the page showed 2" in text_of(refused.text)
     assert (recorded, executing.states()) == ([], [("failed", "failed")] * 3)
 
 
-def test_a_rerun_of_selected_work_orders_beyond_a_limit_names_those_that_are_left(stack: LocalStack, name: str) -> None:
+def test_a_rerun_of_selected_work_orders_beyond_a_limit_waits_for_capacity(stack: LocalStack, name: str) -> None:
     executing = Executing(stack.database_url, name, limits={"waiting": 2})
     executing.create([{"do": "echo"}] * 2)
     executing.worker().work()
@@ -855,11 +1023,76 @@ def test_a_rerun_of_selected_work_orders_beyond_a_limit_names_those_that_are_lef
     )
     own = site(stack.database_url, stack.kafka_settings)
     client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
-    data = {"kind": "rerun", "selected": [id_ for (id_,) in ended], "reason": "x", "csrf": form_token(own, "ada")}
-    text = text_of(client.post("/workorders/work-orders/apply", data=data).text)
-    assert "1 given a new run" in text
-    assert "1 not looked at: Workflow" in text
-    assert "The job continues" not in text
+    ids = [id_ for (id_,) in ended]
+    data = {"kind": "rerun", "selected": ids, "reason": "x", "csrf": form_token(own, "ada")}
+    confirm = client.get(
+        "/workorders/work-orders/confirm", params={"kind": "rerun", "selected": ids}, headers=FROM_KAFKA
+    )
+    assert f"Workflow {name} takes 1 more runs now" in text_of(confirm.text)
+    text = text_of(client.post("/workorders/work-orders/confirm", data=data).text)
+    assert "waiting 1 of 2 done" in text
+    assert f"Workflow {name} takes no more runs now" in text
+
+
+def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(
+    stack: LocalStack, client: TestClient, name: str
+) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}] * 3)
+    executing.worker().work()
+    executing.create([{"do": "echo"}])
+    (first,), (second,), *_ = executing.rows(
+        "SELECT id::text FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY id"
+    )
+    with connect(stack.database_url) as connection:
+        connection.execute(
+            "UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%s::uuid[])", [[first, second]]
+        )
+    for query in (f"workflow={name}", f"selected={first}&selected={second}"):
+        text = text_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}", headers=FROM_KAFKA).text)
+        assert "2 of them will be skipped, because retention has erased their input." in text
+    assert (
+        "csrf"
+        not in client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={first}", headers=FROM_KAFKA).text
+    )
+    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}", headers=FROM_KAFKA).text
+    assert "1 of them will be skipped, because they wait, run, or are parked already." in text_of(confirm)
+    assert ">Rerun 1</button>" in confirm
+    started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
+    assert "1 of 4 done, 3 skipped" in until_finished(client, started.headers["location"])
+
+
+def test_selected_work_orders_that_do_not_exist_any_more_make_no_job(client: TestClient, pages_site: Site) -> None:
+    address = "/workorders/work-orders/confirm"
+    assert client.get(f"{address}?kind=cancel&selected={uuid4()}").status_code == 404
+    data = {"kind": "cancel", "selected": str(uuid4()), "reason": "x", "csrf": form_token(pages_site, "ada")}
+    assert client.post(address, data=data).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("address", "form"),
+    [
+        ("/work-orders/confirm", "/work-orders"),
+        ("/jobs/7/cancel", "/jobs/7"),
+        ("/jobs/7/download", "/jobs/7"),
+        ("/kafka/orders/resolve", "/kafka/orders"),
+        ("/outbox/holds/7/release", "/outbox/holds/7"),
+        ("/outbox/holds/7/purge", "/outbox/holds/7"),
+        ("/outbox/shards/0/release", "/outbox/shards/0"),
+    ],
+)
+def test_the_address_of_a_form_that_was_sent_leads_to_its_page(client: TestClient, address: str, form: str) -> None:
+    answer = client.get(f"/workorders{address}")
+    assert (answer.status_code, answer.headers.get("location")) == (303, f"/workorders{form}")
+
+
+def test_an_update_of_the_outbox_does_not_count_its_topics_again(client: TestClient) -> None:
+    page = client.get("/workorders/outbox?topics=yes&topics=yes").text
+    assert 'hx-get="/workorders/outbox"' in page
+    assert page.index("Counted at") > page.index('id="live"')
+    assert page.count("topics=yes") == 1
+    live = page[page.index('id="live"') : page.index('id="topics"')]
+    assert live.count("<div") + 1 == live.count("</div"), "the topics are after the part that is updated"
 
 
 def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStack, name: str) -> None:
@@ -875,7 +1108,7 @@ def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStac
     own = site(stack.database_url, stack.kafka_settings, record_change=end_the_connection)
     client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
     data = {"kind": "cancel", "selected": str(order), "reason": "x", "csrf": form_token(own, "ada")}
-    answer = client.post("/workorders/work-orders/apply", data=data)
+    answer = client.post("/workorders/work-orders/confirm", data=data)
     assert answer.status_code == 503
     assert "whether anything was changed is not known" in text_of(answer.text)
     assert "nothing was changed" not in text_of(answer.text)

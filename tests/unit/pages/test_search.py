@@ -24,6 +24,13 @@ def test_a_place_in_a_stream_and_an_id_are_searched_at_all_times() -> None:
     assert search.read({"id": ID}, NOW).filter == Filter(id=UUID(ID))
 
 
+def test_ticked_work_orders_are_selected_whatever_else_was_searched() -> None:
+    found = search.read({"state": "failed"}, NOW)
+    assert found.of_selected([UUID(ID)]).filter == Filter(selected=(UUID(ID),))
+    assert found.of_selected([]) == found
+    assert not search.read({}, NOW).of_selected([UUID(ID)]).is_empty
+
+
 def test_every_field_selects() -> None:
     given = {
         "state": "failed",

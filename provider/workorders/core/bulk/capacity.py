@@ -69,7 +69,8 @@ class WorkflowCapacity:
 
 def capacity_for(connection: Connection, wanted: Filter) -> list[WorkflowCapacity]:
     """Return the workflows with limits that a filter names, or all if it names none; locks nothing."""
-    arguments = {"ids": None, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
+    ids = None if wanted.selected is None else list(wanted.selected)
+    arguments = {"ids": ids, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
     return [
         WorkflowCapacity(id_, name, rule, limits.peek(connection, id_, rule))
         for id_, name, rule in _limited(connection, arguments)

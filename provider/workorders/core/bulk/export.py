@@ -1,9 +1,10 @@
 """Exports work orders to a file of JSON Lines or CSV, which gets its name when it is complete."""
 
 import csv
+import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
@@ -41,8 +42,8 @@ COLUMNS: Final = (
 )
 """The fields of a line, in this order; `request` and `body` are JSON."""
 
-STREAM_STEP: Final = 200
-"""Work orders that are read at once for a caller who waits."""
+_SAMPLE: Final = 50
+"""Work orders whose lines are measured for an estimate."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet treats a cell that begins with one of these as a formula, and the senders of events write the cells."""
@@ -89,6 +90,10 @@ class ExportHandler(JobHandler):
         Raises:
             ExportFileError: the caller named another file, the folder cannot be written to, or the file exists.
         """
+        if job.is_download:
+            raise ExportFileError(
+                f"Job {job.id} is an export to a browser; nothing was exported; download it on the page of the job."
+            )
         self._file = Path(job.options["file"])
         if self._wanted is None or self._wanted.absolute() != self._file:
             raise ExportFileError(
@@ -104,8 +109,7 @@ class ExportHandler(JobHandler):
             stream = open(self._part, "x", encoding="utf-8", newline="", opener=_private)  # noqa: SIM115
             self._stream = self._incomplete.enter_context(stream)
             self._incomplete.callback(self._part.unlink, missing_ok=True)
-            if job.options["format"] == "csv":
-                csv.writer(self._stream).writerow(COLUMNS)
+            self._stream.write(head(job.options["format"]))
         except OSError as error:
             raise self._refused(error) from error
         jobs.restart(connection, job.id, worker)
@@ -116,20 +120,12 @@ class ExportHandler(JobHandler):
         Raises:
             ExportFileError: the disk is full, for instance.
         """
-        is_csv = job.options["format"] == "csv"
-        table, written = csv.writer(self._stream), 0
         try:
-            # Row by row, because a body may be hundreds of times as long as its stored form.
-            for row in connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}):
-                if is_csv:
-                    table.writerow([cell(value) for value in row])
-                else:
-                    self._stream.write(f"{row[0]}\n")
-                written += 1
+            result = write_lines(connection, job, ids, self._stream.write)
             self._stream.flush()
         except OSError as error:
             raise self._refused(error) from error
-        return StepResult(written, {IN_USE: len(ids) - written} if written < len(ids) else {})
+        return result
 
     def finish(self) -> None:
         """Give the whole file its name.
@@ -149,6 +145,10 @@ class ExportHandler(JobHandler):
         """Remove the incomplete file."""
         self._incomplete.close()
 
+    def after(self, error: BaseException) -> tuple[str, str]:
+        """Return failed: only a person can name the file again."""
+        return "failed", super().after(error)[1]
+
     def _remove_left_parts(self) -> None:
         """Remove the incomplete files of killed workers; a live worker writes more often than the timeout."""
         for path in self._file.parent.iterdir():
@@ -162,32 +162,40 @@ class ExportHandler(JobHandler):
         )
 
 
-def lines(connection: Connection, wanted: Filter, format_: str) -> Iterator[str]:
-    """Yield the lines of an export, the oldest work order first, to a caller that sends them somewhere.
+def head(format_: str) -> str:
+    """Return the first line of a file, which JSON Lines do not have."""
+    return _csv_line(COLUMNS) if format_ == "csv" else ""
 
-    Args:
-        connection: each step of `STREAM_STEP` work orders has its own transaction.
-        wanted: which work orders.
-        format_: one of `FORMATS`.
 
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-        psycopg.Error: the database failed; what was yielded is incomplete.
+def lines(connection: Connection, ids: Sequence[UUID], format_: str) -> Iterator[str]:
+    """Yield the lines of some work orders, in the caller's transaction.
+
+    Row by row, because a body may be hundreds of times as long as its stored form.
     """
-    if format_ == "csv":
-        yield _csv_line(COLUMNS)
-    reached: UUID | None = None
-    while True:
-        with connection.transaction():
-            found = work_orders.find_matching(connection, wanted, after=reached, limit=STREAM_STEP)
-            for row in connection.cursor().stream(
-                _QUERIES["cells" if format_ == "csv" else "lines"], {"ids": found.ids}
-            ):
-                yield _csv_line([cell(value) for value in row]) if format_ == "csv" else f"{row[0]}\n"
-        if found.looked_until is None:
-            return
-        reached = found.looked_until
+    is_csv = format_ == "csv"
+    for row in connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}):
+        yield _csv_line([cell(value) for value in row]) if is_csv else f"{row[0]}\n"
+
+
+def estimate_bytes(connection: Connection, wanted: Filter, total: int) -> int:
+    """Return about how many bytes an export of so many work orders has as JSON Lines, by the oldest ones."""
+    ids = work_orders.find_matching(connection, wanted, after=None, limit=_SAMPLE).ids
+    sizes = [len(line.encode()) for line in lines(connection, ids, "jsonl")]
+    return total * sum(sizes) // max(1, len(sizes))
+
+
+def cut_off(format_: str, sentence: str) -> str:
+    """Return the last line of a file that is not complete, which no reader takes for a work order."""
+    return _csv_line([sentence]) if format_ == "csv" else f"{json.dumps({'error': sentence}, ensure_ascii=False)}\n"
+
+
+def write_lines(connection: Connection, job: Job, ids: Sequence[UUID], write: Callable[[str], object]) -> StepResult:
+    """Write the lines of a step of a job."""
+    written = 0
+    for line in lines(connection, ids, job.options["format"]):
+        write(line)
+        written += 1
+    return StepResult(written, {IN_USE: len(ids) - written} if written < len(ids) else {})
 
 
 def _csv_line(cells: Sequence[str]) -> str:

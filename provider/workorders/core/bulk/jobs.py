@@ -14,11 +14,11 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import UnknownWorkOrderError
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, is_outage
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
@@ -75,6 +75,11 @@ class Job:
     finished_at: datetime | None
 
     @property
+    def is_download(self) -> bool:
+        """Whether it is an export that a browser takes, instead of a file on a machine."""
+        return self.kind == "export" and "file" not in self.options
+
+    @property
     def looked_at(self) -> int:
         """Number of work orders that the job has processed so far."""
         return self.done + sum(self.skipped.values())
@@ -115,6 +120,15 @@ class JobHandler:
 
     def abandon(self) -> None:
         """Remove everything incomplete."""
+
+    def after(self, error: BaseException) -> tuple[str, str]:
+        """Return the state of the job after an error, and a sentence for its row.
+
+        After an outage, a lock timeout, or too many deadlocks it waits: the next worker continues it.
+        """
+        state = "waiting" if is_outage(error) else "failed"
+        message = one_line(error) or type(error).__name__
+        return state, message if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {message}"
 
 
 def create_job(

@@ -25,7 +25,7 @@ class RerunHandler(JobHandler):
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Give a new run to each work order that can have one."""
-        return rerun_work_orders(connection, ids, actor=job.actor, reason=job.reason, alone=job.wanted.id is not None)
+        return rerun_work_orders(connection, ids, actor=job.actor, reason=job.reason, alone=job.wanted.names_one)
 
 
 def rerun_work_orders(

@@ -1,6 +1,6 @@
 """Executes bulk jobs of every kind, and resumes orphaned ones: new jobs, suspended jobs, and those of dead workers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -67,29 +67,52 @@ def run_job(
         psycopg.Error: the database failed. If the row can be written, a rerun or cancel waits after an outage, and can
             be claimed again; after any other error the job has failed.
     """
+    for _ in run_steps(
+        connection,
+        job_id,
+        lambda job: ExportHandler(file) if job.kind == "export" else _HANDLERS[job.kind](),
+        step=step,
+        progress=progress,
+    ):
+        pass
+    return _get_job(connection, job_id)
+
+
+def run_steps(
+    connection: Connection,
+    job_id: int,
+    handler_of: Callable[[Job], JobHandler],
+    *,
+    step: int = STEP,
+    progress: Callable[[Job], None] | None = None,
+) -> Generator[None]:
+    """Execute a job as `run_job` does, and yield after each step, when no transaction is open.
+
+    Who takes the steps may end it early, by `close` or by an error.
+    """
     worker = uuid4()
     with connection.transaction():
         job = jobs.claim(connection, job_id, worker)
-    doing = ExportHandler(file) if job.kind == "export" else _HANDLERS[job.kind]()
+    doing = handler_of(job)
     try:
         with connection.transaction():
             doing.begin(connection, job, worker)
         while _step(connection, job_id, worker, doing, step):
             if progress is not None:
                 progress(_get_job(connection, job_id))
-        if (stopped := _get_job(connection, job_id)).state == "waiting":
+            yield
+        if _get_job(connection, job_id).state == "waiting":
             doing.abandon()
-            return stopped
+            return
         doing.finish()
         with connection.transaction():
             jobs.leave_job(connection, job_id, worker, "finished")
     except BaseException as error:
         doing.abandon()
         if isinstance(error, _Cancelled):
-            return _get_job(connection, job_id)
-        _record_failure(connection, job, worker, error)
+            return
+        _record_failure(connection, job, worker, doing.after(error))
         raise
-    return _get_job(connection, job_id)
 
 
 class _Cancelled(Exception):  # noqa: N818 - no error: a user requested it
@@ -139,14 +162,10 @@ def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job
     raise JobEndedError(f"Job {job_id} was taken over by another process; this one did nothing more.")
 
 
-def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
-    message = one_line(error) or type(error).__name__
-    sentence = message if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {message}"
+def _record_failure(connection: Connection, job: Job, worker: UUID, outcome: tuple[str, str]) -> None:
     # Without the database nothing can be written; the row then shows that its worker has not reported for long.
     with suppress(psycopg.Error), connection.transaction():
-        # A lock timeout, or too many deadlocks: the error is temporary, and the next worker continues the job.
-        state = "waiting" if is_outage(error) and job.kind != "export" else "failed"
-        jobs.leave_job(connection, job.id, worker, state, sentence)
+        jobs.leave_job(connection, job.id, worker, *outcome)
 
 
 def _get_job(connection: Connection, job_id: int) -> Job:

@@ -43,10 +43,17 @@ class Filter:
     to_position: int | None = None
     id: UUID | None = None
     """Id of one work order."""
+    selected: tuple[UUID, ...] | None = None
+    """Ids of the work orders that a person has ticked."""
     ordering_key: str | None = None
     """Value of the ordering key, as text or as JSON: `17` is the text and the number."""
     text: str | None = None
     """Words that the body, the request or the rejection contains, all of them; `word*` matches the start of a word."""
+
+    @property
+    def names_one(self) -> bool:
+        """Return whether a person has named one work order by its id."""
+        return self.id is not None or (self.selected is not None and len(self.selected) == 1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None as values of JSON."""
@@ -60,10 +67,14 @@ class Filter:
 
     def __str__(self) -> str:
         """Return the filter in words, for a list."""
-        return ", ".join(f"{name} {value}" for name, value in self.to_json().items()) or "all"
+        return ", ".join(f"{name} {_words(value)}" for name, value in self.to_json().items()) or "all"
 
 
 _ADAPTER = TypeAdapter(Filter)
+
+
+def _words(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else str(value)
 
 
 def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
@@ -77,6 +88,7 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
     trigger_id = None if wanted.trigger is None else triggers.find(connection, wanted.trigger).id
     return {
         **asdict(wanted),
+        "selected": None if wanted.selected is None else list(wanted.selected),
         "trigger_id": trigger_id,
         "workflow_id": _workflow_id(connection, wanted.workflow),
         "stream_ids": _stream_ids(connection, wanted.stream, trigger_id),

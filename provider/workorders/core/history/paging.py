@@ -50,7 +50,12 @@ def _list_of(given: Mapping[str, Any]) -> str | None:
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
     """Return whether an index finds the matching rows in their order, or few enough to sort."""
-    return given["id"] is not None or given["reason"] is not None or given["state"] not in _COMMON_STATES
+    return (
+        given["id"] is not None
+        or given["selected"] is not None
+        or given["reason"] is not None
+        or given["state"] not in _COMMON_STATES
+    )
 
 
 def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:

@@ -168,6 +168,20 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
     )
 
 
+def count_without_input(connection: Connection, wanted: Filter) -> int:
+    """Return how many of these work orders have ended and have no input any more, because retention has erased it.
+
+    Reads every one of them.
+
+    Raises:
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+    """
+    arguments = query_arguments(connection, wanted)
+    found = connection.execute(_QUERIES["count_without_input"], arguments, prepare=False).fetchone()
+    return int(found[0]) if found else 0
+
+
 def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
     """Return the next of these work orders in the order of their creation, possibly fewer than `limit`."""
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
@@ -218,11 +232,6 @@ def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
     arguments = {"workflow_id": None, "state": None, "work_order_id": work_order_id, "before": None, "limit": None}
     with connection.cursor(row_factory=class_row(RunRow)) as cursor:
         return sorted(cursor.execute(_RUN_QUERIES["runs"], arguments, prepare=False), key=lambda run: run.attempt)
-
-
-def count_states_of(connection: Connection, ids: Collection[UUID]) -> dict[str, int]:
-    """Return the number of some work orders by state."""
-    return dict(connection.execute(_QUERIES["count_states_of"], {"ids": list(ids)}).fetchall())
 
 
 def list_workflows_of(connection: Connection, ids: Collection[UUID]) -> list[str]:

@@ -77,7 +77,25 @@
     stale.hidden = sentence === "";
   }
 
+  // The sentence of a page that the server answered instead.
+  function whyOf(answer) {
+    const page = new DOMParser().parseFromString(answer.responseText, "text/html");
+    return page.querySelector(".problem h1 + p")?.textContent ?? "";
+  }
+
+  // A part that is asked for once, such as a count, would otherwise be waited for without an end.
+  function showFailure(event) {
+    const part = event.target;
+    const failed = part.querySelector("[data-when-failed]");
+    if (failed === null) return;
+    const why = event.type === "htmx:responseError" ? whyOf(event.detail.xhr) : "";
+    failed.querySelector("[data-failure]").textContent = why || "Airflow does not answer. Nothing was changed.";
+    failed.hidden = false;
+    part.querySelector("[data-until-failed]").hidden = true;
+  }
+
   function begin() {
+    for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) body.addEventListener(name, showFailure);
     const part = live();
     if (part === null || interval === null) return;
     const kept = sessionStorage.getItem("workorders-interval");
@@ -107,7 +125,7 @@
         status === 401
           ? "Your session has ended, so this page is no longer updated. Reload Airflow to log in."
           : isOver
-            ? "You may no longer read this, so the page is no longer updated."
+            ? `You may no longer read this, so the page is no longer updated. ${whyOf(event.detail.xhr)}`
             : "The last update failed; what you see is older. The next try follows by itself.",
       );
       schedule();
@@ -242,7 +260,7 @@
       }
       refusal =
         answer.status === 403
-          ? `You may not pause or unpause ${dag}. Nothing was changed.`
+          ? `You may not pause or unpause ${dag}. Nothing was changed. This takes the right to change the Dag ${dag}.`
           : `Airflow did not change ${dag} (status ${answer.status}). Try again.`;
     } catch {
       refusal = `Airflow did not answer, so it is not known whether ${dag} was changed. Reload this page to see it.`;

@@ -126,6 +126,34 @@ def test_an_ordering_key_is_found_whether_its_work_orders_are_listed_or_not(
     assert len(work_orders.find_matching(connection, wanted, after=None, limit=3).ids) == 3
 
 
+def test_work_orders_that_were_ticked_are_selected_and_no_others(connection: Connection, trigger: Trigger) -> None:
+    create_for(connection, trigger, accepted_range("s", 0, 5))
+    ids = [found.id for found in work_orders.list_work_orders(connection, Filter(trigger=trigger.name))]
+    wanted = Filter(selected=(ids[0], ids[3]))
+    assert places(connection, wanted) == [("s", 4), ("s", 1)]
+    assert work_orders.count_by_state(connection, wanted) == {"pending": 2}
+    assert work_orders.find_matching(connection, wanted, after=None, limit=9).ids == [ids[3], ids[0]]
+
+
+def test_those_that_ended_and_have_no_input_any_more_are_counted(connection: Connection, trigger: Trigger) -> None:
+    create_for(connection, trigger, [*accepted_range("s", 0, 4), rejected("s", 4, b"x"), rejected("s", 5, None)])
+    connection.execute(
+        "UPDATE workorders.work_orders SET state = 'failed' WHERE trigger_id = %s AND position < 3", [trigger.id]
+    )
+    connection.execute(
+        "UPDATE workorders.dataclips SET body = NULL FROM workorders.work_orders "
+        "WHERE work_orders.id = dataclips.id AND trigger_id = %s AND position <> 1",
+        [trigger.id],
+    )
+    connection.execute(
+        "UPDATE workorders.rejections SET raw = NULL, request = '{}' FROM workorders.work_orders "
+        "WHERE work_orders.id = work_order_id AND trigger_id = %s AND position = 5",
+        [trigger.id],
+    )
+    assert work_orders.count_without_input(connection, Filter(trigger=trigger.name)) == 3
+    assert work_orders.count_without_input(connection, Filter(trigger=trigger.name, state="failed")) == 2
+
+
 def test_positions_are_half_open(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, accepted_range("s", 0, 6))
     wanted = Filter(trigger=trigger.name, stream="s", from_position=2, to_position=4)
@@ -273,7 +301,7 @@ NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
         *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
         "ordering_keys",
-        *("from_position", "to_position", "before_id", "after_id", "id"),
+        *("from_position", "to_position", "before_id", "after_id", "id", "selected"),
     )
 )
 

@@ -30,6 +30,7 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
         AND (%(to_position)s::bigint IS NULL OR work_orders.position < %(to_position)s)
         AND (%(ordering_keys)s::bigint[] IS NULL OR work_orders.ordering_key = ANY (%(ordering_keys)s))
         AND (%(id)s::uuid IS NULL OR work_orders.id = %(id)s)
+        AND (%(selected)s::uuid[] IS NULL OR work_orders.id = ANY (%(selected)s))
         AND (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
         AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
 

@@ -63,6 +63,17 @@ WHERE
 GROUP BY work_orders.state
 ORDER BY work_orders.state;
 
+-- name: count_without_input
+-- Those that have ended and whose input retention has erased, so that no run can have it.
+SELECT count(*)
+-- use: filtered
+LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+WHERE
+    -- use: passes
+    AND (%(words)s::tsquery IS NULL OR search_words.words @@ %(words)s)
+    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}') IS NOT TRUE;
+
 -- name: matching
 -- The next ids in the order of creation, and the last id that was read; work_orders reads in the other order.
 WITH matching AS MATERIALIZED (
@@ -141,9 +152,6 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS texts
 WHERE work_orders.id = %(id)s;
-
--- name: count_states_of
-SELECT state::text AS state, count(*) FROM workorders.work_orders WHERE id = ANY (%(ids)s) GROUP BY state ORDER BY state;
 
 -- name: workflows_of
 SELECT DISTINCT workflows.name

@@ -1,0 +1,98 @@
+"""Sends exports to browsers: a few at a time, in threads of their own, and in parts that a browser may take slowly.
+
+A browser may not notice that a server stopped in the middle of a file, because a middleware of Airflow ends the answer
+as usual. So such a file ends with a line that reports it, and the page of the job shows the same.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Generator
+from contextlib import closing
+from threading import BoundedSemaphore
+from typing import Final
+
+import anyio
+import psycopg
+from fastapi.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from workorders.core.bulk import download, export
+from workorders.core.bulk.jobs import HEARTBEAT_TIMEOUT, Job
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.pages.problems import BusyError
+from workorders.pages.site import Site
+from workorders.pages.threads import DOWNLOADS, OF_DOWNLOADS
+
+_LOG = logging.getLogger(__name__)
+
+MAX_SECONDS: Final = HEARTBEAT_TIMEOUT.total_seconds()
+"""For a browser to take a part; then another download may begin in its place."""
+
+
+class Downloads:
+    """The exports that browsers take now."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._free = BoundedSemaphore(DOWNLOADS)
+
+    def begin(self, job: Job) -> "DownloadResponse":
+        """Read the first part of an export, and return the answer that sends it and the others.
+
+        Raises:
+            BusyError: this API server sends as many as it can.
+            JobBusyError: another browser takes this one.
+            JobEndedError: it was downloaded already, or was stopped.
+            psycopg.Error: the database failed.
+        """
+        if not self._free.acquire(blocking=False):
+            raise BusyError(
+                f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
+                f"ended, and download this one then."
+            )
+        parts = self._parts(job)
+        return DownloadResponse(next(parts, b""), parts, name=f"work-orders-{job.id}.{job.options['format']}")
+
+    def _parts(self, job: Job) -> Generator[bytes]:
+        has_begun = False
+        try:
+            with self._site.writing() as connection, closing(download.parts(connection, job.id)) as parts:
+                for part in parts:
+                    yield part
+                    has_begun = True
+        except (WorkOrdersError, psycopg.Error, OSError) as error:
+            if not has_begun:
+                raise
+            _LOG.error("Export %s was cut off: %s", job.id, one_line(error))
+            yield export.cut_off(job.options["format"], f"This file was cut off: {one_line(error)}").encode()
+        finally:
+            self._free.release()
+
+
+class DownloadResponse(StreamingResponse):
+    """A file that a browser stores and never shows, because strangers wrote what is in it."""
+
+    def __init__(self, first: bytes, parts: Generator[bytes], *, name: str) -> None:
+        self._parts = parts
+        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"}
+        super().__init__(self._from(first), media_type="application/octet-stream", headers=headers)
+
+    async def _from(self, first: bytes) -> AsyncIterator[bytes]:
+        part = first
+        while part:
+            yield part
+            part = await OF_DOWNLOADS.run(next, self._parts, b"")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the parts; whatever ends it, what they were read from is closed."""
+
+        async def send_in_time(message: Message) -> None:
+            with anyio.fail_after(MAX_SECONDS):
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, send_in_time)
+        except TimeoutError:
+            _LOG.warning("A download was ended: the browser took nothing for %d seconds.", MAX_SECONDS)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await OF_DOWNLOADS.run(self._parts.close)

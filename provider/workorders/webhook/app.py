@@ -27,6 +27,7 @@ from workorders.webhook.threads import Threads
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SUCCESS: Final = "success"
 _REJECTED: Final = "rejected"
+_INTERNAL_ERROR: Final = 500
 _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a declared length that are parsed; no body is longer than such a number."""
 
@@ -65,9 +66,17 @@ class Webhooks:
             name = hook.definition.name if hook else None
             self._refusals.add(name, request.url.path, network_of(_peer(request)), refusal)
             answer = _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
-        if hook is not None:
-            self._counts.count(hook.definition.database_connection, hook.definition.name, answer.status_code)
+        except Exception:
+            # The server answers so, and logs the error.
+            self._count(hook, _INTERNAL_ERROR)
+            raise
+        self._count(hook, answer.status_code)
         return answer
+
+    def _count(self, hook: Hook | None, status: int) -> None:
+        """Count an answer; a path without a webhook has no name to count under."""
+        if hook is not None:
+            self._counts.count(hook.definition.database_connection, hook.definition.name, status)
 
     async def _answer(self, hook: Hook, request: Request) -> Response:
         definition = hook.definition

@@ -34,7 +34,7 @@ READINGS: Final = (
                 "workorders.webhook.requests",
                 "counter",
                 "{request}",
-                "Answers of a webhook, by HTTP status; some seconds late.",
+                "Answers of a webhook by HTTP status, refusals included; some seconds late.",
             ),
         ),
         _QUERIES["read"],

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
+from support.eventually import eventually
 from support.webhooks import SECRET, Webhooks, now_text, sign, sign_standard
 from workorders.core import workflows
 from workorders.core.admission import duplicates
@@ -347,6 +348,30 @@ def test_too_many_requests_are_told_when_there_is_capacity_again(
     assert [answer.status_code for answer in answers] == [201, 201, 429]
     assert 900 <= int(answers[2].headers["retry-after"]) <= 1000
     assert len(work_orders(connection, name)) == 2
+
+
+def test_every_answer_of_a_webhook_is_counted_by_its_status_also_a_refusal_and_an_error(
+    webhooks: Webhooks, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhooks.define(name, authentication=BY_KEY, max_body_bytes=20, rate_limit_per_second=0.001, rate_burst=1)
+    answers = [
+        webhooks.post(name),
+        webhooks.post(name, b'{"a": "0123456789012345"}', X_Api_Key=SECRET),
+        webhooks.post(name, b"[1, 2]", X_Api_Key=SECRET),
+        webhooks.post(name, X_Api_Key=SECRET),
+        webhooks.post(name, X_Api_Key=SECRET),
+    ]
+    monkeypatch.setattr(webhooks.handler, "create", lambda *_: 1 / 0)
+    statuses = [answer.status_code for answer in (*answers, webhooks.post(name, X_Api_Key=SECRET))]
+    assert statuses == [401, 413, 422, 201, 429, 500]
+
+    def counted() -> dict[int, int]:
+        query = "SELECT status, requests FROM workorders.webhook_requests WHERE trigger = %s"
+        with connection.transaction():
+            return dict(connection.execute(query, (name,)).fetchall())
+
+    eventually(lambda: len(counted()) == len(statuses), seconds=60, what="The counts in the database")
+    assert counted() == dict.fromkeys(statuses, 1)
 
 
 def test_a_rate_limit_holds_for_all_api_servers_together(webhooks: Webhooks, connection: Connection, name: str) -> None:

@@ -65,8 +65,9 @@ def _tell(body: dict[str, Any], context: Context) -> None:
 
 
 def _publish(body: dict[str, Any], context: Context) -> None:
-    context.publish("results", {"n": 1}, key="k", headers={"own": b"\xff"})
-    context.publish("results", None)
+    to = body.get("to", "results")
+    context.publish(to, {"n": 1}, key="k", headers={"own": b"\xff"})
+    context.publish(to, None)
     if body.get("fail"):
         raise ValueError("after publishing")
 

@@ -13,7 +13,6 @@ from workorders.core.worker.context import first_header_values
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-_HEADERS: Final = ("traceparent", "tracestate")
 _NANOSECONDS: Final = 1_000_000_000
 
 
@@ -34,7 +33,7 @@ class RunSpans:
         """Begin the span of a run; return its traceparent, or None if traces go nowhere or this one is not sampled."""
         if not tracing.is_on():
             return None
-        headers = first_header_values(orjson.loads(run.request), _HEADERS)
+        headers = first_header_values(orjson.loads(run.request), tracing.HEADERS)
         span = tracing.tracer().start_span(
             f"run {self._workflow}", tracing.sent_context(headers), attributes=_attributes(self._workflow, run)
         )

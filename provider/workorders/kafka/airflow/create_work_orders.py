@@ -204,7 +204,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                     self._skip_if_taken(context, batches.load(database, own_id))
                     begun = self._begin(database, connections, own_id, lock, again=self._is_retry(context))
                 if begun is not None:
-                    self._ingest(context, connections, begun)
+                    with ingest_spans.of_attempt(lock, self.trigger_name, own_id, self.log):
+                        self._ingest(context, connections, begun)
                 if begun is None or begun.batch.unfinished:  # a replay creates nothing that was not announced before
                     self._announce(context, lock, own_id)
         except StalledError as error:
@@ -299,12 +300,11 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         return batches.load(database, batch.id)
 
     def _announce(self, context: "Context", lock: Connection, batch_id: int) -> None:
-        """Emit an asset event for the work orders of the batch, and its spans. Never fails: they are created."""
+        """Emit an asset event for the work orders of the batch. Never fails: they are created."""
         try:
             created, rejected = batches.created_by_task(lock, self.trigger_name, batch_id)
-            ingest_spans.record(lock, self.trigger_name, batch_id)
         except EXPECTED_FAILURES as error:
-            self.log.warning("No asset event and no span was sent: %s", reason(error))
+            self.log.warning("No asset event was sent: %s", reason(error))
             return
         if created or rejected:
             counts = {"batch_id": batch_id, "created": created, "rejected": rejected}

@@ -1,7 +1,11 @@
 """Spans of a batch: one for the attempt, and one in the trace of each of its first messages."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from workorders.airflow.notifications import Log
+from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 from workorders.core import tracing
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.worker.context import first_header_values
@@ -9,7 +13,6 @@ from workorders.kafka.ledger import batches
 
 MAX_MESSAGES: Final = 100
 """Messages of a batch that are searched for traces. A batch may have a million, and a trace shows the path of one."""
-_HEADERS: Final = ("traceparent", "tracestate")
 _TIMES: Final = """
 SELECT (extract(epoch FROM now()) * 1000000)::bigint * 1000,
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
@@ -17,32 +20,59 @@ SELECT (extract(epoch FROM now()) * 1000000)::bigint * 1000,
 """Of the attempt, in nanoseconds."""
 
 
-def record(lock: Connection, trigger: str, batch_id: int) -> None:
-    """Record the spans of an attempt that has just ended well.
+@contextmanager
+def of_attempt(lock: Connection, trigger: str, batch_id: int, log: Log) -> Iterator[None]:
+    """Record the spans of an attempt when the context ends: also of one that fails, which may have created work orders.
 
-    The span of the attempt belongs to the trace of the Airflow task, and the messages' spans link to it: a span has one
-    parent, and a batch has many senders.
+    The span of the attempt belongs to the trace of the Airflow task. It links to the senders' spans, and the messages'
+    spans link to it: a span has one parent, and a batch has many senders.
 
     Args:
         lock: the connection with the attempt's lock, whose transaction began with the attempt.
         trigger: name of the trigger.
         batch_id: number of the batch.
+        log: of the task. A failure to record the spans is logged, and does not fail the attempt.
     """
+    try:
+        yield
+    except Exception as error:
+        _record_or_log(lock, trigger, batch_id, log, failure=type(error).__name__)
+        raise
+    _record_or_log(lock, trigger, batch_id, log)
+
+
+def _record_or_log(lock: Connection, trigger: str, batch_id: int, log: Log, failure: str | None = None) -> None:
     if not tracing.is_on():
         return
+    try:
+        _record(lock, trigger, batch_id, failure)
+    except EXPECTED_FAILURES as error:
+        log.warning("No span was sent: %s", reason(error))
+
+
+def _record(lock: Connection, trigger: str, batch_id: int, failure: str | None) -> None:
     from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415 - an optional extra
 
     begun, ended = fetch_row(lock, _TIMES, {})
+    batch = batches.load(lock, batch_id, trigger)
+    messages = batches.first_messages_of_attempt(lock, trigger, batch_id, limit=MAX_MESSAGES)
+    senders = [tracing.sent_context(first_header_values(message.request, tracing.HEADERS)) for message in messages]
     attempt = tracing.tracer().start_span(
         f"ingest {trigger}",
         kind=SpanKind.CONSUMER,
         start_time=begun,
-        attributes={"messaging.system": "kafka", "workorders.trigger": trigger, "workorders.batch.id": batch_id},
+        links=[Link(tracing.span_in(sender)) for sender in senders],
+        attributes={
+            "messaging.system": "kafka",
+            "workorders.trigger": trigger,
+            "workorders.batch.id": batch_id,
+            "workorders.batch.ranges": [str(part.range) for part in batch.ranges],
+        },
     )
-    for message in batches.first_messages_of_attempt(lock, trigger, batch_id, limit=MAX_MESSAGES):
+    for message, sender in zip(messages, senders, strict=True):
         span = tracing.tracer().start_span(
             f"create {trigger}",
-            tracing.sent_context(first_header_values(message.request, _HEADERS)),
+            sender,
             kind=SpanKind.CONSUMER,
             start_time=begun,
             links=[Link(attempt.get_span_context())],
@@ -56,4 +86,7 @@ def record(lock: Connection, trigger: str, batch_id: int) -> None:
             },
         )
         span.end(ended)
+    if failure is not None:
+        # Without the text of the error, which may quote a message.
+        tracing.fail(attempt, failure)
     attempt.end(ended)

@@ -5,11 +5,13 @@ batch is claimed and the one before it deleted; meanwhile the next ones are read
 """
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import Final
 
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.outbox_relay import send_spans
 from workorders.kafka.outbox_relay.batch_queue import BatchQueue, PendingBatch
 from workorders.kafka.outbox_relay.context import RelayContext
 from workorders.kafka.outbox_relay.delivery_errors import Rejection
@@ -92,6 +94,7 @@ class ShardRelay:
             self._hold(rejection, pending.rows)
             return
         rows, left_out = compacted(pending.rows, self._context.definition.compacted_topics)
+        begun = time.time_ns()
         try:
             batch, rejection = self._deliver(rows, pending)
         except ProducerFencedOrLostError as error:
@@ -104,6 +107,7 @@ class ShardRelay:
             return
         self._queue.completed(pending, batch, left_out)
         self.sent += len(batch.content.rows)
+        send_spans.record(rows, shard=self.lease.shard, batch=batch.number, begun=begun)
 
     def _deliver(self, rows: Sequence[Row], pending: PendingBatch) -> tuple[ClaimedBatch, Rejection | None]:
         """Send rows in one transaction of Kafka, which commits after their claim."""

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
-from support.spans import PARENT, TRACE
+from support.spans import PARENT, TRACE, ids_of, parent_of
 from workorders.core import tracing, triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
@@ -29,19 +28,13 @@ def run(stack: LocalStack, name: str, *bodies: object, flags: str = "01") -> Exe
     return work
 
 
-def identifiers(span: ReadableSpan) -> tuple[str, str]:
-    """Return the ids of a span's trace and of the span itself, as headers have them."""
-    return f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}"
-
-
 def test_a_run_is_a_span_of_the_senders_trace_and_what_it_publishes_continues_it(
     stack: LocalStack, spans: InMemorySpanExporter, name: str
 ) -> None:
     work = run(stack, name, {"do": "publish"})
     (span,) = spans.get_finished_spans()
-    trace_id, span_id = identifiers(span)
-    assert span.parent is not None
-    assert (trace_id, f"{span.parent.span_id:016x}") == (TRACE, PARENT)
+    trace_id, span_id = ids_of(span)
+    assert (trace_id, parent_of(span)) == (TRACE, PARENT)
     assert span.name == f"run {name}"
     found = dict(span.attributes or {})
     assert (found["workorders.stream"], found["workorders.position"]) == (name, 7)

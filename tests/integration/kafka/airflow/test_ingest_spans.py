@@ -1,38 +1,80 @@
 """The spans of a batch: in the senders' traces, and linked to the attempt."""
 
+import logging
+
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
 
 from local_stack.stack import LocalStack
 from support.in_process_trigger import InProcessTrigger
-from support.spans import PARENT, TRACE
+from support.spans import PARENT, TRACE, ids_of, parent_of
 from support.topics import Topics
 from workorders.kafka.airflow import ingest_spans
+from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 
 pytestmark = pytest.mark.integration
 
+log = logging.getLogger(__name__)
 
-def test_a_message_gets_a_span_in_its_senders_trace_with_its_offset_and_a_link_to_the_attempt(
-    stack: LocalStack, topics: Topics, spans: InMemorySpanExporter, name: str
-) -> None:
+
+@pytest.fixture
+def trigger(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
+    """A trigger with two messages, of which the second has a trace."""
     topics.create(name)
     topics.produce(name, [b"{}"])
     topics.produce(name, [b"{}"], headers=[("TraceParent", f"00-{TRACE}-{PARENT}-01".encode())])
-    trigger = InProcessTrigger(stack, name)
-    batch_id = trigger.plan().batch_id
+    return InProcessTrigger(stack, name)
+
+
+def attempt(trigger: InProcessTrigger, error: Exception | None = None) -> int:
+    """Plan a batch, ingest it, fail then if wanted, and return the number of the batch."""
+    url, batch_id = trigger.stack.database_url, trigger.plan().batch_id
     assert batch_id is not None
-    with attempt_lock(stack.database_url, batch_id) as lock:
+    with attempt_lock(url, batch_id) as lock, ingest_spans.of_attempt(lock, trigger.definition.name, batch_id, log):
         trigger.ingest_messages(batch_id, by_column=True)
-        ingest_spans.record(lock, name, batch_id)
-    created, attempt = spans.get_finished_spans()
-    assert (created.name, attempt.name) == (f"create {name}", f"ingest {name}")
-    assert created.parent is not None
-    assert (f"{created.context.trace_id:032x}", f"{created.parent.span_id:016x}") == (TRACE, PARENT)
-    assert [link.context.span_id for link in created.links] == [attempt.context.span_id]
+        if error is not None:
+            raise error
+    return batch_id
+
+
+def test_a_message_gets_a_span_in_its_senders_trace_with_its_offset_and_the_attempt_links_to_both(
+    trigger: InProcessTrigger, spans: InMemorySpanExporter, name: str
+) -> None:
+    batch_id = attempt(trigger)
+    created, ingest = spans.get_finished_spans()
+    assert (created.name, ingest.name) == (f"create {name}", f"ingest {name}")
+    assert (ids_of(created)[0], parent_of(created)) == (TRACE, PARENT)
+    assert [link.context.span_id for link in created.links] == [ingest.context.span_id]
+    assert [f"{link.context.span_id:016x}" for link in ingest.links] == [PARENT]
     found = dict(created.attributes or {})
     assert (found["messaging.destination.name"], found["messaging.kafka.offset"]) == (name, 1)
-    assert dict(attempt.attributes or {})["workorders.batch.id"] == batch_id
-    assert attempt.end_time is not None
-    assert attempt.start_time is not None
-    assert 0 < attempt.end_time - attempt.start_time < 600 * 10**9
+    found = dict(ingest.attributes or {})
+    assert (found["workorders.batch.id"], found["workorders.batch.ranges"]) == (batch_id, (f"{name} 0 [0, 2)",))
+    assert ingest.status.is_unset
+    assert ingest.end_time is not None
+    assert ingest.start_time is not None
+    assert 0 < ingest.end_time - ingest.start_time < 600 * 10**9
+
+
+def test_an_attempt_that_fails_has_the_spans_of_what_it_created_and_not_the_text_of_its_error(
+    trigger: InProcessTrigger, spans: InMemorySpanExporter, name: str
+) -> None:
+    with pytest.raises(StalledError):
+        attempt(trigger, StalledError("orders 1: the value 17 is refused"))
+    created, ingest = spans.get_finished_spans()
+    assert (created.name, ingest.name) == (f"create {name}", f"ingest {name}")
+    assert (ingest.status.status_code, ingest.status.description) == (StatusCode.ERROR, "StalledError")
+
+
+def test_an_attempt_whose_spans_cannot_be_recorded_ends_as_it_would_without_them(
+    trigger: InProcessTrigger, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    url, name = trigger.stack.database_url, trigger.definition.name
+    with attempt_lock(url, batch_id) as lock, ingest_spans.of_attempt(lock, name, batch_id, log):
+        lock.close()
+    assert spans.get_finished_spans() == ()
+    assert "No span was sent: " in caplog.text

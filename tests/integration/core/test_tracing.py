@@ -1,0 +1,73 @@
+"""One trace from the span of a producer to a message that a run published, over every part in between."""
+
+import logging
+from collections import Counter
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from local_stack.stack import LocalStack
+from support.consumed import consumed
+from support.executing import Executing
+from support.in_process_trigger import InProcessTrigger
+from support.outbox import Outbox, new_outbox
+from support.spans import PARENT, TRACE, ids_of, parent_of
+from support.topics import Topics
+from workorders.kafka.airflow import ingest_spans
+from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.outbox.enqueue import enqueue_published
+
+pytestmark = pytest.mark.integration
+
+log = logging.getLogger(__name__)
+
+ANOTHER = "c" * 32
+
+
+def work_order_of(span: ReadableSpan) -> object:
+    return dict(span.attributes or {})["workorders.work_order.id"]
+
+
+def ingest(outbox: Outbox, name: str) -> None:
+    """Create the work orders of the topic's messages, as the task does."""
+    parts = SimpleNamespace(database_url=outbox.database_url, kafka_settings=outbox.kafka)
+    trigger = InProcessTrigger(cast("LocalStack", parts), f"{name}-in", topics=[name], workflow=name)
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    with (
+        attempt_lock(outbox.database_url, batch_id) as lock,
+        ingest_spans.of_attempt(lock, f"{name}-in", batch_id, log),
+    ):
+        trigger.ingest_messages(batch_id, by_column=True)
+
+
+def test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_what_is_published(
+    stack: LocalStack, topics: Topics, spans: InMemorySpanExporter, name: str
+) -> None:
+    out = topics.create(f"{name}.out")
+    topics.create(name)
+    for trace in (TRACE, ANOTHER):  # a batch has messages of many traces
+        body = b'{"do": "publish", "to": "%s"}' % out.encode()
+        topics.produce(name, [body], headers=[("traceparent", f"00-{trace}-{PARENT}-01".encode())])
+    outbox = new_outbox(stack)
+    work = Executing(outbox.database_url, name)
+    ingest(outbox, name)
+    work.worker(enqueue=enqueue_published).work()
+    assert outbox.relay().messages == 4
+
+    found = spans.get_finished_spans()
+    (batch,) = (span for span in found if span.name == f"ingest {name}-in")
+    assert {f"{link.context.trace_id:032x}" for link in batch.links} == {TRACE, ANOTHER}
+    created, run, *sent = (span for span in found if ids_of(span)[0] == TRACE)
+    assert [span.name for span in (created, run, *sent)] == [f"create {name}-in", f"run {name}", *[f"send {out}"] * 2]
+    assert (parent_of(created), parent_of(run)) == (PARENT, PARENT)
+    assert [link.context.span_id for link in created.links] == [batch.context.span_id]
+    assert work_order_of(created) == work_order_of(run)
+    assert {parent_of(span) for span in sent} == {ids_of(run)[1]}
+    published = [dict(message.headers() or []).get("traceparent") for message in consumed(outbox.kafka, out)]
+    (other,) = (span for span in found if span.name == run.name and span is not run)
+    assert Counter(published) == {f"00-{'-'.join(ids_of(span))}-01".encode(): 2 for span in (run, other)}
+    assert ids_of(other)[0] == ANOTHER

@@ -79,7 +79,9 @@ def test_lineage_leads_from_topic_to_table_to_topic_and_spark_is_told_its_parent
     assert sum(part["created"] for part in offsets["ranges"]) == written["outputFacets"]["outputStatistics"]["rowCount"]
     assert written["name"] == f"{database}.work_orders"
     assert [part["name"] for part in relay["inputs"]] == [f"{database}.outbox_messages"]
-    assert [(part["namespace"], part["name"]) for part in relay["outputs"]] == [(kafka, sent_to)]
+    (sent,) = relay["outputs"]
+    assert (sent["namespace"], sent["name"]) == (kafka, sent_to)
+    assert sent["outputFacets"]["outputStatistics"]["rowCount"] == 1
 
     submitted = [line for line in command_lines.seen if "--batch" in line]
     given = {argument for line in submitted for argument in line}

@@ -1,5 +1,6 @@
 """What operators see of the outbox, and what they decide."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -99,10 +100,9 @@ def topics(connection: Connection) -> Sequence[TopicStatus]:
         return cursor.execute(_QUERIES["topics"]).fetchall()
 
 
-def topics_sent_since(connection: Connection, shard: int, since: datetime) -> list[str]:
-    """Return the topics to which a shard has sent a message since a time."""
-    rows = connection.execute(_QUERIES["topics_sent_since"], {"shard": shard, "since": since})
-    return [topic for (topic,) in rows]
+def sent_by_topic(connection: Connection, shard: int) -> Counter[str]:
+    """Return how many messages a shard has ever sent to each topic, as far as it knows that they are in Kafka."""
+    return Counter(dict(connection.execute(_QUERIES["sent_by_topic"], {"shard": shard}).fetchall()))
 
 
 def holds(connection: Connection) -> Sequence[Hold]:

@@ -3,7 +3,7 @@
 Only Airflow's provider for OpenLineage calls this, and only where it is installed are its classes there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Any, Final
 
@@ -59,22 +59,27 @@ def ingest_lineage(batch: Batch, kafka: Mapping[str, Any], database_url: str) ->
     return OperatorLineage(inputs=inputs, outputs=[output])
 
 
-def relay_lineage(
-    topics: Iterable[str], messages: int, kafka: Mapping[str, Any], database_url: str
-) -> "OperatorLineage[Any, Any]":
-    """Return to which topics a relay sent messages of the outbox.
+def relay_lineage(sent: Mapping[str, int], kafka: Mapping[str, Any], database_url: str) -> "OperatorLineage[Any, Any]":
+    """Return to which topics a relay sent messages of the outbox, and how many.
 
     Args:
-        topics: the topics that got a message.
-        messages: how many messages they got together.
+        sent: how many messages each topic got.
         kafka: librdkafka settings of the cluster.
         database_url: libpq connection string.
     """
     source = InputDataset(
         *_table(database_url, "outbox_messages"),
-        inputFacets={"inputStatistics": InputStatisticsInputDatasetFacet(rowCount=messages)},
+        inputFacets={"inputStatistics": InputStatisticsInputDatasetFacet(rowCount=sum(sent.values()))},
     )
-    return OperatorLineage(inputs=[source], outputs=[OutputDataset(_cluster(kafka), topic) for topic in topics])
+    targets = [
+        OutputDataset(
+            _cluster(kafka),
+            topic,
+            outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=messages)},
+        )
+        for topic, messages in sorted(sent.items())
+    ]
+    return OperatorLineage(inputs=[source], outputs=targets)
 
 
 def _messages(part: BatchRange) -> int:

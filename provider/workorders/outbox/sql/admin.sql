@@ -15,8 +15,8 @@ SELECT topic, coalesce(waiting.messages, 0) AS waiting,
 FROM waiting FULL JOIN held USING (topic) FULL JOIN done USING (topic)
 ORDER BY topic
 
--- name: topics_sent_since
-SELECT topic FROM workorders.outbox_counters WHERE shard = %(shard)s AND last_sent_at >= %(since)s ORDER BY topic
+-- name: sent_by_topic
+SELECT topic, sent FROM workorders.outbox_counters WHERE shard = %(shard)s
 
 -- name: holds
 SELECT hold.id, hold.kind, hold.topic, hold.key, hold.reason, hold.tries, hold.since, hold.next_try_at,

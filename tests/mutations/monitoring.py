@@ -113,4 +113,44 @@ MONITORING = (
             "test_a_run_is_a_span_of_the_senders_trace_and_what_it_publishes_continues_it",
         ),
     ),
+    Mutation(
+        "send-begins-a-trace-of-its-own",
+        5,
+        (Change("kafka/outbox_relay/send_spans.py", "tracing.sent_context(headers)", "tracing.sent_context({})"),),
+        (
+            "unit/kafka/outbox_relay/test_send_spans.py::test_a_message_gets_a_span_in_the_trace_that_it_carries",
+            "integration/core/test_tracing.py::"
+            "test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_what_is_published",
+        ),
+    ),
+    Mutation(
+        "lineage-counts-what-earlier-tries-sent",
+        5,
+        (
+            Change(
+                "kafka/airflow/outbox_relay.py",
+                "self._sent_by_topic(url) - self._sent_before",
+                "self._sent_by_topic(url)",
+            ),
+        ),
+        (
+            "integration/kafka/airflow/test_outbox_relay.py::"
+            "test_lineage_has_the_count_of_each_topic_also_of_a_try_that_fails_and_of_no_earlier_one",
+        ),
+    ),
+    Mutation(
+        "refusals-of-webhooks-not-counted",
+        4,
+        (
+            Change(
+                "webhook/app.py",
+                "        self._count(hook, answer.status_code)\n",
+                "        self._count(hook if answer.status_code < 400 else None, answer.status_code)\n",
+            ),
+        ),
+        (
+            "integration/webhook/test_app.py::"
+            "test_every_answer_of_a_webhook_is_counted_by_its_status_also_a_refusal_and_an_error",
+        ),
+    ),
 )

@@ -33,7 +33,7 @@ def record(rows: Sequence[Row], *, shard: int, batch: int, begun: int) -> None:
         span = tracing.tracer().start_span(
             f"send {row.topic}",
             tracing.sent_context(headers),
-            # Whoever made the message has given it its context, so the next consumer continues there and not here.
+            # The message has the context of what made it, so the next consumer continues there and not here.
             kind=SpanKind.CLIENT,
             start_time=begun,
             attributes={

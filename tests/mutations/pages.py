@@ -5,6 +5,7 @@ from mutations.mutation import Change, Mutation
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
 CSRF, SEARCH, TREE = "unit/pages/test_csrf.py", "unit/pages/test_search.py", "unit/pages/test_json_tree.py"
 NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
+HISTORY = "integration/core/history/test_workload_history.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 
 DOWNLOAD = "integration/core/bulk/test_download.py"
@@ -267,6 +268,12 @@ PAGES_OF_AIRFLOW = (
         0,
         (Change("pages/static/pages.css", "--muted: oklch(0.45 0.055 251);", "--muted: oklch(0.75 0.025 252);"),),
         (f"{BROWSER}::test_no_page_breaks_a_rule_of_accessibility",),
+    ),
+    Mutation(
+        "late-commits-that-the-history-does-not-count",
+        0,
+        (Change("core/history/workload_history.py", "max(newest - _LATE, oldest)", "max(newest, oldest)"),),
+        (f"{HISTORY}::test_a_further_count_adds_what_was_committed_since_and_nothing_twice",),
     ),
     Mutation(
         "problems-that-no-number-counts",

@@ -1,6 +1,6 @@
 """The page to begin with: what needs a person, then every trigger, workflow, and shard of the outbox."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -10,9 +10,10 @@ from fastapi.responses import HTMLResponse
 
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
-from workorders.core.history import search_index, state_counts, work_orders, workload
+from workorders.core.history import search_index, state_counts, work_orders, workload, workload_history
 from workorders.core.history.work_orders import RegisteredTrigger
 from workorders.core.history.workload import Workload
+from workorders.core.history.workload_history import WorkHistories, WorkHistory
 from workorders.core.ids import time_of
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
@@ -86,6 +87,10 @@ class WorkflowLine:
     work: Workload
     word: str
     """What it does."""
+    history: WorkHistory | None
+    """None if work orders were not counted within the last hours."""
+    ended_per_minute: float
+    """Mean number of runs that ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +100,8 @@ class OtherLine:
     trigger: RegisteredTrigger
     newest_at: datetime | None
     """When its newest work order was created; None if the search index contains none."""
+    history: WorkHistory | None
+    """None if work orders were not counted within the last hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +159,8 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
         reads_all = len(readable) == len(workloads)
         idle = find_idle(connection, readable, now)
         names = {trigger.name for trigger in kafka}
+        histories = workload_history.list_histories(connection, now)
+        ended = workload.ended_per_minute(connection, now, workload_history.RATE_SPAN)
         samples = [
             sample
             for sample in snapshot.take(connection, TRIGGER_FIGURES)
@@ -160,9 +169,9 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
         return Overview(
             kafka=_kafka_lines(connection, site, kafka, samples, now, ask_kafka=ask_kafka),
             samples=samples,
-            others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE]),
+            others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE], histories),
             listed_until=_listed_until(connection),
-            workflows=_workflow_lines(site, readable, idle),
+            workflows=_workflow_lines(site, readable, idle, histories, ended),
             idle=idle,
             counts=state_counts.latest_counts(connection) if reads_all else None,
             shards=admin.shards(connection) if shows_outbox else [],
@@ -192,7 +201,13 @@ def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
     return viewer.may(Right.READ, dag_ids.ingest(trigger.name) if is_kafka else dag_ids.of_workflow(trigger.workflow))
 
 
-def _workflow_lines(site: Site, workloads: Sequence[Workload], idle: Sequence[Workload]) -> list[WorkflowLine]:
+def _workflow_lines(
+    site: Site,
+    workloads: Sequence[Workload],
+    idle: Sequence[Workload],
+    histories: WorkHistories,
+    ended: Mapping[str, float],
+) -> list[WorkflowLine]:
     paused = site.paused_dags([dag_ids.of_workflow(work.workflow) for work in workloads])
     return [
         WorkflowLine(
@@ -200,6 +215,8 @@ def _workflow_lines(site: Site, workloads: Sequence[Workload], idle: Sequence[Wo
             workflow_state.word_of(
                 work, is_stuck=work in idle, is_paused=paused.get(dag_ids.of_workflow(work.workflow), False)
             ),
+            histories.of_workflow(work.workflow),
+            ended.get(work.workflow, 0.0),
         )
         for work in workloads
     ]
@@ -210,9 +227,11 @@ def _listed_until(connection: Connection) -> datetime | None:
     return time_of(newest) if newest.int else None
 
 
-def _other_lines(connection: Connection, known: Sequence[RegisteredTrigger]) -> list[OtherLine]:
+def _other_lines(
+    connection: Connection, known: Sequence[RegisteredTrigger], histories: WorkHistories
+) -> list[OtherLine]:
     newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in known])
-    return [OtherLine(trigger, newest.get(trigger.name)) for trigger in known]
+    return [OtherLine(trigger, newest.get(trigger.name), histories.of_trigger(trigger.name)) for trigger in known]
 
 
 def _kafka_lines(

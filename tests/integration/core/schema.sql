@@ -758,6 +758,14 @@ ALTER TABLE workorders.workflows ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     NO MAXVALUE
     CACHE 1
 );
+CREATE UNLOGGED TABLE workorders.workload_history (
+    begins_at timestamp with time zone NOT NULL,
+    trigger_id integer NOT NULL,
+    workflow_id integer NOT NULL,
+    counted_at timestamp with time zone NOT NULL,
+    created bigint NOT NULL,
+    waiting bigint
+);
 ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.bulk_jobs
@@ -868,6 +876,8 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY workorders.workload_history
+    ADD CONSTRAINT workload_history_pkey PRIMARY KEY (begins_at, trigger_id, workflow_id);
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
 CREATE INDEX ignored_repeats_unwiped_idx ON workorders.ignored_repeats USING btree (work_order_id) WHERE (last_request IS NOT NULL);

@@ -35,6 +35,7 @@ from workorders.core.bulk.download import DownloadHandler
 from workorders.core.bulk.jobs import count_matching
 from workorders.core.history import search_index
 from workorders.core.history.filters import Filter
+from workorders.core.maintenance.refresh import refresh_history
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
@@ -136,6 +137,8 @@ def test_a_workflow_shows_its_state_and_its_work(stack: LocalStack, connection: 
     page = client.get("/workorders/").text
     cells = cells_of(page, f'/workflows/{busy.name}">')
     assert re.fullmatch(r"[\d.]+ m?s ago", cells.pop("Oldest waiting"))
+    assert cells.pop("In, out per minute").endswith(", 0.1"), "two runs in twenty minutes"
+    del cells["Waiting, last 6 h"]
     assert cells == {
         "State": "running",
         "Running": "1 of 8",
@@ -162,6 +165,25 @@ def test_another_trigger_shows_its_last_work_order_that_the_search_index_contain
     last = [cells_of(page, f'<th scope="row">{work.name}</th>')["Last work order"] for work in (used, unused)]
     assert re.fullmatch(r"[\d.]+ m?s ago", last[0])
     assert last[1] == "none known"
+
+
+def test_workflows_and_other_triggers_show_what_came_and_waited_in_the_last_hours(stack: LocalStack, name: str) -> None:
+    own = new_outbox(stack).database_url
+    used, unused = Executing(own, name), Executing(own, f"{name}-unused")
+    used.create([{"do": "echo"}] * 60)
+    client = TestClient(served(site(own, {})))
+    page = client.get("/workorders/").text
+    assert cells_of(page, f'<th scope="row">{name}</th>')["Created, last 6 h"] == "unknown"
+    assert cells_of(page, f'<th scope="row">{name}</th>')["In per minute"] == "?"
+    with connect(own) as connection:
+        assert refresh_history(connection).counted
+    page = client.get("/workorders/").text
+    assert "<title>Work orders per 10 minutes, last 6 h: 60 in all</title>" in page
+    assert "<title>Work orders that waited, every 10 minutes, last 6 h: 60 at most</title>" in page
+    assert 2 <= float(cells_of(page, f'<th scope="row">{name}</th>')["In per minute"]) <= 3
+    assert cells_of(page, f'/workflows/{name}">')["In, out per minute"].endswith(", 0.0")
+    cells = cells_of(page, f'<th scope="row">{unused.name}</th>')
+    assert (cells["Created, last 6 h"], cells["In per minute"]) == ("nothing", "0.0")
 
 
 def test_the_overview_counts_all_that_needs_a_person_and_shows_the_worst(

@@ -1,5 +1,6 @@
 """Returns what each workflow has to do now: runs in progress, work orders that wait, recent failures. Reads only."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -15,6 +16,8 @@ _QUERIES = load_queries("workorders.core.history", "sql/workload.sql")
 MAX_COUNTED: Final = 10_000
 """Counts end here, because an exact count of many millions takes seconds; a greater number is one more than this. A
 page with ten such counts has them within a tenth of a second."""
+NEWEST_RUNS: Final = 20_000
+"""Runs of all workflows that are read for the rates at which they end."""
 RECENT: Final = timedelta(hours=24)
 """How long ago a work order was created at most, of those whose failure is counted."""
 
@@ -43,3 +46,12 @@ def list_workloads(connection: Connection, now: datetime, *, workflow: str | Non
     wanted = {"workflow": workflow, "max_counted": MAX_COUNTED, "first_id": first_id(now - RECENT)}
     with connection.cursor(row_factory=class_row(Workload)) as cursor:
         return cursor.execute(_QUERIES["workloads"], wanted, prepare=False).fetchall()
+
+
+def ended_per_minute(connection: Connection, now: datetime, span: timedelta) -> Mapping[str, float]:
+    """Return how many runs of each workflow ended per minute; none for a workflow of which none did.
+
+    It is the mean of the last `span`, or of the shorter time that the newest `NEWEST_RUNS` runs cover.
+    """
+    asked = {"now": now, "since": now - span, "newest": NEWEST_RUNS}
+    return dict(connection.execute(_QUERIES["ended"], asked).fetchall())

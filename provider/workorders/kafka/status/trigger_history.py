@@ -5,17 +5,15 @@ It is what the listeners saw, and wrote down with the counts of the ledger.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
+from workorders.core.history.workload_history import INTERVAL, INTERVALS
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.kafka.status", "sql/trigger_history.sql")
 
-SPAN: Final = timedelta(hours=6)
-INTERVAL: Final = timedelta(minutes=10)
-INTERVALS: Final = SPAN // INTERVAL
 _RATE_INTERVALS: Final = 2
 """The newest intervals, of which a rate is the mean."""
 

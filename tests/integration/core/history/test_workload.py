@@ -8,7 +8,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.core.history import workload
-from workorders.core.history.workload import Workload, list_workloads
+from workorders.core.history.workload import Workload, ended_per_minute, list_workloads
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
@@ -59,6 +59,23 @@ def test_a_failure_of_any_kind_counts_for_a_day(stack: LocalStack, connection: C
     put_into_states(connection, work, "crashed", "exception", "killed", "success", "cancelled")
     assert workloads(connection, work)[0].failed == 3
     assert workloads(connection, work, in_=workload.RECENT + timedelta(minutes=1))[0].failed == 0
+
+
+def test_the_rate_at_which_runs_end_is_the_mean_of_the_time_that_the_newest_runs_cover(
+    stack: LocalStack, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Executing(stack.database_url, name)
+    work.create([{"do": "echo"}] * 4)
+    work.worker().work()
+    connection.execute(
+        "UPDATE workorders.runs SET created_at = now() - interval '5 minutes' WHERE workflow_id = %s",
+        [work.workflow.id],
+    )
+    now = datetime.now(UTC)
+    assert ended_per_minute(connection, now, timedelta(minutes=20))[name] == pytest.approx(4 / 20)
+    monkeypatch.setattr(workload, "NEWEST_RUNS", 3)
+    assert ended_per_minute(connection, now, timedelta(minutes=20))[name] == pytest.approx(3 / 5, rel=0.1)
+    assert name not in ended_per_minute(connection, now + timedelta(hours=1), timedelta(minutes=20))
 
 
 def test_failures_and_parked_work_orders_are_counted_by_the_index_of_their_workflow(connection: Connection) -> None:

@@ -3,10 +3,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.ingesting import look, partition_of, plan
+from workorders.core.history.workload_history import INTERVALS
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.partitions import OffsetRange
-from workorders.kafka.status.trigger_history import INTERVALS, TriggerHistory, list_histories
+from workorders.kafka.status.trigger_history import TriggerHistory, list_histories
 
 pytestmark = pytest.mark.integration
 

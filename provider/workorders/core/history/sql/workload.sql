@@ -1,3 +1,19 @@
+-- name: ended
+-- Of the newest runs, because no index leads to those that ended in a time. If all of them are younger than that time, the
+-- oldest begins the time that they cover.
+WITH newest AS MATERIALIZED (
+    SELECT workflow_id, created_at, finished_at FROM workorders.runs ORDER BY id DESC LIMIT %(newest)s
+), covered AS (
+    SELECT CASE WHEN count(*) < %(newest)s THEN %(since)s ELSE greatest(min(created_at), %(since)s) END AS since
+    FROM newest
+)
+SELECT workflows.name, count(*) * 60 / extract(epoch FROM %(now)s - covered.since)::double precision
+FROM newest
+CROSS JOIN covered
+JOIN workorders.workflows ON workflows.id = newest.workflow_id
+WHERE newest.finished_at > covered.since AND covered.since < %(now)s
+GROUP BY workflows.name, covered.since;
+
 -- name: workloads
 -- Every number comes from an index that begins with the workflow, and ends at a bound, which each workflow has for
 -- itself. BETWEEN is a fence: with an equality, the planner would look for the first waiting work order from the start

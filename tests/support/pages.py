@@ -67,13 +67,18 @@ def site(
     kafka_settings: Mapping[str, Any],
     *,
     paused: Collection[str] = (),
+    forgotten: Collection[str] = (),
     record_change: Callable[[Change], None] = record_nothing,
 ) -> Site:
-    """Return where the pages of a test get their facts from, and where their changes are recorded."""
+    """Return where the pages of a test get their facts from, and where their changes are recorded.
+
+    Airflow has every Dag run but the forgotten ones.
+    """
     return Site(
         lambda: database_url,
         lambda _: kafka_settings,
         lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids},
+        lambda _, run_ids: set(run_ids) - set(forgotten),
         record_change,
     )
 

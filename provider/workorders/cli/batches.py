@@ -44,7 +44,9 @@ def list_(
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
         found = store.summaries(connection, trigger, before=before, limit=limit)
     if as_json:
-        print_json([json_object(batch, id="batch") | {"status": _status(batch)} for batch in found])
+        print_json(
+            [json_object(batch, id="batch", first_id="first_batch") | {"status": _status(batch)} for batch in found]
+        )
     else:
         print_page(_COLUMNS, found, "batches list", limit=limit, trigger=trigger)
 

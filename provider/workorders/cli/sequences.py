@@ -30,7 +30,13 @@ _COLUMNS: Sequence[Column[Gap]] = (
     Column("waits until", lambda gap: gap.wait_until),
     Column("alerted", lambda gap: "yes" if gap.alerted else ""),
 )
-_KEYS = {"key": "sequence", "name": "key", "parked_since": "since", "wait_until": "waits_until"}
+_KEYS = {
+    "key": "sequence",
+    "name": "key",
+    "next_id": "next_work_order",
+    "parked_since": "since",
+    "wait_until": "waits_until",
+}
 
 
 @app.command("list")

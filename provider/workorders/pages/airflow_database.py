@@ -1,9 +1,13 @@
-"""Whether Dags are paused, and the audit log: reads and writes Airflow's database, which is open to the API server."""
+"""Whether Dags are paused, which Dag runs there are, and the audit log.
+
+Reads and writes Airflow's database, which is open to the API server.
+"""
 
 import json
 from collections.abc import Collection
 
 from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
 from airflow.utils.session import create_session
 from sqlalchemy import select
@@ -16,6 +20,13 @@ def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
     with create_session(scoped=False) as session:
         rows = session.execute(select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(dag_ids)))
         return {dag_id: bool(is_paused) for dag_id, is_paused in rows}
+
+
+def known_runs(dag_id: str, run_ids: Collection[str]) -> set[str]:
+    """Return those of the Dag runs that Airflow has."""
+    with create_session(scoped=False) as session:
+        rows = session.execute(select(DagRun.run_id).where(DagRun.dag_id == dag_id, DagRun.run_id.in_(run_ids)))
+        return {run_id for (run_id,) in rows}
 
 
 def record_change(change: Change) -> None:

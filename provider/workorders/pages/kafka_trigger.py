@@ -1,6 +1,6 @@
 """A Kafka trigger: its partitions, its batches, and past decisions."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -8,10 +8,11 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from workorders.core.admission import gaps
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import BatchSummary, run_id
+from workorders.kafka.ledger.batches import Batch, BatchSummary, possible_run_ids
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow
@@ -28,6 +29,7 @@ router = APIRouter(route_class=PageRoute)
 
 _BATCHES: Final = 50
 _DECISIONS: Final = 20
+_GAPS: Final = 10
 _TIMELINE: Final = timedelta(hours=48)
 
 
@@ -50,10 +52,12 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         source = source_of(connection, viewer, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
         decided = list_decisions(connection, name, limit=_DECISIONS)
+        waiting = gaps.list_some(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
+    known = site.known_runs(ingest, [id_ for batch in found for id_ in possible_run_ids(batch)])
     return render(
         request,
         "kafka_trigger.html",
@@ -66,9 +70,11 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,
         batches=found,
+        run_of=lambda batch: ingest_run_of(batch, known),
         bars=timeline(found, now),
-        run_id=run_id,
         decisions=decided,
+        gaps=waiting,
+        reads_input=viewer.may(Right.READ_INPUT, dag_ids.of_workflow(status.workflow)),
         undecided=[row for row in status.partitions if needs_decision(row)],
         listener=listener,
         ingest=ingest,
@@ -91,6 +97,11 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
         return partition_status.source_of(connection, name)
     except (UnknownTriggerError, ConfigurationError) as error:
         raise NotFoundError(str(error)) from error
+
+
+def ingest_run_of(batch: Batch | BatchSummary, known: Collection[str]) -> str | None:
+    """Return the id of a batch's Dag run among those that Airflow has; None if it was deleted, or not started yet."""
+    return next((id_ for id_ in possible_run_ids(batch) if id_ in known), None)
 
 
 def needs_decision(row: PartitionRow) -> bool:

@@ -31,6 +31,8 @@ class Site:
     """Returns the librdkafka settings of an Airflow connection."""
     paused_dags: Callable[[Collection[str]], Mapping[str, bool]]
     """Returns whether Dags are paused, without those that Airflow does not know."""
+    known_runs: Callable[[str, Collection[str]], Collection[str]]
+    """Returns those of the Dag runs of a Dag that Airflow has."""
     record_change: Callable[[Change], None] = record_nothing
     """Writes a change through a page into the audit log."""
     origin: str | None = None

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
 from workorders.core import workflows
-from workorders.core.admission import duplicates
+from workorders.core.admission import duplicates, gaps
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs, work_orders
 from workorders.core.history.work_orders import RunRow, WorkOrder
@@ -17,10 +17,11 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.selectors import canonical
 from workorders.kafka.ledger import origin
-from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.batches import Batch, possible_run_ids
 from workorders.outbox import published
 from workorders.pages import csrf, dag_ids, json_tree, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.kafka_trigger import ingest_run_of
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
@@ -50,12 +51,15 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         attempts = work_orders.runs_of(connection, found.id)
         repeats = duplicates.summary(connection, found.id)
         original = duplicates.original(connection, found.id)
+        gap = gaps.find_before(connection, found.id) if found.state == "parked" else None
         sent = published.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
         batch = _batch_of(connection, viewer, found)
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now) if may_act else ""
     reads_input = viewer.may(Right.READ_INPUT, dag_id)
+    batch_dag = dag_ids.ingest(found.trigger or "")
+    batch_run = None if batch is None else ingest_run_of(batch, site.known_runs(batch_dag, possible_run_ids(batch)))
     return render(
         request,
         "work_order.html",
@@ -66,11 +70,13 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         repeats_search=_repeats_search(found) if reads_input else None,
         repeated=json_tree.of(repeats.last_request) if reads_input and repeats.last_request else None,
         original=original,
+        gap=gap,
         published=sent[:_MAX_PUBLISHED],
         has_published_more=len(sent) > _MAX_PUBLISHED,
         batch=batch,
+        batch_run=batch_run,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
-        batch_dag=dag_ids.ingest(found.trigger or ""),
+        batch_dag=batch_dag,
         sentence=sentence(found, attempts),
         reads_input=reads_input,
         body=json_tree.of(found.body, found.body_bytes) if reads_input else None,

@@ -1,11 +1,13 @@
 """A workflow: its work now, how its newest runs went, why they failed, and its limits."""
 
 from datetime import UTC, datetime
+from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from workorders.core import workflows
+from workorders.core.admission import gaps
 from workorders.core.bulk import capacity
 from workorders.core.exceptions import UnknownWorkflowError
 from workorders.core.history import run_summary, state_counts, workload
@@ -20,6 +22,8 @@ from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
+
+_GAPS: Final = 10
 
 
 @router.get("/workflows/{name}")
@@ -38,6 +42,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         summary = run_summary.summarize_runs(connection, name, now)
         counts = state_counts.latest_counts(connection, workflow=name)
         limits = capacity.capacity_for(connection, Filter(workflow=name))
+        waiting = gaps.list_some(connection, workflow=name, limit=_GAPS)
         kept = retention.read_status(connection, name)
     paused = site.paused_dags([dag_id]).get(dag_id, False)
     return render(
@@ -51,6 +56,8 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         counts=counts,
         limits=limits,
         kept=kept,
+        gaps=waiting,
+        reads_input=viewer.may(Right.READ_INPUT, dag_id),
         dag_id=dag_id,
         word=workflow_state.word_of(work, is_stuck=is_stuck, is_paused=paused),
         paused=paused,

@@ -35,7 +35,7 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
 ) -> None:
     (gap,) = workorders("sequences", "list", "--trigger", trigger.name, "--json").json()
     assert (gap["key"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
-    names = "trigger sequence key high_water_mark next_parked parked since waits_until alerted"
+    names = "trigger sequence key high_water_mark next_parked next_work_order parked since waits_until alerted"
     assert set(gap) == set(names.split())
     assert gap["sequence"] in workorders("sequences", "list").out
     alerted = workorders("sequences", "alerts", trigger.name)

@@ -20,6 +20,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from local_stack.stack import LocalStack
+from support.admission import BY_NUMBER, event, ids, register
 from support.eventually import eventually
 from support.executing import Executing
 from support.in_process_trigger import InProcessTrigger
@@ -33,6 +34,8 @@ from workorders.core import triggers
 from workorders.core.bulk import download, export, jobs
 from workorders.core.bulk.download import DownloadHandler
 from workorders.core.bulk.jobs import count_matching
+from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.definitions.trigger import Sequence
 from workorders.core.history import search_index
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance.refresh import refresh_history
@@ -40,6 +43,9 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.kafka.exceptions import DecisionUncertainError
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.batch_merges import merge_taken
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
 from workorders.pages import downloads, json_tree, resolve, selection
@@ -476,6 +482,121 @@ def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_order
     found = client.get(f"{link}&since=all").text
     assert found.count('name="selected"') == 50
     assert "Older" in found
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Batches of a trigger, the second of which the task of the first took: both are one batch now."""
+
+    trigger: str
+    first: int
+    last: int
+
+    def link(self, number: int) -> str:
+        """Return the link to the Dag run that a batch of that number has."""
+        return f'href="/dags/{self.trigger}_ingest/runs/batch_{number}"'
+
+    def tab(self, client: TestClient, number: int) -> str:
+        """Return the tab of that Dag run."""
+        return client.get(f"/workorders/dag-run?dag_id={self.trigger}_ingest&run_id=batch_{number}").text
+
+
+@pytest.fixture
+def merged(stack: LocalStack, connection: Connection, name: str) -> Merged:
+    definition = {"topics": [name], "group": name}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    numbers: list[int] = []
+    for start, end in ((0, 5), (5, 9)):
+        range_ = OffsetRange(partition_of(name), start, end)
+        numbers.append(plan(connection, trigger, range_, taken_by=numbers[0] if numbers else None))
+        batches.finish(connection, numbers[-1], range_, Created(end - start, 0, 0))
+    connection.commit()
+    with attempt_lock(stack.database_url, numbers[0]) as lock:
+        assert merge_taken(lock, numbers[0], 100) == numbers[1]
+        lock.commit()
+    return Merged(name, *numbers)
+
+
+def test_each_number_of_a_merged_batch_leads_to_it_and_the_page_says_so(client: TestClient, merged: Merged) -> None:
+    listed = client.get(f"/workorders/kafka/{merged.trigger}").text
+    assert f"Batch {merged.last} merged from batches {merged.first} to {merged.last}" in text_of(listed)
+    assert merged.link(merged.first) in listed, "the Dag run whose task took the second one"
+    for number in (merged.first, merged.last):
+        tab = merged.tab(client, number)
+        assert f"<h1>Batch {merged.last}</h1>" in tab
+        assert "[0, 9)" in tab
+        assert "took this one as well" not in tab, "the one that did is a part of it"
+        is_part = f"Batch {number} is a part of batch {merged.last} now" in text_of(tab)
+        assert is_part == (number != merged.last)
+        assert f"merged from batches {merged.first} to {merged.last}. A replay takes all of it." in text_of(tab)
+
+
+def test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_another_way_to_replay_it(
+    stack: LocalStack, merged: Merged
+) -> None:
+    def client(*forgotten: int) -> TestClient:
+        gone = [f"batch_{number}" for number in forgotten]
+        return TestClient(served(site(stack.database_url, {}, forgotten=gone)))
+
+    address = f"/workorders/kafka/{merged.trigger}"
+    assert merged.link(merged.last) in client(merged.first).get(address).text
+    without = client(merged.first, merged.last)
+    page = without.get(address).text
+    (link,) = re.findall(r'href="([^"]+)">Batch', page)
+    assert "/dags/" not in link
+    tab = text_of(without.get(unescape(link)).text)
+    assert "finished Trigger" in tab
+    assert f"trigger {merged.trigger}_ingest with the parameter batch_id {merged.last}: Airflow has no Dag run" in tab
+
+
+def test_a_batch_that_the_task_of_another_one_took_leads_to_that_one(
+    client: TestClient, connection: Connection, name: str
+) -> None:
+    definition = {"topics": [name], "group": name}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    taker = plan(connection, trigger, OffsetRange(partition_of(name), 0, 5))
+    taken = plan(connection, trigger, OffsetRange(partition_of(name, 1), 0, 5), taken_by=taker)
+    tab = client.get(f"/workorders/dag-run?dag_id={name}_ingest&run_id=batch_{taken}").text
+    assert f"The task of batch {taker} took this one as well." in text_of(tab)
+    (link,) = re.findall(rf'href="([^"]+)">batch {taker}<', tab)
+    assert f"<h1>Batch {taker}</h1>" in client.get(unescape(link)).text
+
+
+@pytest.mark.parametrize("reads_input", [True, False])
+def test_a_gap_in_a_sequence_is_on_the_page_of_its_workflow_and_of_each_parked_work_order(
+    connection: Connection, pages_site: Site, name: str, *, reads_input: bool
+) -> None:
+    trigger = register(connection, name, sequence=BY_NUMBER)
+    create_for(connection, trigger, [event(None, key="PAT-7", number=number) for number in (1, 4, 6)])
+    connection.commit()
+    viewer = ada(lambda right, _: right is Right.READ_INPUT and not reads_input)
+    client = TestClient(served(pages_site, viewer))
+    page = client.get(f"/workorders/workflows/{name}").text
+    shown = text_of(page[page.index("Sequences with a gap") :])
+    assert re.search(rf"{name} 2 to 3 2 .* ago Number 4 A missing number", shown)
+    assert ("PAT-7" in shown) == reads_input
+    order = client.get(re.findall(r'href="([^"]+)">Number 4', page)[0]).text
+    told = text_of(order)
+    assert "It has number 4. Numbers 2 to 3 of" in told
+    assert "2 parked wait" in told
+    assert ("PAT-7" in told) == reads_input
+    assert f"workorders sequences skip {name} " in told
+    (listed,) = set(re.findall(r'href="([^"]+state=parked[^"]+)"', order))
+    assert client.get(unescape(listed)).text.count("/workorders/work-orders/0") >= 2
+    assert "Waits for its sequence" not in client.get(f"/workorders/work-orders/{ids(connection, trigger)[0]}").text
+
+
+def test_a_gap_in_a_sequence_is_on_the_page_of_its_kafka_trigger(
+    client: TestClient, connection: Connection, name: str
+) -> None:
+    rules = {"sequence": Sequence.model_validate(BY_NUMBER).model_dump(mode="json")}
+    definition = {"topics": [name], "group": name, **rules}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
+    connection.commit()
+    assert "Sequences with a gap" not in client.get(f"/workorders/kafka/{name}").text
+    create_for(connection, trigger, [event(None, key="PAT-7", number=3)])
+    connection.commit()
+    assert re.search(r"Sequences with a gap .* 1 to 2 1 ", text_of(client.get(f"/workorders/kafka/{name}").text))
 
 
 def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_the_batch(

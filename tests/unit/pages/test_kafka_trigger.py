@@ -15,6 +15,7 @@ def batch(number: int, planned: float, *, handed_over: bool = True, finished: fl
     planned_at = ago(planned)
     return BatchSummary(
         id=number,
+        first_id=None,
         trigger="orders",
         planned_at=planned_at,
         handed_over_at=planned_at if handed_over else None,

@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -19,6 +19,8 @@ from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
+
+_MAX_READ: Final = 1_000
 
 
 class UnknownSequenceError(WorkOrdersError, LookupError):
@@ -42,11 +44,29 @@ class Gap:
     """Every number up to here is admitted or given up."""
     next_parked: int
     """The first number above the gap."""
+    next_id: UUID
+    """The work order of that number."""
     parked: int
     parked_since: datetime | None
     wait_until: datetime | None
     """Until then an operator wants no alert."""
     alerted: bool
+
+    @property
+    def missing(self) -> str:
+        """Return the numbers of the gap as text."""
+        if self.high_water_mark is None:
+            return f"before {self.next_parked}"
+        first, last = self.high_water_mark + 1, self.next_parked - 1
+        return str(first) if first == last else f"{first} to {last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GapBefore(Gap):
+    """The first gap of the sequence in which a work order is parked."""
+
+    number: int
+    """The number of the work order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +88,24 @@ def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50)
     trigger_id = None if trigger is None else triggers.find(connection, trigger).id
     with connection.cursor(row_factory=class_row(Gap)) as cursor:
         return cursor.execute(_QUERIES["gaps"], {"trigger_id": trigger_id, "limit": limit}).fetchall()
+
+
+def list_some(
+    connection: Connection, *, trigger: str | None = None, workflow: str | None = None, limit: int
+) -> list[Gap]:
+    """Return sequences with parked work orders of a trigger, or of all triggers of a workflow, as a page shows them.
+
+    The longest wait comes first, among the first `_MAX_READ` sequences, so that the time does not grow with the gaps.
+    """
+    wanted = {"trigger": trigger, "workflow": workflow, "max_read": _MAX_READ, "limit": limit}
+    with connection.cursor(row_factory=class_row(Gap)) as cursor:
+        return cursor.execute(_QUERIES["some_gaps"], wanted, prepare=False).fetchall()
+
+
+def find_before(connection: Connection, work_order_id: UUID) -> GapBefore | None:
+    """Return the gap for which a work order is parked; None if it is not parked."""
+    with connection.cursor(row_factory=class_row(GapBefore)) as cursor:
+        return cursor.execute(_QUERIES["gap_before"], {"work_order_id": work_order_id}).fetchone()
 
 
 def find(connection: Connection, trigger: Trigger, text: str) -> UUID:

@@ -155,6 +155,8 @@ class BatchSummary:
     """A batch in one line."""
 
     id: int
+    first_id: int | None
+    """As in `Batch`."""
     trigger: str
     planned_at: datetime
     handed_over_at: datetime | None
@@ -168,6 +170,15 @@ class BatchSummary:
 def run_id(batch_id: int) -> str:
     """Return the id of the ingest run of a batch: derived from it, so that a second dispatch starts no other."""
     return f"batch_{batch_id}"
+
+
+def possible_run_ids(batch: Batch | BatchSummary) -> tuple[str, ...]:
+    """Return the ids that the ingest run of a batch can have, the most likely first.
+
+    What a task merged with its own batch has the run of that batch, which is the first one. What it merged besides, and
+    what retention merged, has a run of the last one.
+    """
+    return (run_id(batch.id),) if batch.first_id is None else (run_id(batch.first_id), run_id(batch.id))
 
 
 def create(

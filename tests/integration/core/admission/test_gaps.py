@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from local_stack.stack import LocalStack
-from support.admission import BY_NUMBER, event, limit, outcome, register
+from support.admission import BY_NUMBER, event, ids, limit, outcome, register
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts, gaps
 from workorders.core.admission.gaps import Decider, GapRefusedError, UnknownSequenceError
@@ -70,6 +70,33 @@ def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger
     )
     assert gap.parked_since is not None
     assert (gap.wait_until, gap.alerted) == (None, False)
+
+
+def test_the_gaps_of_a_workflow_and_of_a_trigger_are_the_oldest_of_a_bounded_number(
+    free: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("first", "second", "third"):
+        come(free, trigger, 1, 3, key=key)
+    of_workflow = gaps.list_some(free, workflow=trigger.workflow, limit=2)
+    assert [gap.name for gap in of_workflow] == ['"first"', '"second"']
+    assert gaps.list_some(free, trigger=trigger.name, limit=2) == of_workflow
+    assert gaps.list_some(free, trigger="unheard-of", limit=2) == []
+    assert gaps.list_some(free, workflow="unheard-of", limit=2) == []
+    monkeypatch.setattr(gaps, "_MAX_READ", 1)
+    assert len(gaps.list_some(free, trigger=trigger.name, limit=2)) == 1
+
+
+def test_a_parked_work_order_knows_its_number_and_what_is_missing_before_it(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 4, 6)
+    first, next_, last = ids(free, trigger)
+    assert gaps.find_before(free, first) is None
+    before = gaps.find_before(free, last)
+    assert before is not None
+    assert (before.number, before.missing, before.next_id, before.parked) == (6, "2 to 3", next_, 2)
+    gaps.skip(free, trigger, key_of(free, trigger), ADA)
+    before = gaps.find_before(free, last)
+    assert before is not None
+    assert before.missing == "5"
 
 
 def test_a_sequence_is_found_by_its_id_its_value_and_its_json(free: Connection, trigger: Trigger) -> None:

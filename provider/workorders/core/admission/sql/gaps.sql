@@ -1,19 +1,60 @@
--- name: gaps
-SELECT triggers.name AS trigger, sequences.key, sequences.name, sequences.high_water_mark, next.number AS next_parked,
-    sequences.parked, sequences.parked_since, sequences.wait_until, sequences.alerted_since IS NOT NULL AS alerted
-FROM workorders.sequences
+-- block: gap
+    triggers.name AS trigger, sequences.key, sequences.name, sequences.high_water_mark, next.number AS next_parked,
+    next.work_order_id AS next_id, sequences.parked, sequences.parked_since, sequences.wait_until,
+    sequences.alerted_since IS NOT NULL AS alerted
+
+-- block: with_next
 JOIN workorders.triggers ON triggers.id = sequences.trigger_id
 CROSS JOIN LATERAL (
-    SELECT number
+    SELECT number, work_order_id
     FROM workorders.parked_work_orders AS parked
     WHERE parked.trigger_id = sequences.trigger_id AND parked.key = sequences.key
     ORDER BY number
     LIMIT 1
 ) AS next
+
+-- name: gaps
+SELECT
+    -- use: gap
+FROM workorders.sequences
+-- use: with_next
 WHERE (sequences.parked > 0 OR sequences.alerted_since IS NOT NULL)
     AND (%(trigger_id)s::integer IS NULL OR sequences.trigger_id = %(trigger_id)s)
 ORDER BY sequences.parked_since, triggers.name, sequences.key
 LIMIT %(limit)s;
+
+-- name: some_gaps
+-- The oldest of the first ones that the index has: where very many sequences wait, a page must not read all of them.
+SELECT
+    -- use: gap
+FROM (
+    SELECT *
+    FROM (
+        SELECT *
+        FROM workorders.sequences
+        WHERE (parked > 0 OR alerted_since IS NOT NULL) AND parked > 0
+            AND trigger_id IN (
+                SELECT triggers.id
+                FROM workorders.triggers
+                JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+                WHERE (%(trigger)s::text IS NULL OR triggers.name = %(trigger)s)
+                    AND (%(workflow)s::text IS NULL OR workflows.name = %(workflow)s)
+            )
+        LIMIT %(max_read)s
+    ) AS first
+    ORDER BY parked_since, trigger_id, key
+    LIMIT %(limit)s
+) AS sequences
+-- use: with_next
+ORDER BY sequences.parked_since, triggers.name, sequences.key;
+
+-- name: gap_before
+SELECT own.number,
+    -- use: gap
+FROM workorders.parked_work_orders AS own
+JOIN workorders.sequences ON sequences.trigger_id = own.trigger_id AND sequences.key = own.key
+-- use: with_next
+WHERE own.work_order_id = %(work_order_id)s;
 
 -- name: known
 SELECT key

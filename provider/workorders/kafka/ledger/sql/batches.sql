@@ -222,7 +222,7 @@ WHERE batches.id = ranges.batch_id
 
 -- name: batches
 -- The index selects the page first, and only its batches are aggregated.
-SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
+SELECT batches.id, batches.first_id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
     max(coalesce(ranges.finished_at, decisions.decided_at)) FILTER (WHERE NOT EXISTS (
         SELECT FROM workorders.kafka_ranges AS unfinished
         WHERE unfinished.batch_id = batches.id
@@ -234,7 +234,7 @@ SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.handed_
     coalesce(sum(ranges.rejected), 0)::bigint AS rejected,
     coalesce(sum(ranges.filtered), 0)::bigint AS filtered
 FROM (
-    SELECT id, trigger_id, planned_at, handed_over_at
+    SELECT id, first_id, trigger_id, planned_at, handed_over_at
     FROM workorders.kafka_batches
     WHERE (%(trigger)s::text IS NULL OR trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s))
         AND (%(before)s::bigint IS NULL OR id < %(before)s)
@@ -244,7 +244,7 @@ FROM (
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
 LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.superseded_by
-GROUP BY batches.id, batches.planned_at, batches.handed_over_at, triggers.name
+GROUP BY batches.id, batches.first_id, batches.planned_at, batches.handed_over_at, triggers.name
 ORDER BY batches.id DESC;
 
 -- name: last_planned

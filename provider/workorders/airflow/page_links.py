@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from airflow.sdk import BaseOperatorLink
-from airflow.sdk.configuration import conf
+from airflow.sdk import BaseOperatorLink, conf
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from airflow.configuration import conf
+from airflow.sdk import conf
 from airflow.sdk.observability import stats
 
 from workorders.core.metrics import Metric, Sample

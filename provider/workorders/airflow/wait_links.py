@@ -30,11 +30,10 @@ class WaitLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the page."""
-        from airflow.serialization.serialized_objects import BaseSerialization  # noqa: PLC0415 - only the API server
+        from workorders.airflow.api_server import trigger_arguments  # noqa: PLC0415 - only the API server calls this
 
         del ti_key
-        arguments = BaseSerialization.deserialize(operator.start_trigger_args.trigger_kwargs)
-        return page_address(*self.page(arguments))
+        return page_address(*self.page(trigger_arguments(operator)))
 
 
 class WorkflowLink(WaitLink):

@@ -1,23 +1,18 @@
 """Who asks, and what that user may see and do: asks Airflow's auth manager.
 
-Airflow does not protect the applications of plugins, so every page depends on this module. Its imports are internal to
-Airflow: if one fails, the application is not made, and every request fails.
+Airflow does not protect the applications of plugins, so every page depends on this module.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any
+from typing import Annotated
 
 import anyio.to_thread
-from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
-from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
-from airflow.api_fastapi.core_api import security
-from airflow.models.dag import DagModel
-from airflow.sdk.configuration import conf
 from fastapi import Depends, HTTPException, Request
 
+from workorders.airflow import api_server
+from workorders.airflow.api_server import BaseUser, DagAccessEntity
 from workorders.pages.problems import ForbiddenError, NotLoggedInError
 
 
@@ -59,14 +54,7 @@ class Viewer:
     def may(self, right: Right, dag_id: str) -> bool:
         """Return whether the user has a right to a Dag."""
         method, entity = right.value
-        has_teams = conf.getboolean("core", "multi_team", fallback=False)
-        team = DagModel.get_team_name(dag_id) if has_teams else None
-        manager: Any = get_auth_manager()
-        return bool(
-            manager.is_authorized_dag(
-                method=method, access_entity=entity, details=DagDetails(id=dag_id, team_name=team), user=self.user
-            )
-        )
+        return api_server.has_right(self.user, method, entity, dag_id)
 
     def may_all(self, right: Right, dag_ids: Iterable[str]) -> bool:
         """Return whether the user has a right to every one of these Dags."""
@@ -106,19 +94,14 @@ async def current_viewer(request: Request) -> Viewer:
         ForbiddenError: its login is not valid, or the user may not see plugins.
     """
     try:
-        user = await security.get_user(request, None, await security.bearer_scheme(request))
+        user = await api_server.get_user(request)
     except HTTPException as refusal:
         if refusal.status_code == NotLoggedInError.status:
             raise NotLoggedInError("Nothing was read or changed. Log in to Airflow again.") from refusal
         raise ForbiddenError("Nothing was read or changed. Airflow refuses this login.") from refusal
-    if not await anyio.to_thread.run_sync(_may_see_plugins, user):
+    if not await anyio.to_thread.run_sync(api_server.may_see_plugins, user):
         raise ForbiddenError("Nothing was read or changed. This takes the right to see the view Plugins of Airflow.")
     return Viewer(user)
-
-
-def _may_see_plugins(user: BaseUser) -> bool:
-    manager: Any = get_auth_manager()
-    return bool(manager.is_authorized_view(access_view=AccessView.PLUGINS, user=user))
 
 
 CurrentViewer = Annotated[Viewer, Depends(current_viewer)]

@@ -1,15 +1,17 @@
 """The pages in Airflow: their application with Airflow's connections."""
 
+import json
 from urllib.parse import urlsplit
 
-from airflow.sdk.configuration import conf
+from airflow.sdk import conf
 from fastapi import FastAPI
 
+from workorders.airflow import api_server
 from workorders.airflow.connections import database_url
 from workorders.airflow.monitoring import monitoring_router
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.pages.airflow_database import known_runs, paused_dags, record_change
 from workorders.pages.app import make_app
+from workorders.pages.audit import Change
 from workorders.pages.site import Site
 
 DATABASE_CONNECTION = "workorders_db"
@@ -19,12 +21,23 @@ DATABASE_CONNECTION = "workorders_db"
 def application() -> FastAPI:
     """Return the application for Airflow's API server: the pages, `/metrics`, and `/health`."""
     site = Site(
-        lambda: database_url(DATABASE_CONNECTION), kafka_settings, paused_dags, known_runs, record_change, _origin()
+        lambda: database_url(DATABASE_CONNECTION),
+        kafka_settings,
+        api_server.paused_dags,
+        api_server.known_runs,
+        record_change,
+        _origin(),
     )
     app = make_app(site)
     # For machines: it has a token of its own instead of Airflow's users.
     app.include_router(monitoring_router(DATABASE_CONNECTION))
     return app
+
+
+def record_change(change: Change) -> None:
+    """Write a change into Airflow's audit log."""
+    details = json.dumps(change.details, ensure_ascii=False)
+    api_server.write_audit_log(change.event, change.dag_ids, change.user, details)
 
 
 def _origin() -> str | None:

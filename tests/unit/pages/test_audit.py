@@ -10,7 +10,8 @@ from airflow.models.log import Log
 from sqlalchemy import create_engine, select
 from sqlalchemy.orm import Session
 
-from workorders.pages import airflow, airflow_database
+from workorders.airflow import api_server
+from workorders.pages import airflow
 from workorders.pages.app import make_app
 from workorders.pages.audit import Change, Event
 from workorders.pages.site import Site
@@ -26,8 +27,8 @@ def test_a_change_is_an_entry_for_each_of_its_dags_with_the_true_user(monkeypatc
             yield opened
             opened.commit()
 
-    monkeypatch.setattr(airflow_database, "create_session", session)
-    airflow_database.record_change(
+    monkeypatch.setattr(api_server, "create_session", session)
+    airflow.record_change(
         Change(event="workorders_rerun", user="ada", dag_ids=["admit_runs", "ship_runs"], details={"job": 7})
     )
     with Session(engine) as opened:
@@ -45,4 +46,4 @@ def test_the_pages_in_airflow_write_into_its_log(monkeypatch: pytest.MonkeyPatch
     sites: list[Site] = []
     monkeypatch.setattr(airflow, "make_app", lambda site: sites.append(site) or make_app(site))  # type: ignore[func-returns-value]
     airflow.application()
-    assert [site.record_change for site in sites] == [airflow_database.record_change]
+    assert [site.record_change for site in sites] == [airflow.record_change]

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import BaseHook
-from airflow.sdk.configuration import conf
+from airflow.sdk import BaseHook, conf
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM

@@ -1,0 +1,79 @@
+"""Rights, Dags, and the audit log, as Airflow's API server has them: nothing of it is part of the public interface.
+
+Airflow may change it in any release, so no other module imports it; tasks and triggers have
+`workorders.airflow.dag_runs.client`. Only the API server imports this module, because Airflow's database is closed to
+tasks. If an import fails, the application of the pages is not made, and every request fails.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
+from airflow.api_fastapi.core_api import security
+from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.models.log import Log
+from airflow.sdk import conf
+from airflow.serialization.serialized_objects import BaseSerialization
+from airflow.utils.session import create_session
+from fastapi import Request
+from sqlalchemy import select
+
+__all__ = ["BaseUser", "DagAccessEntity"]
+
+
+async def get_user(request: Request) -> BaseUser:
+    """Return the user of a request.
+
+    Raises:
+        fastapi.HTTPException: the request has no login (status 401), or one that is not valid.
+    """
+    return await security.get_user(request, None, await security.bearer_scheme(request))
+
+
+def may_see_plugins(user: BaseUser) -> bool:
+    """Return whether a user may see the pages of plugins."""
+    return bool(_auth_manager().is_authorized_view(access_view=AccessView.PLUGINS, user=user))
+
+
+def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_id: str) -> bool:
+    """Return whether a user has a right to a part of a Dag; without a part, to the Dag itself."""
+    has_teams = conf.getboolean("core", "multi_team", fallback=False)
+    team = DagModel.get_team_name(dag_id) if has_teams else None
+    return bool(
+        _auth_manager().is_authorized_dag(
+            method=method, access_entity=entity, details=DagDetails(id=dag_id, team_name=team), user=user
+        )
+    )
+
+
+def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
+    """Return whether each of these Dags is paused; none for a Dag that Airflow does not know."""
+    with create_session(scoped=False) as session:
+        rows = session.execute(select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(dag_ids)))
+        return {dag_id: bool(is_paused) for dag_id, is_paused in rows}
+
+
+def known_runs(dag_id: str, run_ids: Collection[str]) -> set[str]:
+    """Return those of the Dag runs that Airflow has."""
+    with create_session(scoped=False) as session:
+        rows = session.execute(select(DagRun.run_id).where(DagRun.dag_id == dag_id, DagRun.run_id.in_(run_ids)))
+        return {run_id for (run_id,) in rows}
+
+
+def write_audit_log(event: str, dag_ids: Collection[str], user: str, extra: str) -> None:
+    """Write an entry for each Dag into the audit log, as Airflow does with the changes through its own pages."""
+    with create_session(scoped=False) as session:
+        for dag_id in dag_ids:
+            session.add(Log(event=event, dag_id=dag_id, owner=user, owner_display_name=user, extra=extra))
+
+
+def trigger_arguments(operator: Any) -> Any:
+    """Return the arguments of the trigger in which a sensor starts, from the sensor as Airflow has stored it."""
+    return BaseSerialization.deserialize(operator.start_trigger_args.trigger_kwargs)
+
+
+def _auth_manager() -> Any:
+    return get_auth_manager()

@@ -1,7 +1,8 @@
 """`make up EXECUTOR=celery`: two Celery workers, two schedulers, and two triggerers, of which one each is killed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -127,46 +128,69 @@ def test_a_task_of_a_queue_waits_for_a_worker_of_that_queue(celery_stack: LocalS
     letters.until_ingested(places)
 
 
-def test_one_worker_one_scheduler_and_one_triggerer_are_killed_and_nothing_is_lost_or_doubled(
+def test_a_triggerer_a_scheduler_and_a_worker_are_killed_at_their_work_and_nothing_is_lost_or_doubled(
     celery_stack: LocalStack, parcels: Flow, produced: list[Place]
 ) -> None:
-    parcels.until_waiting()
+    """Each has the same messages in its hands: the triggerer waits for them, the next plans them, the last ingests."""
     parts = {component.name: component for component in celery_stack.airflow.components}
+    wait = parcels.until_waiting()
     with commits_in_order(parcels.trigger):
-        produced += parcels.trigger.produce(some_events(EACH, PARTITIONS, first=EACH))
-        worker = eventually(
-            lambda: worker_at_work(parcels, [parts["worker-1"], parts["worker-2"]]),
-            seconds=SECONDS,
-            every=0.2,
-            what="a worker with a batch",
-        )
-        assert worker is not None
+        triggerer = next(part for part in both("triggerer", parts) if has_open(part, wait))
+        with planning_held(celery_stack, parcels.trigger.name):
+            triggerer.kill()
+            produced += parcels.trigger.produce(some_events(EACH, PARTITIONS, first=EACH))
+            schedulers = both("scheduler", parts)
+            scheduler, plan = until_at_work(schedulers, lambda: [parcels.api.task(wait.run, "plan_batch")])
+            scheduler.kill()
+        workers = [parts["worker-1"], parts["worker-2"]]
+        worker, create = until_at_work(workers, lambda: [parcels.create(run) for run in parcels.ingest_runs()])
         worker.kill()
-        for number, name in enumerate(("scheduler", "triggerer"), start=2):
+        for number in (2, 3):
             produced += parcels.trigger.produce(some_events(EACH, PARTITIONS, first=number * EACH))
-            parts[name].kill()
-        parcels.until_ingested(produced)
-        produced += parcels.trigger.produce(some_events(EACH, PARTITIONS, first=4 * EACH))
-        parcels.until_ingested(produced)
-    left = parts["worker-2" if worker.name == "worker-1" else "worker-1"]
+            parcels.until_ingested(produced)
+    (left,) = (part for part in workers if part is not worker)
     eventually(lambda: received(worker) & received(left), seconds=SECONDS, what="a message of the killed worker")
     eventually(lambda: runs(celery_stack).get("success") == len(produced), seconds=SECONDS, what="a run of each")
     parcels.until_ingested(produced)
     assert runs(celery_stack) == {"success": len(produced)}
-    for name in (worker.name, "scheduler", "triggerer"):
-        assert not parts[name].process.running
-    lost = [task for run in parcels.ingest_runs() if (task := parcels.create(run)).try_number > 1]
-    assert lost, "the worker was killed without a batch"
+    assert not any(part.process.running for part in (triggerer, scheduler, worker))
+    for lost in (plan, create):
+        assert parcels.api.task(lost.run, lost.id).try_number > lost.try_number, f"{lost.id} outlived its process"
 
 
-def worker_at_work(flow: Flow, workers: list[AirflowComponent]) -> AirflowComponent | None:
-    """Return the worker that runs the task of a batch now."""
-    pids = {flow.create(run).pid for run in flow.ingest_runs() if flow.create(run).state == "running"}
-    for worker in workers:
-        below = {child.pid for child in psutil.Process(worker.process.pid).children(recursive=True)}
-        if pids & below:
-            return worker
-    return None
+def both(name: str, parts: dict[str, AirflowComponent]) -> list[AirflowComponent]:
+    """Return the first component of a name, and the second."""
+    return [parts[name], parts[f"{name}-2"]]
+
+
+def has_open(triggerer: AirflowComponent, task: Task) -> bool:
+    """Return whether a triggerer runs the trigger of a deferred task, whose log it then has open."""
+    folder = f"/dag_id={task.run.dag_id}/run_id={task.run.id}/task_id={task.id}/"
+    return any(folder in file.path for file in psutil.Process(triggerer.process.pid).open_files())
+
+
+@contextmanager
+def planning_held(stack: LocalStack, trigger: str) -> Iterator[None]:
+    """Let whoever plans for a trigger wait for a lock, in the middle of its transaction."""
+    with psycopg.connect(stack.database_url) as connection:
+        connection.execute("SELECT FROM workorders.triggers WHERE name = %s FOR NO KEY UPDATE", (trigger,))
+        yield
+
+
+def until_at_work(components: list[AirflowComponent], tasks: Callable[[], list[Task]]) -> tuple[AirflowComponent, Task]:
+    """Wait until one of the components runs the process of a task, and return both."""
+
+    def at_work() -> tuple[AirflowComponent, Task] | None:
+        running = {task.pid: task for task in tasks() if task.state == "running"}
+        for component in components:
+            for process in psutil.Process(component.process.pid).children(recursive=True):
+                if process.pid in running:
+                    return component, running[process.pid]
+        return None
+
+    found = eventually(at_work, seconds=SECONDS, every=0.2, what="a task in a process of one of them")
+    assert found is not None
+    return found
 
 
 def received(worker: AirflowComponent) -> set[str]:

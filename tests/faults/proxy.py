@@ -53,6 +53,12 @@ class Proxy:
         self.delayed = 0
         self.accept()
 
+    @property
+    def links(self) -> list[Link]:
+        """The connections that are open."""
+        with self._lock:
+            return list(self._links)
+
     def accept(self) -> None:
         """Take connections."""
         if self._listener is None:

@@ -1,5 +1,6 @@
 """Faults of Postgres, and of the way to it."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,10 +9,13 @@ from faults.catalogue import fault
 from faults.database import backend_of, locked_ledger, until_answering, until_waiting_for_a_lock
 from faults.disk import small_disk
 from faults.holding import HeldAttempt, held_attempt
+from faults.machine import gone_behind
 from faults.processes import kill, pause
 from faults.scene import Scene
 
 _ROLE = "ALTER ROLE workorders "
+# Keepalives find out after a minute; then the attempt looks in vain for what was committed.
+_GIVEN_UP_SECONDS = 150.0
 
 
 @contextmanager
@@ -159,6 +163,15 @@ def postgres_silent_then_gone(scene: Scene) -> None:
         assert scene.site.postgres.cut()
     scene.lifted()
     attempt.task.wait()
+
+
+@fault("machine of Postgres gone during a write of rows")
+def postgres_machine_gone(scene: Scene) -> None:
+    with _during_rows(scene) as attempt, gone_behind(scene.site.postgres):
+        begun = time.monotonic()
+        attempt.task.fail("timed out|timeout expired")
+        assert time.monotonic() - begun < _GIVEN_UP_SECONDS
+    scene.lifted()
 
 
 @fault("the ledger's row locked by another session")

@@ -11,6 +11,7 @@ from faults.cases.worker import idle_at_most
 from faults.catalogue import fault
 from faults.database import until_waiting_for_a_lock
 from faults.holding import held_attempt
+from faults.machine import gone
 from faults.processes import kill, stopped
 from faults.role import ON_CLUSTER
 from faults.scene import Scene
@@ -18,6 +19,8 @@ from faults.scene import Scene
 _IDLE_SECONDS = 20
 # Spark's own limit is two to three minutes; ours is 50 s, and the other executor then takes some seconds.
 _NOTICED_SECONDS = 90.0
+# Postgres ends the transaction of a machine that is gone after a minute; a session that idles, after five.
+_FREED_SECONDS = 150.0
 # Of three tasks one is held, and a copy of it starts when the others are done.
 _SPECULATIVE = {
     "spark.speculation": "true",
@@ -76,6 +79,22 @@ def executor_silent(scene: Scene) -> None:
             scene.injected += 1
             attempt.task.succeed()
             assert time.monotonic() - begun < _NOTICED_SECONDS
+        scene.lifted()
+    scene.commit(attempt.batch_id)
+
+
+@fault("machine of a cluster gone with a partition's lock in its hands")
+def executor_machine_gone(scene: Scene) -> None:
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), on_cluster(scene)) as attempt:
+        executor = executor_of(attempt.owner)
+        worker = executor.parent()
+        assert worker is not None
+        with gone(scene.site, worker, executor, *executor.children(recursive=True)):
+            begun = time.monotonic()
+            scene.injected += 1
+            attempt.task.succeed()
+            assert time.monotonic() - begun < _FREED_SECONDS
+        attempt.point.release()
         scene.lifted()
     scene.commit(attempt.batch_id)
 

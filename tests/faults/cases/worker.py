@@ -1,14 +1,19 @@
 """Faults of the executor's Python worker."""
 
+import time
+
 from faults.breakpoints import AFTER_READ, AFTER_ROWS, BEFORE_COMMIT, EXECUTOR, Breakpoint
 from faults.catalogue import fault
-from faults.database import until_waiting_for_a_lock
+from faults.database import until_no_session_is_connected, until_waiting_for_a_lock
 from faults.holding import held_attempt
+from faults.machine import gone
 from faults.processes import kill, pause, stopped
 from faults.scene import Scene
 
 # Long enough for a second attempt to come to the lock on a busy machine, and within its lock timeout of 30 s.
 _IDLE_SECONDS = 20
+# Keepalives find out after a minute; a session that idles in a transaction is ended after five.
+_NOTICED_SECONDS = 90.0
 
 
 def _kill_at(scene: Scene, point: Breakpoint) -> None:
@@ -95,6 +100,23 @@ def worker_paused_with_a_lock(scene: Scene) -> None:
             # Postgres ends the session that idles in its transaction, and the newer attempt continues.
             newer.succeed()
             older.point.release()
+        scene.lifted()
+        older.task.wait()
+    scene.commit(older.batch_id)
+
+
+@fault("machine of a task gone with a partition's lock in its hands")
+def worker_machine_gone(scene: Scene) -> None:
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as older:
+        task = older.task.process
+        with gone(scene.site, task, *task.children(recursive=True)):
+            begun = time.monotonic()
+            until_no_session_is_connected(scene.site, older.point.wait().application)
+            assert time.monotonic() - begun < _NOTICED_SECONDS
+            scene.injected += 1
+            scene.start_ingest(older.batch_id).succeed()
+            assert all(scene.ranges(older.batch_id).values())
+        older.point.release()
         scene.lifted()
         older.task.wait()
     scene.commit(older.batch_id)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from local_stack.errors import StackError
@@ -14,6 +15,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _BUILT_FROM = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 _UV = Path(sys.executable).with_name("uv")
 _SECONDS = 600.0
+_AIRFLOWS_CONSTRAINTS = "AIRFLOW_CONSTRAINTS"
+"""Variable with the path or the address of Airflow's own constraints file, which is then used instead of ours."""
 # What a stack gives to programs that run from the checkout.
 _FROM_THE_CHECKOUT = (
     "PYTHONPATH",
@@ -54,11 +57,13 @@ def install(folder: Path) -> Installation:
         StackError: One of the steps failed.
     """
     wheel = build(folder / "source")
+    constraints = os.environ.get(_AIRFLOWS_CONSTRAINTS) or _CHECKOUT / "constraints.txt"
     python = folder / "environment" / "bin" / "python"
     _run(_UV, "venv", "--quiet", "--python", sys.executable, folder / "environment")
     _run(
         *(_UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python),
-        *(f"{wheel}[airflow,kafka,spark]", "--constraint", _CHECKOUT / "constraints.txt"),
+        *(f"{wheel}[airflow,kafka,spark]", f"apache-airflow=={version('apache-airflow')}"),
+        *("--constraint", constraints),
     )
     made = Installation(programs=python.parent, definitions=folder / "workorders")
     _run(made.programs / "workorders", "init", made.definitions)

@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.exceptions import one_line
 from workorders.kafka.ledger import batches as store
 from workorders.kafka.ledger import positions
-from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
+from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary, possible_run_ids
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.visible_text import safe
 
@@ -98,7 +98,7 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
             ("status", _status(batch)),
             ("planned", batch.planned_at),
             ("dispatched", batch.handed_over_at),
-            ("dag run", batch.run_id),
+            ("dag run", " or ".join(possible_run_ids(batch))),
             ("taken by", None if batch.taken_by is None else f"the task of batch {batch.taken_by}"),
         ]
     )
@@ -143,7 +143,7 @@ def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
     return {
         "batch": batch.id,
         "first_batch": batch.first_id,
-        "dag_run": batch.run_id,
+        "dag_runs": possible_run_ids(batch),
         "taken_by": batch.taken_by,
         "trigger": batch.trigger.name,
         "workflow": batch.trigger.workflow,

@@ -131,7 +131,8 @@ def test_a_batch_is_shown_from_planned_to_finished(
         return row
 
     assert (listed()["batch"], listed()["status"], listed()["partitions"]) == (batch, "planned", 2)
-    names = "batch trigger status planned_at handed_over_at finished_at partitions created rejected filtered"
+    counted = "partitions created rejected filtered"
+    names = f"batch first_batch trigger status planned_at handed_over_at finished_at {counted}"
     assert set(listed()) == set(names.split())
     batches.mark_handed_over(connection, [batch])
     first, second = (part.range for part in batches.load(connection, batch).ranges)
@@ -191,7 +192,7 @@ def test_the_number_of_a_merged_batch_shows_the_batch_that_it_is_a_part_of(
     assert f"{trigger.name} 0  [0, 9)" in text
     shown = workorders("batches", "show", str(numbers[0]), "--json").json()
     assert (shown["batch"], shown["first_batch"]) == (numbers[1], numbers[0])
-    assert shown["dag_run"] == f"batch_{numbers[0]}"
+    assert shown["dag_runs"] == [f"batch_{number}" for number in numbers]
     assert (shown["ranges"][0]["created"], shown["ranges"][0]["rejected"]) == (8, 1)
 
 

@@ -142,7 +142,8 @@ def test_a_person_logs_in_to_airflow_and_reruns_by_the_pages_under_that_name(sto
         ours.get_by_role("link", name="Rerun…").click()
         ours.get_by_label("Reason").fill("once more")
         ours.get_by_role("button", name="Rerun 1").click()
-        expect(ours.get_by_text(f"By {name}, at")).to_be_visible()
+        expect(ours.locator("dt:text-is('Requested by') + dd")).to_have_text(name)
+        expect(ours.get_by_text("1 of 1 done.")).to_be_visible()
     with psycopg.connect(stock_stack.database_url) as connection:
         rows = connection.execute("SELECT actor FROM workorders.runs WHERE reason = 'once more'").fetchall()
     assert rows == [(name,)]

@@ -15,8 +15,8 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 _BUILT_FROM = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 _UV = Path(sys.executable).with_name("uv")
 _SECONDS = 600.0
-_AIRFLOWS_CONSTRAINTS = "AIRFLOW_CONSTRAINTS"
-"""Variable with the path or the address of Airflow's own constraints file, which is then used instead of ours."""
+CONSTRAINTS = _CHECKOUT / "constraints.txt"
+"""Versions that are known to work together."""
 # What a stack gives to programs that run from the checkout.
 _FROM_THE_CHECKOUT = (
     "PYTHONPATH",
@@ -50,14 +50,13 @@ class Installation:
         }
 
 
-def install(folder: Path) -> Installation:
-    """Build the wheel, and install it and a folder of definitions below a new folder.
+def install(folder: Path, constraints: Path = CONSTRAINTS) -> Installation:
+    """Build the wheel, and install it by constraints, and a folder of definitions, below a new folder.
 
     Raises:
         StackError: One of the steps failed.
     """
     wheel = build(folder / "source")
-    constraints = os.environ.get(_AIRFLOWS_CONSTRAINTS) or _CHECKOUT / "constraints.txt"
     python = folder / "environment" / "bin" / "python"
     _run(_UV, "venv", "--quiet", "--python", sys.executable, folder / "environment")
     _run(

@@ -1,9 +1,15 @@
-"""`make up WHEEL=1`: Airflow with its own settings and nothing but the wheel: no checkout, no jars; its own tables."""
+"""`make up WHEEL=1`: Airflow with its own settings and nothing but the wheel: no checkout, no jars; its own tables.
+
+All of it once by our constraints, and once by versions of the day on which Airflow was released. Airflow's own
+constraints are made so, by resolving Airflow and its providers on that day; the file itself is on GitHub only.
+"""
 
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +29,38 @@ pytestmark = [pytest.mark.e2e, pytest.mark.long]
 BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 LOCAL_BUNDLE = "airflow.dag_processing.bundles.local.LocalDagBundle"
 SECRET = "kept-from-yaml"
+RELEASED = {"3.3.2": "2026-09-18"}
+"""The day after each version of Airflow was released: packages that are newer did not exist for it."""
+PROVIDERS = ("apache-kafka", "apache-spark", "postgres", "standard")
 _SECONDS = 600
 _COUNT = 20
 _UNPAUSED = ("orders_listener", "orders_ingest", "ship_runs")
 _DAGS = (*_UNPAUSED, "workorders_resolve", "workorders_retention", "outbox_relay")
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> wheel.Installation:
-    return wheel.install(tmp_path_factory.mktemp("wheel"))
+@pytest.fixture(scope="module", params=["our constraints", "Airflow's day"])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> wheel.Installation:
+    folder = tmp_path_factory.mktemp("wheel")
+    if request.param == "our constraints":
+        return wheel.install(folder)
+    return wheel.install(folder, constraints_of_airflows_day(folder / "constraints.txt"))
+
+
+def constraints_of_airflows_day(file: Path) -> Path:
+    """Write the versions that Airflow and its providers had on the day of the release, and return the file."""
+    airflow = version("apache-airflow")
+    # The Spark provider wants pyspark-client alone, and pip would add a PySpark of another version.
+    wanted = [f"apache-airflow=={airflow}", "pyspark", *(f"apache-airflow-providers-{name}" for name in PROVIDERS)]
+    subprocess.run(
+        [
+            *(Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-header", "--no-annotate"),
+            *("--python", sys.executable, "--exclude-newer", RELEASED[airflow], "--output-file", file, "-"),
+        ],
+        input="\n".join(wanted),
+        text=True,
+        check=True,
+    )
+    return file
 
 
 @pytest.fixture(scope="module")

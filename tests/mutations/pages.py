@@ -1,4 +1,4 @@
-"""Mutations of what keeps the pages from showing or changing what a user may not see or do."""
+"""Mutations of the pages: of rights, of what the pages ask of the core, and of their script and style."""
 
 from mutations.mutation import Change, Mutation
 
@@ -7,7 +7,6 @@ CSRF, SEARCH, TREE = "unit/pages/test_csrf.py", "unit/pages/test_search.py", "un
 NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
 HISTORY = "integration/core/history/test_workload_history.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
-
 DOWNLOAD = "integration/core/bulk/test_download.py"
 
 PAGES_OF_AIRFLOW = (
@@ -194,7 +193,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "open-batch-without-its-number",
         0,
-        (Change("pages/typed_number.py", " != str(number):", " is None:"),),
+        (Change("pages/typed.py", " != str(number):", " is None:"),),
         (f"{PAGES}::test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka",),
     ),
     Mutation(
@@ -203,11 +202,17 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "pages/outbox.py",
-                '        require_typed(typed, hold.messages, where=f"Hold {number}", counted="its messages")\n',
+                '        require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")\n',
                 "",
             ),
         ),
         (f"{PAGES}::test_held_messages_are_purged_after_their_number_was_typed",),
+    ),
+    Mutation(
+        "confirmation-of-what-was-not-decided",
+        0,
+        (Change("pages/outbox.py", "    return None if number in ", "    return None if not "),),
+        (f"{PAGES}::test_the_outbox_confirms_what_was_decided_about_a_hold_and_nothing_that_was_not",),
     ),
     Mutation(
         "batch-for-those-who-may-not-read-it",

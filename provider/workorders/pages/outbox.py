@@ -1,5 +1,6 @@
 """The outbox: rates, shards, held messages and why, and how a person releases or purges them."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
@@ -18,16 +19,31 @@ from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import NOTHING, Place, render
 from workorders.pages.site import CurrentSite, Site
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed_number import require_typed
+from workorders.pages.typed import require_number
 
 router = APIRouter(route_class=PageRoute)
 
 _KEY_BYTES: Final = 80
 
+Done = Literal["hold-released", "hold-purged", "batch-deleted", "batch-kept"]
+"""What a person has just decided, in the address of the page."""
+_DONE: Final[Mapping[Done, str]] = {
+    "hold-released": "Hold {} was released: its messages are tried again, in their place.",
+    "hold-purged": "Hold {} was purged: its messages were deleted unsent.",
+    "batch-deleted": "The open batch of shard {} counts as sent: its messages were deleted.",
+    "batch-kept": "The open batch of shard {} counts as unsent: its messages are sent, in their place.",
+}
+
 
 @router.get("/outbox")
 def page(
-    request: Request, site: CurrentSite, viewer: CurrentViewer, topics: Annotated[str | None, Query()] = None
+    *,
+    request: Request,
+    site: CurrentSite,
+    viewer: CurrentViewer,
+    topics: Annotated[str | None, Query()] = None,
+    done: Annotated[Done | None, Query()] = None,
+    number: Annotated[int | None, Query(ge=0)] = None,
 ) -> HTMLResponse:
     """Show shards and holds; and topics if asked, because that reads every message that waits."""
     viewer.require(Right.READ, dag_ids.relay())
@@ -44,6 +60,7 @@ def page(
         rates=rates,
         holds=holds,
         topics=counted,
+        done=None if done is None or number is None else _confirmation(done, number, shards, holds),
         poll_query="",
         relay=dag_ids.relay(),
         paused=paused.get(dag_ids.relay()),
@@ -84,7 +101,7 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
         connection.rollback()
         _record(site, actor, "workorders_release_hold", {"hold": number, "topic": hold.topic})
         admin.release_hold(connection, number)
-    return RedirectResponse(Place.of(request).page("outbox"), 303)
+    return _confirmed(request, "hold-released", number)
 
 
 @router.post("/outbox/holds/{number}/purge")
@@ -95,13 +112,13 @@ def purge(
     actor.require(Right.PURGE, dag_ids.relay())
     with site.writing() as connection:
         hold = _get_hold(connection, number)
-        require_typed(typed, hold.messages, where=f"Hold {number}", counted="its messages")
+        require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
         details: Details = {"hold": number, "topic": hold.topic, "messages": hold.messages}
         _record(site, actor, "workorders_purge_hold", details)
         # Messages that follow a held one come to the hold until it ends.
         admin.purge_hold(connection, number, seen=hold.messages)
-    return RedirectResponse(Place.of(request).page("outbox"), 303)
+    return _confirmed(request, "hold-purged", number)
 
 
 @router.get("/outbox/shards/{number}")
@@ -141,12 +158,12 @@ def release_shard(
     actor.require(Right.PURGE if sent == "yes" else Right.RELEASE, dag_ids.relay())
     with site.writing() as connection:
         messages = _get_undecided_shard(connection, number).in_flight
-        require_typed(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
+        require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
         connection.rollback()
         details: Details = {"shard": number, "sent": sent, "messages": messages}
         _record(site, actor, "workorders_release_shard", details)
         admin.release_shard(connection, number, sent=sent == "yes")
-    return RedirectResponse(Place.of(request).page("outbox"), 303)
+    return _confirmed(request, "batch-deleted" if sent == "yes" else "batch-kept", number)
 
 
 def key_text(key: bytes | None) -> str:
@@ -154,6 +171,19 @@ def key_text(key: bytes | None) -> str:
     if key is None:
         return NOTHING
     return key[:_KEY_BYTES].decode(errors="replace") + ("…" if len(key) > _KEY_BYTES else "")
+
+
+def _confirmed(request: Request, done: Done, number: int) -> Response:
+    return RedirectResponse(f"{Place.of(request).page('outbox')}?done={done}&number={number}", 303)
+
+
+def _confirmation(done: Done, number: int, shards: Sequence[ShardStatus], holds: Sequence[Hold]) -> str | None:
+    """Return what was decided; None if what is there now shows that it was not, since anybody can write an address."""
+    if done.startswith("hold"):
+        undecided = {hold.id for hold in holds}
+    else:
+        undecided = {shard.shard for shard in shards if shard.needs_decision}
+    return None if number in undecided else _DONE[done].format(number)
 
 
 def _record(site: Site, actor: Viewer, event: Event, details: Details) -> None:

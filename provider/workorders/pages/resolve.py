@@ -27,7 +27,7 @@ from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, Outc
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed_number import require_typed
+from workorders.pages.typed import read_reason, require_number
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
@@ -52,7 +52,6 @@ MEANINGS: Final[Mapping[DecisionKind, tuple[str, str]]] = {
     ),
 }
 """What each kind of decision is called, and what it does."""
-_MAX_REASON: Final = 1_000
 _MAX_DIGITS: Final = 18
 """Of an offset: fewer than the 64 bits of Kafka's would hold, and more than any log has."""
 Number = Annotated[int, Path(ge=1, lt=2**63 - 1)]
@@ -141,11 +140,7 @@ def resolve(
         OutcomeUnknownError: the answer to the commit of the decision was lost.
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
-    reason = " ".join(reason.split())
-    if not reason or len(reason) > _MAX_REASON:
-        raise WrongInputError(
-            f"reason: nothing was changed, because this takes 1 to {_MAX_REASON} characters, which are recorded."
-        )
+    reason = read_reason(reason)
     with site.writing() as connection:
         source = source_of(connection, actor, name)
         connection.rollback()
@@ -159,7 +154,7 @@ def resolve(
                 f"the new preview, and decide again."
             )
         if lost := given_up(decisions):
-            require_typed(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
+            require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
         details = {"trigger": name, "reason": reason, "decisions": [str(decision) for decision in decisions]}
         site.record_change(

@@ -99,9 +99,7 @@ def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["
     """Send a part of a work order as a file."""
     with site.reading() as connection:
         found = work_orders.get_work_order(connection, search.read_id(id_))
-    dag_id = _dag_of(found)
-    viewer.require(Right.READ, dag_id)
-    viewer.require(Right.READ_INPUT, dag_id)
+    viewer.require(Right.READ_INPUT, _dag_of(found))
     if part == "raw":
         return attachment(f"{found.id}-raw.bin", found.raw)
     return attachment(f"{found.id}-{part}.json", found.body if part == "body" else found.request)

@@ -31,6 +31,7 @@ from workorders.pages.search import Search
 from workorders.pages.selection import Kind
 from workorders.pages.site import CurrentSite, Site
 from workorders.pages.threads import PageRoute
+from workorders.pages.typed import read_reason
 
 router = APIRouter(route_class=PageRoute)
 
@@ -43,7 +44,6 @@ _EVENTS: Final[Mapping[Kind, Event]] = {
     "cancel": "workorders_cancel",
     "export": "workorders_export",
 }
-_MAX_REASON: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def apply(
     Raises:
         ChangedMeanwhileError: more match than the page showed; nothing was changed.
     """
-    reason = _reason(reason)
+    reason = read_reason(reason)
     wanted = search.read(_parsed(query), datetime.now(UTC)).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
     selected = wanted.filter.selected
@@ -267,15 +267,6 @@ def _ids(given: Sequence[str]) -> list[UUID]:
     if len(given) > PAGE:
         raise WrongInputError(f"Nothing was changed: at most {PAGE} work orders are selected one by one.")
     return sorted({search.read_id(text) for text in given})
-
-
-def _reason(given: str) -> str:
-    reason = " ".join(given.split())
-    if not reason or len(reason) > _MAX_REASON:
-        raise WrongInputError(
-            f"reason: nothing was changed, because this takes 1 to {_MAX_REASON} characters, which are recorded."
-        )
-    return reason
 
 
 def _parsed(query: str) -> dict[str, str]:

@@ -1,10 +1,30 @@
-"""The number that a person types before messages are given up or deleted: it shows that it was read."""
+"""What a person types before a change: its reason, and the number of what is given up or deleted."""
+
+from typing import Final
 
 from workorders.pages.problems import WrongInputError
 
+_MAX_REASON: Final = 1_000
 
-def require_typed(typed: str, number: int, *, where: str, counted: str) -> None:
+
+def read_reason(typed: str) -> str:
+    """Return why a change is made, as it is recorded: in one line.
+
+    Raises:
+        WrongInputError: there is no reason, or it is longer than 1,000 characters.
+    """
+    reason = " ".join(typed.split())
+    if not reason or len(reason) > _MAX_REASON:
+        raise WrongInputError(
+            f"reason: nothing was changed, because this takes 1 to {_MAX_REASON} characters, which are recorded."
+        )
+    return reason
+
+
+def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
     """Accept the number that a page has shown, with or without white space, commas, and points.
+
+    Who types it has read it.
 
     Args:
         typed: what the person typed.

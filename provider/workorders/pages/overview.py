@@ -159,6 +159,9 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
         reads_all = len(readable) == len(workloads)
         idle = find_idle(connection, readable, now)
         names = {trigger.name for trigger in kafka}
+        paused = site.paused_dags(
+            [*map(dag_ids.listener, names), *(dag_ids.of_workflow(found.workflow) for found in readable)]
+        )
         histories = workload_history.list_histories(connection, now)
         ended = workload.ended_per_minute(connection, now, workload_history.RATE_SPAN)
         samples = [
@@ -166,12 +169,17 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
             for sample in snapshot.take(connection, TRIGGER_FIGURES)
             if dict(sample.labels).get("trigger") in names
         ]
+        statuses = [
+            status
+            for status in partition_status.collect(connection, site.kafka if ask_kafka else None, with_groups=False)
+            if status.name in names
+        ]
         return Overview(
-            kafka=_kafka_lines(connection, site, kafka, samples, now, ask_kafka=ask_kafka),
+            kafka=_kafka_lines(connection, statuses, samples, paused, now, ask_kafka=ask_kafka),
             samples=samples,
             others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE], histories),
             listed_until=_listed_until(connection),
-            workflows=_workflow_lines(site, readable, idle, histories, ended),
+            workflows=_workflow_lines(readable, idle, paused, histories, ended),
             idle=idle,
             counts=state_counts.latest_counts(connection) if reads_all else None,
             shards=admin.shards(connection) if shows_outbox else [],
@@ -202,13 +210,12 @@ def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
 
 
 def _workflow_lines(
-    site: Site,
     workloads: Sequence[Workload],
     idle: Sequence[Workload],
+    paused: Mapping[str, bool],
     histories: WorkHistories,
     ended: Mapping[str, float],
 ) -> list[WorkflowLine]:
-    paused = site.paused_dags([dag_ids.of_workflow(work.workflow) for work in workloads])
     return [
         WorkflowLine(
             work,
@@ -236,17 +243,15 @@ def _other_lines(
 
 def _kafka_lines(
     connection: Connection,
-    site: Site,
-    known: Sequence[RegisteredTrigger],
+    statuses: Sequence[TriggerStatus],
     samples: Sequence[Sample],
+    paused: Mapping[str, bool],
     now: datetime,
     *,
     ask_kafka: bool,
 ) -> list[KafkaLine]:
     histories = trigger_history.list_histories(connection, now)
     planned = batches.last_planned(connection)
-    paused = site.paused_dags([dag_ids.listener(trigger.name) for trigger in known])
-    names = {trigger.name for trigger in known}
     ages = oldest_ages(samples)
     lines = [
         KafkaLine(
@@ -258,7 +263,6 @@ def _kafka_lines(
             has_listener=dag_ids.listener(status.name) in paused,
             oldest_age=ages.get(status.name),
         )
-        for status in partition_status.collect(connection, site.kafka if ask_kafka else None, with_groups=False)
-        if status.name in names
+        for status in statuses
     ]
     return sorted(lines, key=lambda line: (severity(line.word), -(line.lag or 0), line.status.name))

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from workorders.core.history.workload_history import INTERVAL, INTERVALS, SPAN
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.deletion import delete_before
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.outbox", "sql/rates.sql", blocks_from="store/sql/backlog.sql")
 
-SPAN: Final = timedelta(hours=6)
-INTERVAL: Final = timedelta(minutes=10)
-INTERVALS: Final = SPAN // INTERVAL
 _MINUTES: Final = INTERVAL.total_seconds() / 60
 _KEPT: Final = timedelta(days=1)
 

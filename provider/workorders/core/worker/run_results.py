@@ -13,7 +13,7 @@ from workorders.core.worker.ipc import Frame
 from workorders.core.worker.log_capture import Captured, compose_log
 from workorders.core.worker.secret_masking import Mask, mask_output
 
-_WIPED: Final = (
+_ERASED: Final = (
     "InputErased",
     "The input of this work order was erased by its workflow's retention, so there is nothing to run.",
 )
@@ -26,7 +26,7 @@ _UNREADABLE: Final = (
 
 def without_input(run: ClaimedRun) -> RunResult:
     """Return the end of a run whose input was erased or cannot be read."""
-    error_type, error = _UNREADABLE if run.is_unreadable else _WIPED
+    error_type, error = _UNREADABLE if run.is_unreadable else _ERASED
     return RunResult(run_id=run.run_id, state="exception", error_type=error_type, error=error, may_retry=False)
 
 

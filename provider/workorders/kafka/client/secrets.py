@@ -15,12 +15,11 @@ from workorders.kafka.client.settings import JAVA, client_settings
 
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
-_EXAMPLE: Final = '{"bootstrap.servers": "broker:9092"}'
-
 REGISTRY_VARIABLE: Final = "WORKORDERS_SCHEMA_REGISTRY"
 """Environment variable with the settings of the schema registry's client as a JSON object."""
 SECRET_VARIABLES: Final = (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)
 """All environment variables that `JobSecrets` may need."""
+_EXAMPLE: Final = '{"bootstrap.servers": "broker:9092"}'
 _SHORTEST_SECRET: Final = 4
 """Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 

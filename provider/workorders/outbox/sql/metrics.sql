@@ -1,7 +1,7 @@
 -- name: topics
 -- use: pairs
 , waiting AS (
-    SELECT pair.topic, sum(counted.messages) AS messages, min(first.enqueued_at) AS oldest
+    SELECT pair.topic, sum(counted.messages) AS messages, min(oldest_of_pair.enqueued_at) AS oldest
     FROM pair
     CROSS JOIN LATERAL (
         SELECT count(*) AS messages
@@ -11,12 +11,7 @@
             LIMIT 10000
         ) AS bounded
     ) AS counted
-    CROSS JOIN LATERAL (
-        SELECT message.enqueued_at FROM workorders.outbox_messages AS message
-        WHERE message.topic = pair.topic AND message.bucket = pair.bucket
-        ORDER BY message.id
-        LIMIT 1
-    ) AS first
+    -- use: oldest_of_pair
     GROUP BY pair.topic
 ), held AS (
     SELECT topic, count(*) AS messages, min(enqueued_at) AS oldest FROM workorders.outbox_held GROUP BY topic

@@ -18,14 +18,9 @@ LIMIT 1;
 -- use: pairs
 SELECT least(
     (
-        SELECT min(first.enqueued_at)
+        SELECT min(oldest_of_pair.enqueued_at)
         FROM pair
-        CROSS JOIN LATERAL (
-            SELECT message.enqueued_at FROM workorders.outbox_messages AS message
-            WHERE message.topic = pair.topic AND message.bucket = pair.bucket
-            ORDER BY message.id
-            LIMIT 1
-        ) AS first
+        -- use: oldest_of_pair
     ),
     (SELECT min(enqueued_at) FROM workorders.outbox_held)
 );

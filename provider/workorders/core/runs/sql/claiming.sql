@@ -159,8 +159,8 @@ WHERE ordering_keys.ordering_key IS NOT NULL AND ordering_keys.ordering_key <> A
 LIMIT %(limit)s;
 
 -- name: claim_heads
--- The first work orders of each ordering key given, as many as its share, in the order of the source; and some without ordering key.
--- Those that a sequence let in in another order have a place, and come in its order behind those without.
+-- The first work orders of each ordering key given, as many as its share, in the order of the source; and some without
+-- ordering key. Those that a sequence let in in another order have a place, and come in its order behind those without.
 WITH given AS (
     SELECT ordering_key, share FROM unnest(%(ordering_keys)s::bigint[], %(shares)s::integer[]) AS given (ordering_key, share)
 ), heads AS MATERIALIZED (

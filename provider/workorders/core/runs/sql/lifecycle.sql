@@ -57,7 +57,8 @@ WITH given AS MATERIALIZED (
     UPDATE workorders.runs
     SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
     WHERE %(is_alive)s AND workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s
-        AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IN (SELECT ordering_key FROM decided WHERE again) AND id <> ALL (%(ids)s)
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND id <> ALL (%(ids)s)
+        AND ordering_key IN (SELECT ordering_key FROM decided WHERE again)
     RETURNING id, work_order_id
 ), derived AS (
     UPDATE workorders.work_orders

@@ -260,9 +260,9 @@ CROSS JOIN LATERAL (
 ) AS newest;
 
 -- name: count_in_range
--- Work orders that retention deleted count as existing: a replay must not create them again. A deleted range with gaps is that of one batch, so it is inside
--- this range or outside it. If an operator has set the ledger back to an offset inside it, it counts as many as this part
--- of it can contain.
+-- Work orders that retention deleted count as existing: a replay must not create them again. A deleted range with gaps is
+-- that of one batch, so it is inside this range or outside it. If an operator has set the ledger back to an offset inside
+-- it, it counts as many as this part of it can contain.
 SELECT (
     SELECT count(*)
     FROM workorders.work_orders

@@ -29,6 +29,13 @@ WITH RECURSIVE pair AS (
     ) AS following
 )
 
+-- block: oldest_of_pair
+CROSS JOIN LATERAL (
+    SELECT message.enqueued_at FROM workorders.outbox_messages AS message
+    WHERE message.topic = pair.topic AND message.bucket = pair.bucket
+    ORDER BY message.id LIMIT 1
+) AS oldest_of_pair
+
 -- name: is_anything_waiting
 -- Whether there is a message to send, or a hold that is due.
 -- use: pairs

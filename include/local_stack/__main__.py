@@ -113,7 +113,7 @@ def lock_jars() -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return what reads the command line."""
+    """Return the parser of the command line."""
     made = argparse.ArgumentParser(prog="python -m local_stack", description=__doc__)
     commands = made.add_subparsers(dest="command", required=True)
     start = commands.add_parser(

@@ -57,7 +57,7 @@ _QUICK_SETTINGS = {
 """What shows a change, and the end of a component, within seconds, on a machine of two cores and without a login."""
 _QUICK_BUNDLE = {"refresh_interval": 1}
 _CELERY_SETTINGS = {
-    # The second one for the tasks that name it.
+    # The LocalExecutor is for the tasks that name it.
     "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor,LocalExecutor",
     # On a busy machine, Redis has not answered within a second.
     "AIRFLOW__CELERY__OPERATION_TIMEOUT": "10",

@@ -1,8 +1,11 @@
 """A private certificate authority, and the forms in which people keep certificates and keys."""
 
+import ssl
+import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Self
 
 from cryptography import x509
@@ -17,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from local_stack.ports import LOOPBACK
 
 _DAY = timedelta(days=1)
 
@@ -48,6 +53,15 @@ class Certificate:
             b"client", self.private_key, self.certificate, self.issuers or None, by_password
         )
 
+    def server_context(self) -> ssl.SSLContext:
+        """Return the settings of a TLS server of this process that has the certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "server.pem")
+            file.write_text(self.chain + self.key(), encoding="ascii")
+            context.load_cert_chain(file)
+        return context
+
 
 class Authority(Certificate):
     """A certificate authority."""
@@ -71,7 +85,7 @@ class Authority(Certificate):
 
     def server(self) -> Certificate:
         """Sign the certificate of a server on this machine."""
-        names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+        names = [x509.DNSName("localhost"), x509.IPAddress(ip_address(LOOPBACK))]
         return self._sign("localhost", ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 
     def client(self, name: str) -> Certificate:

@@ -22,9 +22,9 @@ from local_stack.ports import LOOPBACK, free_port
 from local_stack.processes import Processes
 
 USER: Final = "workorders"
-"""Has every right."""
+"""A user with every right."""
 LIMITED: Final = "limited"
-"""Has the rights that a test gives."""
+"""A user with the rights that a test gives it."""
 Settings = dict[str, str]
 
 _SCRAM: Final = {
@@ -43,7 +43,7 @@ class LoginKafka(Kafka):
     def __init__(
         self, processes: Processes, home: Path, *, java: Java, jars: Sequence[Path], name: str = "kafka"
     ) -> None:
-        #: Of every user, and every client of the issuer. It has what JAAS must quote.
+        #: The password of every user and of every client of the issuer. It contains characters that JAAS must quote.
         self.password = f'{secrets.token_urlsafe(16)} "quoted" back\\slash;'
         self.authority = Authority.create("Kafka's CA")
         self.client_authority = Authority.create("clients' CA")
@@ -89,21 +89,21 @@ class LoginKafka(Kafka):
 
     @property
     def tls(self) -> Settings:
-        """What a client needs that gives no name."""
+        """The settings of a client that does not log in."""
         return self._trusting("TLS", "SSL")
 
     @property
     def mutual_tls(self) -> Settings:
-        """What a client needs besides its certificate."""
+        """The settings of a client with a certificate, except the certificate and its key."""
         return self._trusting("MTLS", "SSL")
 
     def login(self, mechanism: str, user: str = USER) -> Settings:
-        """Return what a client needs that has a password."""
+        """Return the settings of a client with a password."""
         who = {"sasl.username": user, "sasl.password": self.password}
         return {**self._trusting("LOGIN", "SASL_SSL"), "sasl.mechanism": mechanism, **who}
 
     def oauth(self, client: str = USER) -> Settings:
-        """Return what a client needs that gets tokens from the issuer."""
+        """Return the settings of a client that gets tokens from the issuer."""
         return {
             **self._trusting("OAUTH", "SASL_SSL"),
             "sasl.mechanism": "OAUTHBEARER",
@@ -142,7 +142,7 @@ class LoginKafka(Kafka):
             "listeners": settings["listeners"] + addresses,
             "advertised.listeners": settings["advertised.listeners"] + addresses,
             "listener.security.protocol.map": settings["listener.security.protocol.map"] + protocols,
-            # A file of Java's properties.
+            # Quoted for a file of Java's properties.
             **{name: value.replace("\\", r"\\").replace("\n", r"\n") for name, value in added.items()},
         }
 

@@ -19,7 +19,7 @@ LIMITS: Final = {
     name: SESSION_SETTINGS[name]
     for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "timezone")
 }
-"""What the role needs whose sessions go through a pooler."""
+"""Settings of a role whose sessions go through a pooler."""
 CERTIFIED_USER: Final = "certified"
 """The user of clients that need a certificate."""
 _START_SECONDS: Final = 60.0

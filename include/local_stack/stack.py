@@ -194,18 +194,23 @@ class LocalStack:
 
     @property
     def airflow_login(self) -> tuple[str, str] | None:
-        """The user and password that Airflow asks for with its own settings; else everybody is an admin."""
+        """The user and password that Airflow asks for with its own settings; None if everybody is an admin."""
         if not self._stock:
             return None
         passwords = json.loads(self.airflow.passwords_file.read_text(encoding="utf-8"))
         return "admin", passwords["admin"]
 
     @property
-    def supervisor_pid(self) -> int:
-        """The id of the process that owns all others, and is the last one to end."""
+    def processes(self) -> Processes:
+        """The supervisor that owns all processes of the stack."""
         if self._processes is None:
             raise AssertionError("The stack is not running.")
-        return self._processes.pid
+        return self._processes
+
+    @property
+    def supervisor_pid(self) -> int:
+        """The id of the process that owns all others, and is the last one to end."""
+        return self.processes.pid
 
     def process(
         self,
@@ -223,10 +228,8 @@ class LocalStack:
             environment: Variables to add to ``environment()``.
             unprivileged: Run as ``nobody`` if we are root.
         """
-        if self._processes is None:
-            raise AssertionError("The stack is not running.")
         variables = {**self.environment(), **(environment or {})}
-        return ManagedProcess(self._processes, name, command, variables, unprivileged=unprivileged)
+        return ManagedProcess(self.processes, name, command, variables, unprivileged=unprivileged)
 
     def environment(self) -> dict[str, str]:
         """Return the whole environment for a program that works with this stack. It holds passwords."""
@@ -298,7 +301,7 @@ class LocalStack:
         self.logs.mkdir(parents=True)
         self._processes = Processes(self.home, self.logs)
         self.postgres = Postgres(self._processes, self.home)
-        self.kafka = self._describe_kafka(self._processes, java, kafka_jars)
+        self.kafka = self._describe_kafka(java, kafka_jars)
         with ThreadPoolExecutor(3) as pool:
             parts = [
                 pool.submit(self._start_databases),
@@ -314,14 +317,14 @@ class LocalStack:
         with ThreadPoolExecutor(2) as pool:
             late = [pool.submit(self.start_spark_connect)] if self._with_spark_connect else []
             if self._with_airflow:
-                late.append(pool.submit(self._start_airflow, self._processes))
+                late.append(pool.submit(self._start_airflow))
         for part in late:
             part.result()
 
-    def _describe_kafka(self, processes: Processes, java: Java, jars: Sequence[Path]) -> Kafka:
+    def _describe_kafka(self, java: Java, jars: Sequence[Path]) -> Kafka:
         if not self._with_logins:
-            return Kafka(processes, self.home, java=java, jars=jars)
-        self._login_kafka = LoginKafka(processes, self.home, java=java, jars=jars)
+            return Kafka(self.processes, self.home, java=java, jars=jars)
+        self._login_kafka = LoginKafka(self.processes, self.home, java=java, jars=jars)
         return self._login_kafka
 
     def _start_databases(self) -> None:
@@ -363,35 +366,29 @@ class LocalStack:
 
     def start_pooler(self, pooler: PgBouncer) -> None:
         """Start a pooler in front of the database that holds the work orders; it ends with the stack."""
-        if self._processes is None:
-            raise AssertionError("The stack is not running.")
-        pooler.start(self._processes, self.home, self.database_url)
+        pooler.start(self.processes, self.home, self.database_url)
 
     def start_spark_connect(self) -> None:
         """Start the Spark Connect server if it does not run."""
-        if self._processes is None:
-            raise AssertionError("The stack is not running.")
         if not self.spark_connect.is_started:
             with self._progress("Starting the Spark Connect server"):
-                self.spark_connect.create(self._processes, self.environment())
+                self.spark_connect.create(self.processes, self.environment())
                 self.spark_connect.start()
 
     def start_spark_cluster(self) -> None:
         """Start the Spark cluster if it was not started."""
-        if self._processes is None:
-            raise AssertionError("The stack is not running.")
         if not self.spark_cluster.is_started:
             with self._progress("Starting a Spark master and two workers"):
-                self.spark_cluster.create(self._processes, self.home, self.environment())
+                self.spark_cluster.create(self.processes, self.home, self.environment())
                 self.spark_cluster.start()
 
-    def _start_redis(self, processes: Processes) -> str:
+    def _start_redis(self) -> str:
         with self._progress("Starting Redis"):
-            redis = Redis(processes, self.home)
+            redis = Redis(self.processes, self.home)
             redis.start(self.environment())
         return redis.url
 
-    def _start_airflow(self, processes: Processes) -> None:
+    def _start_airflow(self) -> None:
         self._airflow = Airflow(
             self.home,
             self.logs,
@@ -401,18 +398,16 @@ class LocalStack:
             dags_folder=self._dags_folder,
             program=self._programs / "airflow",
             stock=self._stock,
-            broker_url=self._start_redis(processes) if self._with_celery else None,
+            broker_url=self._start_redis() if self._with_celery else None,
         )
         with self._progress("Making Airflow's tables"):
-            self._airflow.create(processes, self.environment())
+            self._airflow.create(self.processes, self.environment())
         with self._progress("Starting Airflow"):
             self._airflow.start()
 
     def start_worker(self, name: str, *, queues: str) -> AirflowComponent:
         """Start one more Celery worker, for these queues, and wait until it is well."""
-        if self._processes is None:
-            raise AssertionError("The stack is not running.")
-        worker = self.airflow.add_worker(self._processes, self.environment(), name, queues=queues)
+        worker = self.airflow.add_worker(self.processes, self.environment(), name, queues=queues)
         worker.start()
         return worker
 

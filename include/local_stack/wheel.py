@@ -10,14 +10,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from local_stack.errors import StackError
+from local_stack.stack import CHECKOUT
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
 _BUILT_FROM = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
 _UV = Path(sys.executable).with_name("uv")
 _SECONDS = 600.0
-CONSTRAINTS = _CHECKOUT / "constraints.txt"
+CONSTRAINTS = CHECKOUT / "constraints.txt"
 """Versions that are known to work together."""
-# What a stack gives to programs that run from the checkout.
+# Variables by which the programs of a stack find the checkout.
 _FROM_THE_CHECKOUT = (
     "PYTHONPATH",
     "WORKORDERS_TRIGGERS",
@@ -38,7 +38,7 @@ class Installation:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a stack's Airflow needs besides, to know nothing of the checkout."""
+        """Variables for a stack whose Airflow knows the definitions and nothing of the checkout."""
         bundle = {
             "name": "workorders",
             "classpath": "workorders.airflow.bundle.WorkOrdersDagBundle",
@@ -76,10 +76,10 @@ def build(folder: Path) -> Path:
         StackError: It could not be built.
     """
     shutil.copytree(
-        _CHECKOUT / "provider", folder / "provider", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+        CHECKOUT / "provider", folder / "provider", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
     )
     for name in _BUILT_FROM:
-        shutil.copy(_CHECKOUT / name, folder)
+        shutil.copy(CHECKOUT / name, folder)
     # With the setuptools that `make install` has checked, and no other one.
     options = ("--wheel", "--offline", "--no-build-isolation", "--python", sys.executable)
     _run(_UV, "build", *options, "--out-dir", folder / "dist", folder)

@@ -1,4 +1,4 @@
-"""What people need who see little or use no mouse: axe's rules, and a way to everything by the keyboard."""
+"""Checks of a page for people who see little or use no mouse: axe's rules, and what the keyboard reaches."""
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
@@ -47,7 +47,7 @@ def violations(page: Page) -> list[str]:
 
 
 def unreachable(page: Page) -> list[str]:
-    """Return what of a page Tab does not reach, and what it reaches without showing that."""
+    """Return the parts of a page that Tab does not reach, and those whose focus is not shown."""
     steps = page.evaluate(_FIND) + _SPARE_STEPS
     faults: list[str] = []
     for _ in range(steps):

@@ -11,9 +11,9 @@ import psutil
 
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess
-from local_stack.stack import CHECKOUT, LocalStack
+from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
-from support.spark_submit import submit_command
+from support.batch_submission import batch_command
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
@@ -22,7 +22,6 @@ from workorders.kafka.spark.network import CIPHER, network_cipher
 
 Command = Callable[[LocalStack, int], list[str | Path]]
 """Returns the command of a server on a port."""
-_APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 _SECONDS = 300.0
 
 
@@ -88,7 +87,7 @@ def server_on_cluster(stack: LocalStack, name: str, command: Command = ours) -> 
     server = ServerOnCluster(stack.process(f"connect-{name}", command(stack, port), variables), port)
     server.process.start()
     try:
-        # Ours opens its port before it has a session, and Spark 4.1 then refuses queries.
+        # Our server opens its port before it has a session, and Spark 4.1 then refuses queries.
         is_ready = server.is_announced if command is ours else partial(accepts_connections, port)
         server.process.wait_until(is_ready, seconds=_SECONDS, what="the server")
         yield server
@@ -99,10 +98,9 @@ def server_on_cluster(stack: LocalStack, name: str, command: Command = ours) -> 
 def submit_to_cluster(
     stack: LocalStack, environment: Mapping[str, str], batch_id: int, *, folder: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Submit an attempt at a batch to the cluster; its driver runs in a folder with an environment, and no more."""
+    """Submit an attempt at a batch to the cluster; its driver gets this environment and runs in this folder."""
     stack.start_spark_cluster()
-    jars = ",".join(map(str, stack.spark_jars))
-    command = submit_command(jars, _APPLICATION, ["--batch", str(batch_id)], master=stack.spark_cluster.master)
+    command = batch_command(stack, batch_id, master=stack.spark_cluster.master)
     variables = {**environment, **stack.spark_cluster.variables}
     before = stack.spark_cluster.applications()
     done = subprocess.run(

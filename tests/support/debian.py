@@ -1,4 +1,4 @@
-"""Programs that only Debian has."""
+"""Programs of Debian that a test needs."""
 
 import pytest
 

@@ -57,6 +57,11 @@ class Executing:
             """
         )
 
+    def ids(self) -> list[str]:
+        """Return the id of each work order, in the order in which they were created."""
+        found = self.rows("SELECT id::text FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY id")
+        return [id_ for (id_,) in found]
+
     def at_sleep(self) -> bool:
         """Return whether a run was started and has not ended."""
         return ("running", "started") in self.states()

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from confluent_kafka import (
@@ -17,6 +17,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 from psycopg.rows import dict_row
 
+from local_stack.stack import LocalStack
 from support.eventually import eventually
 
 REQUEST_SECONDS = 60.0
@@ -51,6 +52,11 @@ class ObservedTrigger:
         self.kafka_settings = {**kafka_settings, "log_level": 0}
         self.database_url = database_url
         self._admin = AdminClient(self.kafka_settings)
+
+    @classmethod
+    def on_stack(cls, stack: LocalStack, name: str, topic: str) -> Self:
+        """Return the trigger of a stack, seen past any pooler of it."""
+        return cls(name, topic, kafka_settings=stack.kafka_settings, database_url=stack.database_url)
 
     def create_topic(self, partitions: int) -> None:
         """Create the topic."""

@@ -1,10 +1,6 @@
 """An OTLP endpoint that keeps the spans and the metrics that it is sent, by HTTP."""
 
-import threading
 from collections.abc import Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Self
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -12,35 +8,21 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from local_stack.ports import LOOPBACK
+from local_stack.loopback_server import LoopbackServer, Request
 
 
-class OtlpCollector:
-    """Receives spans and metrics, from entering the context until leaving it."""
+class OtlpCollector(LoopbackServer):
+    """Receives spans and metrics, from entering the context until leaving it.
+
+    `OTEL_EXPORTER_OTLP_ENDPOINT` is set to its `url`.
+    """
 
     def __init__(self) -> None:
+        super().__init__(self._take)
         #: Spans so far, in the order in which they came.
         self.spans: list[Span] = []
         #: Metrics so far, each with its points of one export.
         self.metrics: list[Metric] = []
-        self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, name="collector", daemon=True)
-
-    @property
-    def url(self) -> str:
-        """What `OTEL_EXPORTER_OTLP_ENDPOINT` is set to."""
-        return f"http://{LOOPBACK}:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def values(self, name: str) -> list[tuple[float, Mapping[str, str]]]:
         """Return the values of a gauge or a counter so far, each with its tags."""
@@ -51,26 +33,12 @@ class OtlpCollector:
             for point in (*metric.gauge.data_points, *metric.sum.data_points)
         ]
 
-    def _take(self, path: str, body: bytes) -> None:
-        if path == "/v1/traces":
-            self.spans += _spans(ExportTraceServiceRequest.FromString(body))
+    def _take(self, request: Request) -> tuple[int, bytes]:
+        if request.path == "/v1/traces":
+            self.spans += _spans(ExportTraceServiceRequest.FromString(request.body))
         else:
-            self.metrics += _metrics(ExportMetricsServiceRequest.FromString(body))
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        collector = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                collector._take(self.path, self.rfile.read(int(self.headers["Content-Length"])))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        return Handler
+            self.metrics += _metrics(ExportMetricsServiceRequest.FromString(request.body))
+        return 200, b""
 
 
 def tags_of(attributes: Iterable[KeyValue]) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """The pages without Airflow: their application below its usual path, for a user whose rights a test chooses."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 import uvicorn
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from fastapi import FastAPI, Response
+from starlette.testclient import TestClient
 
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from support.eventually import eventually
@@ -18,6 +20,9 @@ from workorders.pages.access import Right, Viewer, current_viewer
 from workorders.pages.app import make_app
 from workorders.pages.audit import Change, record_nothing
 from workorders.pages.site import Site
+
+OWN = {"sec-fetch-site": "same-origin"}
+"""The header with which a browser sends a form of a page."""
 
 
 class StubUser(BaseUser):
@@ -62,6 +67,19 @@ def served(site: Site, viewer: Viewer | None = None) -> FastAPI:
     return server
 
 
+def browser_of(
+    app: FastAPI, login: str = "", *, follow_redirects: bool = False, raise_server_exceptions: bool = True
+) -> TestClient:
+    """Return what sends forms as a browser does, with a login of Airflow if there is one."""
+    return TestClient(
+        app,
+        cookies={"_token": login} if login else {},
+        headers=OWN,
+        follow_redirects=follow_redirects,
+        raise_server_exceptions=raise_server_exceptions,
+    )
+
+
 def site(
     database_url: str,
     kafka_settings: Mapping[str, Any],
@@ -70,7 +88,7 @@ def site(
     forgotten: Collection[str] = (),
     record_change: Callable[[Change], None] = record_nothing,
 ) -> Site:
-    """Return where the pages of a test get their facts from, and where their changes are recorded.
+    """Return the site of the pages of a test: the sources of their facts, and the record of their changes.
 
     Airflow has every Dag run but the forgotten ones.
     """
@@ -81,6 +99,11 @@ def site(
         lambda _, run_ids: set(run_ids) - set(forgotten),
         record_change,
     )
+
+
+def listed_ids(page: str) -> list[str]:
+    """Return the ids of the work orders that the page of a search lists, in its order."""
+    return re.findall(r'name="selected" value="([^"]+)"', page)
 
 
 def form_token(site: Site, user: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
@@ -73,6 +74,57 @@ def make_scene(stack: LocalStack, prefix: str) -> Scene:
     return Scene(stalled, stalled.definition.topics[0], workflow)
 
 
+def failed_run(connection: Connection, workflow: str) -> tuple[UUID, UUID]:
+    """Return the oldest work order of a workflow that has failed, and its run."""
+    row = connection.execute(
+        """
+        SELECT work_orders.id, runs.id
+        FROM workorders.work_orders
+        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+        JOIN workorders.runs ON runs.work_order_id = work_orders.id
+        WHERE workflows.name = %s AND work_orders.state = 'failed'
+        ORDER BY work_orders.id LIMIT 1
+        """,
+        [workflow],
+    ).fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+def first_batch(connection: Connection, topic: str) -> int:
+    """Return the number of the first batch with messages of a topic."""
+    row = connection.execute("SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [topic]).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def stall_shard(connection: Connection, error: str | None = "a test [WO-OUTBOX-CONTRADICTION]") -> None:
+    """Let shard 0 of the outbox wait for a decision, or end that if the error is None."""
+    connection.execute("UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0", [error])
+
+
+def hold_key(connection: Connection, topic: str, key: str = "k") -> int:
+    """Hold a key of the outbox, without a message; return the number of the hold."""
+    row = connection.execute(
+        "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
+        "VALUES ('key', %s, 0, %s, 'too large') RETURNING id",
+        [topic, key.encode()],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def cancel_job(connection: Connection, workflow: str, *, state: str, total: int, error: str | None = None) -> int:
+    """Record an ended job that was to cancel work orders of a workflow; return its number."""
+    row = connection.execute(
+        "INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, state, total, error) "
+        "VALUES ('cancel', jsonb_build_object('workflow', %s::text), '{}', 'ada', 'a test', %s, %s, %s) RETURNING id",
+        [workflow, state, total, error],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def _ingested(stack: LocalStack, topics: Topics, name: str, workflow: str, counts: Sequence[int]) -> InProcessTrigger:
     """Return a trigger that has ingested some messages of each partition."""
     topics.create(name, len(counts))
@@ -87,7 +139,7 @@ def _ingested(stack: LocalStack, topics: Topics, name: str, workflow: str, count
 def _looked(connection: Connection, trigger: InProcessTrigger) -> None:
     """Let the trigger's listener have looked at its topic every ten minutes of the last five hours.
 
-    Meanwhile all that the trigger has ingested came evenly.
+    In this time, the messages that the trigger has ingested arrived at an even rate.
     """
     known = ledger.positions(connection, trigger.definition.name)
     for number in reversed(range(_LOOKS)):  # the newest last: a look replaces the one of the same minute

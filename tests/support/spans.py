@@ -10,7 +10,7 @@ TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
 PARENT: Final = "b7ad6b7169203331"
 
 
-def send_to(processor: SpanProcessor, monkeypatch: pytest.MonkeyPatch) -> TracerProvider:
+def send_spans_to(processor: SpanProcessor, monkeypatch: pytest.MonkeyPatch) -> TracerProvider:
     """Give all spans of the process to a processor until the test ends."""
     provider = TracerProvider()
     provider.add_span_processor(processor)

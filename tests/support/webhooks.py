@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import yaml
 from fastapi.testclient import TestClient
 
+from support.definition_files import write_definitions
 from workorders.webhook.app import make_app
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hooks
@@ -50,7 +50,7 @@ class Webhooks:
     def define(self, name: str, **fields: Any) -> None:
         """Write a trigger file; it is public by default."""
         content = {"name": name, "type": "webhook", "workflow": "admit", "authentication": "public", **fields}
-        (self.folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+        write_definitions(self.folder, content)
 
     def post(self, path: str, body: bytes = b'{"a":1}', **headers: str) -> httpx2.Response:
         """Send a body; underscores in the names of headers are hyphens."""

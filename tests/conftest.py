@@ -1,4 +1,4 @@
-"""The local stack for tests that need real parts."""
+"""The local stack for tests that need real parts, and the spans that a test exports."""
 
 import os
 import warnings
@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from xdist.scheduler import LoadScopeScheduling
 
 from local_stack.stack import LocalStack
+from support.spans import send_spans_to
 
 _TESTS = Path(__file__).resolve().parent
 _WITH_AIRFLOW = ("tests/e2e/", "tests/stock/", "tests/scenarios/")
@@ -52,6 +55,15 @@ def stack(request: pytest.FixtureRequest) -> Iterator[LocalStack]:
     with LocalStack() as running:
         yield running
         running.keep_logs = request.session.testsfailed > 0
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """The spans that this process exports."""
+    exporter = InMemorySpanExporter()
+    provider = send_spans_to(SimpleSpanProcessor(exporter), monkeypatch)
+    yield exporter
+    provider.shutdown()
 
 
 @pytest.fixture(autouse=True)

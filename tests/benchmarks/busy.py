@@ -1,4 +1,4 @@
-"""A busy installation: very many work orders of a month, and all that goes on around them, made in the server.
+"""A busy installation: very many work orders of a month, and the work around them, made in the server.
 
 Of `many`'s work orders, the newest wait, run, are parked, or have failed. Kafka triggers have partitions, batches,
 decisions, and a day of looks at Kafka; two of them are stalled. Messages wait in the outbox, and some are held.
@@ -48,7 +48,7 @@ TRUNCATE workorders.kafka_ledger, workorders.kafka_lag_samples, workorders.kafka
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What there is to look at."""
+    """The names and ids of an installation that its pages show."""
 
     triggers: Sequence[str]
     """Kafka triggers, that of the most work orders first."""
@@ -59,7 +59,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much there is."""
+    """How much an installation contains."""
 
     rows: int
     """Work orders."""
@@ -80,7 +80,7 @@ def fill(stack: LocalStack, connection: Connection, extent: Extent, say: many.Sa
     given = many.fill(connection, extent.rows, say, common=owners)
     while search_index.index_new(connection):
         pass
-    say("what goes on now")
+    say("the current work")
     connection.execute(_EMPTY)
     for part in ("wait", "park", "work"):
         connection.execute(_QUERIES[part], given)

@@ -22,7 +22,7 @@ INSERT INTO workorders.parked_work_orders (work_order_id, trigger_id, key, numbe
 SELECT id, trigger_id, key, position + 2 FROM parked;
 
 -- name: work
--- Some are at work now.
+-- Some run now.
 WITH working AS (
     UPDATE workorders.work_orders
     SET state = 'running'
@@ -101,7 +101,7 @@ FROM (
 ) AS places;
 
 -- name: samples
--- What the listeners saw, every minute of a day.
+-- The offsets that the listeners saw, one look per minute of a day.
 INSERT INTO workorders.kafka_lag_samples
     (trigger_id, topic, partition, minute, observed_at, topic_id, next_offset, last_stable, ingested)
 SELECT trigger_id, topic, partition, minutes.minute, minutes.minute + interval '50 seconds', topic_id,
@@ -114,7 +114,7 @@ CROSS JOIN (
 ) AS minutes;
 
 -- name: batches
--- One per trigger and third of a minute in the last six hours, and one per hour of the month before.
+-- One per trigger every 20 seconds of the last six hours, and one per hour of the month before.
 INSERT INTO workorders.kafka_batches (trigger_id, planned_at, handed_over_at, epoch)
 SELECT trigger_id, planned_at, planned_at + interval '1 second', 1
 FROM (

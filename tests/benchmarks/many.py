@@ -44,7 +44,7 @@ def fill(
 ) -> Mapping[str, Any]:
     """Make `rows` finished work orders with their runs, and with their inputs and words unless told otherwise.
 
-    The connection commits by itself, for a part is committed at a time.
+    The connection commits by itself, because each part is committed alone.
 
     Args:
         connection: in autocommit mode.
@@ -103,6 +103,7 @@ def _given(connection: Connection, rows: int, common: Sequence[Trigger]) -> dict
         "until": datetime.now(UTC) - timedelta(minutes=1),
         "trigger_ids": [owner.id for owner in owners],
         "workflow_ids": [owner.workflow_id for owner in owners],
+        "partitions": PARTITIONS,
         "old_stream_id": triggers.stream_id(connection, old, "old/0@many"),
         "stream_ids": [
             triggers.stream_id(connection, owner, f"{topic_of(place)}/{partition}@many")

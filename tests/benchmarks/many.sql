@@ -23,7 +23,7 @@ SELECT pg_temp.id_of(number, %(rows)s, %(until)s),
     CASE owner
         WHEN 1 THEN %(old_stream_id)s
         WHEN 2 THEN NULL
-        ELSE (%(stream_ids)s::integer[])[(owner - 3) * 4 + 1 + number %% 4]
+        ELSE (%(stream_ids)s::integer[])[(owner - 3) * %(partitions)s + 1 + number %% %(partitions)s]
     END,
     (CASE WHEN number %% 2000 = 11 THEN 'rejected' WHEN number %% 1000 = 7 THEN 'failed' ELSE 'success' END)
         ::workorders.work_order_state

@@ -31,7 +31,7 @@ from workorders.monitoring.api import TOKEN_VARIABLE
 TOKEN: Final = "benchmark"
 _ROOT: Final = "/workorders"
 _UPDATE: Final = {"hx-request": "true"}
-"""With which a page asks for itself again; then Kafka is asked as well."""
+"""The header with which a page asks for itself again; then the pages ask Kafka as well."""
 _SECONDS: Final = 60.0
 _SAMPLE: Final = 500
 _DAY: Final = timedelta(days=1)
@@ -43,7 +43,7 @@ Request = tuple[str, Mapping[str, str]]
 
 @contextmanager
 def api_server(say: Callable[[str], None]) -> Iterator[LocalStack]:
-    """Start a stack of which only Airflow's API server, Postgres, and Kafka run on."""
+    """Start a stack of which only Airflow's API server, Postgres, and Kafka continue to run."""
     with (
         tempfile.TemporaryDirectory(prefix="dags-") as folder,
         LocalStack(
@@ -97,7 +97,7 @@ class Visitor:
             "/workorders/metrics": lambda: _get("/metrics", {"authorization": f"Bearer {TOKEN}"}),
             "/workorders/health": lambda: _get("/health", {"authorization": f"Bearer {TOKEN}"}),
         }
-        """What can be looked at: each makes the next request of its kind."""
+        """By the kind of a page: returns the next request of that kind."""
 
     def __enter__(self) -> "Visitor":
         return self

@@ -520,7 +520,7 @@ def _page_figures(kind: str, times: list[float]) -> list[Figure]:
 
 
 def _around_pages(bench: Bench, stack: LocalStack, visitor: pages.Visitor) -> list[Figure]:
-    """What belongs to the pages and is no page: counts, metrics, the command line, and pages during a bulk job."""
+    """Counts, metrics, the command line, and pages during a bulk job."""
     sizes, url = bench.sizes, stack.database_url
     bench.say("selections counted exactly")
     counts = pages.seconds_to_count(url)

@@ -49,7 +49,7 @@ def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def metrics_token() -> str:
-    """What opens the metrics of the API server."""
+    """The token with which the API server shows its metrics."""
     return secrets.token_urlsafe()
 
 

@@ -51,21 +51,22 @@ def test_a_stalled_shard_is_a_task_instance_and_the_other_shard_continues(
 ) -> None:
     with connect(airflow_stack.database_url) as connection:
         still, going = keys_by_shard(connection, topic)
-    eventually(lambda: is_restored(airflow_stack, topic, still), seconds=SECONDS, what="The end of a relay")
+    eventually(lambda: restore_if_free(airflow_stack, topic, still), seconds=SECONDS, what="The end of a relay")
     errors = eventually(lambda: failures(api, "Shard 0"), seconds=SECONDS, what="A try that names the stall")
     assert any("Shard 0 of the outbox is stalled" in error for error in errors)
     # Two runs of the other shard's DAG: its next one does not wait for the stalled one.
     for value in ("one", "two"):
         sent_by_a_run(airflow_stack, api, OutboxMessage(topic=topic, key=going, value=value))
     assert b"waits" not in values(airflow_stack, topic)
-    eventually(lambda: is_released(airflow_stack), seconds=SECONDS, what="The end of a relay's try")
+    eventually(lambda: release_if_free(airflow_stack), seconds=SECONDS, what="The end of a relay's try")
     eventually(lambda: b"waits" in values(airflow_stack, topic), seconds=SECONDS, what="The message", every=1)
 
 
-def is_restored(stack: LocalStack, topic: str, key: str) -> bool:
-    """Make the first shard as if its database had been restored, and write a message, unless a relay is at work.
+def restore_if_free(stack: LocalStack, topic: str, key: str) -> bool:
+    """Make the first shard as if its database had been restored, write a message, and return whether this was done.
 
-    A batch is open then, and its checkpoint is not the last one in Kafka; a relay that has begun would not notice.
+    A batch is open then, and its checkpoint is not the last one in Kafka. Nothing is done while a relay has the shard,
+    because a relay that has begun would not notice.
     """
     with connect(stack.database_url) as connection:
         free = connection.execute(
@@ -91,8 +92,8 @@ def sent_by_a_run(stack: LocalStack, api: AirflowApi, message: OutboxMessage) ->
     eventually(lambda: len(api.runs(DAGS[1])) > runs, seconds=SECONDS, what="The next run", every=1)
 
 
-def is_released(stack: LocalStack) -> bool:
-    """Decide about the shard in a moment in which no relay tries it."""
+def release_if_free(stack: LocalStack) -> bool:
+    """Decide about the shard unless a relay tries it, and return whether this was done."""
     with connect(stack.database_url) as connection:
         try:
             admin.release_shard(connection, 0, sent=False)

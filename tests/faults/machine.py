@@ -13,7 +13,7 @@ from faults.proxy import Proxy
 from faults.site import Site
 
 _Ports = tuple[int, int | None]
-"""The own port of a connection and the other end's; of a listener, none."""
+"""The port of a connection at the machine, and that at its other end; None for a listener."""
 
 
 @contextmanager

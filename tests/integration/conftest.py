@@ -8,13 +8,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from local_stack.stack import CHECKOUT, LocalStack
+from local_stack.stack import LocalStack
 from support.attempt_on_server import ON_SERVER
+from support.batch_submission import APPLICATION
 from support.in_process_trigger import TEN, InProcessTrigger, after_ten
-from support.spans import send_to
 from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import ORPHANS
@@ -73,15 +71,6 @@ def topics(stack: LocalStack) -> Topics:
 
 
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """The spans that this process exports."""
-    exporter = InMemorySpanExporter()
-    provider = send_to(SimpleSpanProcessor(exporter), monkeypatch)
-    yield exporter
-    provider.shutdown()
-
-
-@pytest.fixture
 def cluster(stack: LocalStack) -> KafkaAdmin:
     """Questions to the stack's broker."""
     return KafkaAdmin(client_settings(stack.kafka_settings))
@@ -111,9 +100,7 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         stack.start_spark_cluster()
         master, variables = stack.spark_cluster.master, stack.spark_cluster.variables
 
-    def run(
-        batch_id: int, *arguments: str, application: Path = CHECKOUT / "spark_apps" / "create_work_orders.py"
-    ) -> "subprocess.CompletedProcess[str]":
+    def run(batch_id: int, *arguments: str, application: Path = APPLICATION) -> "subprocess.CompletedProcess[str]":
         command = (
             [sys.executable, "-m", "support.attempt_on_server"]
             if request.param == "spark_connect"

@@ -8,12 +8,12 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-import yaml
 
 from local_stack.airflow import AirflowComponent
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task
 from support.debian import require_debian
+from support.definition_files import write_definitions
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place, some_events
@@ -25,46 +25,40 @@ EACH = 60
 PARTITIONS = 3
 REDELIVERED_AFTER = {"AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "60"}
 """Redis gives a message again that no worker has acknowledged within a minute, instead of a day."""
-DEFINITIONS: dict[str, list[dict[str, Any]]] = {
-    "triggers": [
-        {
-            "name": "parcels",
-            "type": "kafka",
-            "workflow": "echo",
-            "topics": ["celery.parcels"],
-            "tasks": {
-                "plan_batch": {"executor": "LocalExecutor"},
-                "create_work_orders": {"pool": "spark", "queue": "spark"},
-            },
+TRIGGERS: list[dict[str, Any]] = [
+    {
+        "name": "parcels",
+        "type": "kafka",
+        "workflow": "echo",
+        "topics": ["celery.parcels"],
+        "tasks": {
+            "plan_batch": {"executor": "LocalExecutor"},
+            "create_work_orders": {"pool": "spark", "queue": "spark"},
         },
-        {
-            "name": "letters",
-            "type": "kafka",
-            "workflow": "keep",
-            "topics": ["celery.letters"],
-            "spark_connection": "spark_connect_default",
-            "tasks": {"create_work_orders": {"queue": "late"}},
-        },
-    ],
-    "workflows": [{"name": "echo", "callable": "support.run_functions:echo", "workers": 2}],
-}
+    },
+    {
+        "name": "letters",
+        "type": "kafka",
+        "workflow": "keep",
+        "topics": ["celery.letters"],
+        "spark_connection": "spark_connect_default",
+        "tasks": {"create_work_orders": {"queue": "late"}},
+    },
+]
+WORKFLOW = {"name": "echo", "callable": "support.run_functions:echo", "workers": 2}
 
 
 @pytest.fixture(scope="module")
 def celery_stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """Postgres, Kafka, Redis, and Airflow with two of everything that may be there twice."""
+    """Postgres, Kafka, Redis, and an Airflow with two schedulers, two triggerers, and two Celery workers."""
     require_debian("redis-server")
     folder = tmp_path_factory.mktemp("definitions")
-    for kind, contents in DEFINITIONS.items():
-        (folder / kind).mkdir()
-        for content in contents:
-            (folder / kind / f"{content['name']}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     with LocalStack(
         airflow=True,
         spark_connect=True,
         celery=True,
-        triggers_folder=folder / "triggers",
-        workflows_folder=folder / "workflows",
+        triggers_folder=write_definitions(folder / "triggers", *TRIGGERS),
+        workflows_folder=write_definitions(folder / "workflows", WORKFLOW),
         environment=REDELIVERED_AFTER,
         name="celery",
     ) as stack:
@@ -81,9 +75,7 @@ def api(celery_stack: LocalStack) -> Iterator[AirflowApi]:
 
 
 def flow_of(stack: LocalStack, api: AirflowApi, name: str, partitions: int) -> Flow:
-    trigger = ObservedTrigger(
-        name, f"celery.{name}", kafka_settings=stack.kafka_settings, database_url=stack.database_url
-    )
+    trigger = ObservedTrigger.on_stack(stack, name, f"celery.{name}")
     trigger.create_topic(partitions)
     return Flow(api, trigger)
 
@@ -131,7 +123,7 @@ def test_a_task_of_a_queue_waits_for_a_worker_of_that_queue(celery_stack: LocalS
 def test_a_triggerer_a_scheduler_and_a_worker_are_killed_at_their_work_and_nothing_is_lost_or_doubled(
     celery_stack: LocalStack, parcels: Flow, produced: list[Place]
 ) -> None:
-    """Each has the same messages in its hands: the triggerer waits for them, the next plans them, the last ingests."""
+    """All work at the same messages: the triggerer awaits them, the scheduler plans them, the worker ingests them."""
     parts = {component.name: component for component in celery_stack.airflow.components}
     wait = parcels.until_waiting()
     with commits_in_order(parcels.trigger):
@@ -171,7 +163,7 @@ def has_open(triggerer: AirflowComponent, task: Task) -> bool:
 
 @contextmanager
 def planning_held(stack: LocalStack, trigger: str) -> Iterator[None]:
-    """Let whoever plans for a trigger wait for a lock, in the middle of its transaction."""
+    """Make the process that plans for a trigger wait for a lock, in the middle of its transaction."""
     with psycopg.connect(stack.database_url) as connection:
         connection.execute("SELECT FROM workorders.triggers WHERE name = %s FOR NO KEY UPDATE", (trigger,))
         yield

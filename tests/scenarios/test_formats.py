@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import psycopg
 import pytest
-import yaml
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
+from support.definition_files import write_definitions
 from support.flow import Flow
 from support.observed_trigger import ObservedTrigger, Place
 from support.schema_registry import avro, framed, register
@@ -47,9 +47,8 @@ CASES: Final = {
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    folder = tmp_path_factory.mktemp("formats")
-    for format_ in CASES:
-        definition = {
+    definitions = (
+        {
             "name": format_,
             "type": "kafka",
             "workflow": "echo",
@@ -57,25 +56,21 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
             "format": format_,
             "registry_connection": "registry",
         }
-        (folder / f"{format_}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
+        for format_ in CASES
+    )
     with LocalStack(
         airflow=True,
         schema_registry=True,
-        triggers_folder=folder,
+        triggers_folder=write_definitions(tmp_path_factory.mktemp("formats"), *definitions),
         workflows_folder=tmp_path_factory.mktemp("workflows"),
         name="formats",
     ) as running:
         yield running
 
 
-def trigger(stack: LocalStack, format_: str) -> ObservedTrigger:
-    topic = f"scenario.{format_}"
-    return ObservedTrigger(format_, topic, kafka_settings=stack.kafka_settings, database_url=stack.database_url)
-
-
 @pytest.mark.parametrize("format_", CASES)
 def test_a_topic_of_each_format_becomes_work_orders(stack: LocalStack, format_: str) -> None:
-    case, observed = CASES[format_], trigger(stack, format_)
+    case, observed = CASES[format_], ObservedTrigger.on_stack(stack, format_, f"scenario.{format_}")
     schema_id = register(stack.schema_registry, f"{observed.topic}-value", case.schema, case.schema_type)
     observed.create_topic(2)
     good, bad = framed(schema_id, case.good), framed(schema_id, case.bad)

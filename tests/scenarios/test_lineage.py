@@ -1,16 +1,15 @@
 """Airflow's own provider for OpenLineage sends what a batch and a relay read and wrote, and Spark learns its parent."""
 
 import json
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import yaml
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
 from support.command_lines import CommandLines
+from support.definition_files import write_definitions
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.lineage_server import LineageServer
@@ -23,14 +22,9 @@ pytestmark = pytest.mark.long
 
 NAME = "traced"
 TOPIC = f"scenario.{NAME}"
+TRIGGER = {"name": NAME, "type": "kafka", "workflow": "without_a_file", "topics": [TOPIC]}
+"""Its batches are submitted to Spark."""
 MESSAGES = 30
-
-
-def trigger_folder(folder: Path) -> Path:
-    """Write a trigger whose batches are submitted to Spark."""
-    definition = {"name": NAME, "type": "kafka", "workflow": "without_a_file", "topics": [TOPIC]}
-    (folder / f"{NAME}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
-    return folder
 
 
 def completed(lineage: LineageServer, job: str) -> dict[str, Any]:
@@ -47,7 +41,7 @@ def test_lineage_leads_from_topic_to_table_to_topic_and_spark_is_told_its_parent
         LineageServer(api_key=uuid4().hex) as lineage,
         LocalStack(
             airflow=True,
-            triggers_folder=trigger_folder(tmp_path_factory.mktemp("triggers")),
+            triggers_folder=write_definitions(tmp_path_factory.mktemp("triggers"), TRIGGER),
             workflows_folder=tmp_path_factory.mktemp("workflows"),
             environment={
                 "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(lineage.transport),
@@ -61,7 +55,7 @@ def test_lineage_leads_from_topic_to_table_to_topic_and_spark_is_told_its_parent
         CommandLines(stack.supervisor_pid) as command_lines,
     ):
         api = AirflowApi(stack.airflow_url)
-        trigger = ObservedTrigger(NAME, TOPIC, kafka_settings=stack.kafka_settings, database_url=stack.database_url)
+        trigger = ObservedTrigger.on_stack(stack, NAME, TOPIC)
         trigger.create_topic(2)
         Flow(api, trigger).until_ingested(trigger.produce(some_events(MESSAGES, 2)))
         sent_to = Topics(stack.kafka_settings).create(f"scenario.{uuid4().hex[:8]}", partitions=1)

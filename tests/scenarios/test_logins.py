@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator
 
 import pytest
-import yaml
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
+from support.definition_files import write_definitions
 from support.flow import Flow
 from support.observed_trigger import ObservedTrigger, Place, some_events
 
@@ -21,9 +21,8 @@ NOWHERE = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    folder = tmp_path_factory.mktemp("logins")
-    for login in LOGINS:
-        definition = {
+    definitions = (
+        {
             "name": login,
             "type": "kafka",
             "workflow": "echo",
@@ -31,14 +30,15 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
             "kafka_connection": f"kafka_{login}",
             "spark_connection": "spark_default" if login == SUBMITTED else "spark_connect_default",
         }
-        (folder / f"{login}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
+        for login in LOGINS
+    )
     with LocalStack(
         airflow=True,
         logins=True,
         spark_connect=True,
-        triggers_folder=folder,
+        triggers_folder=write_definitions(tmp_path_factory.mktemp("logins"), *definitions),
         workflows_folder=tmp_path_factory.mktemp("workflows"),
-        # The connection of those who name none leads nowhere, and so does what a shell would use.
+        # A trigger that names no connection, and a command in a shell, reach no broker.
         environment={"AIRFLOW_CONN_KAFKA_DEFAULT": NOWHERE, "WORKORDERS_KAFKA": "{}"},
         name="logins",
     ) as running:
@@ -50,9 +50,7 @@ def produced(stack: LocalStack) -> dict[str, tuple[ObservedTrigger, list[Place]]
     """A topic for each login, whose messages are ingested at the same time."""
     found = {}
     for login in LOGINS:
-        observed = ObservedTrigger(
-            login, f"scenario.{login}", kafka_settings=stack.kafka_settings, database_url=stack.database_url
-        )
+        observed = ObservedTrigger.on_stack(stack, login, f"scenario.{login}")
         observed.create_topic(2)
         found[login] = observed, observed.produce(some_events(20, 2))
         # The end of a range is then no message, so that an executor looks there with a client of its own.

@@ -1,18 +1,17 @@
 """`make up POOLER=transaction` and `make up POOLER=session`: PgBouncer is the only way to Postgres."""
 
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-import yaml
 
 from local_stack.pgbouncer import Pooling
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
 from support.consumed import consumed
 from support.debian import require_debian
+from support.definition_files import write_definitions
 from support.eventually import eventually
 from support.flow import Flow
 from support.observed_trigger import INVALID, ObservedTrigger, some_events
@@ -24,36 +23,24 @@ pytestmark = pytest.mark.long
 
 SECONDS = 420.0
 NAME = "pooled"
-
-
-def definitions(folder: Path) -> tuple[Path, Path]:
-    """Write a trigger and its workflow, and return their folders."""
-    files: dict[str, dict[str, Any]] = {
-        "triggers": {"name": NAME, "type": "kafka", "workflow": "echo", "topics": [f"scenario.{NAME}"]},
-        "workflows": {"name": "echo", "callable": "support.run_functions:echo", "concurrency": 2},
-    }
-    for kind, content in files.items():
-        (folder / kind).mkdir()
-        (folder / kind / f"{content['name']}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    return folder / "triggers", folder / "workflows"
+TOPIC = f"scenario.{NAME}"
+TRIGGER = {"name": NAME, "type": "kafka", "workflow": "echo", "topics": [TOPIC]}
+WORKFLOW = {"name": "echo", "callable": "support.run_functions:echo", "concurrency": 2}
 
 
 @pytest.mark.parametrize("pooling", ["transaction", "session"])
 def test_messages_runs_and_the_outbox_work_through_pgbouncer(tmp_path: Path, pooling: Pooling) -> None:
     require_debian("pgbouncer")
-    triggers, workflows = definitions(tmp_path)
     with LocalStack(
         airflow=True,
-        triggers_folder=triggers,
-        workflows_folder=workflows,
+        triggers_folder=write_definitions(tmp_path / "triggers", TRIGGER),
+        workflows_folder=write_definitions(tmp_path / "workflows", WORKFLOW),
         pooler=pooling,
         name=f"pgbouncer-{pooling}",
     ) as stack:
         stack.keep_logs = True
         api = AirflowApi(stack.airflow_url)
-        trigger = ObservedTrigger(
-            NAME, f"scenario.{NAME}", kafka_settings=stack.kafka_settings, database_url=stack.database_url
-        )
+        trigger = ObservedTrigger.on_stack(stack, NAME, TOPIC)
         trigger.create_topic(3)
         places = trigger.produce(some_events(300, 3))
         places += trigger.produce((0, value) for value in INVALID.values())

@@ -5,11 +5,11 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-import yaml
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from local_stack.stack import LocalStack
 from support.consumed import consumed
+from support.definition_files import write_definitions
 from support.eventually import eventually
 from support.flow import SECONDS
 from support.otlp_collector import OtlpCollector, tags_of
@@ -33,13 +33,10 @@ def stack(tmp_path: Path, collector: OtlpCollector) -> Iterator[LocalStack]:
     """Airflow whose traces and metrics go to the collector, as the page about traces sets it."""
     trigger = {"name": NAME, "type": "kafka", "workflow": NAME, "topics": [TOPIC]}
     workflow = {"name": NAME, "callable": "support.run_functions:behave"}
-    for folder, definition in (("triggers", trigger), ("workflows", workflow)):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{NAME}.yaml").write_text(yaml.safe_dump(definition), encoding="utf-8")
     with LocalStack(
         airflow=True,
-        triggers_folder=tmp_path / "triggers",
-        workflows_folder=tmp_path / "workflows",
+        triggers_folder=write_definitions(tmp_path / "triggers", trigger),
+        workflows_folder=write_definitions(tmp_path / "workflows", workflow),
         environment={
             "AIRFLOW__TRACES__OTEL_ON": "True",
             "AIRFLOW__METRICS__OTEL_ON": "True",

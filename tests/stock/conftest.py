@@ -62,8 +62,6 @@ def api(stock_stack: LocalStack) -> Iterator[AirflowApi]:
 @pytest.fixture(scope="package")
 def orders(stock_stack: LocalStack, api: AirflowApi) -> Flow:
     """The trigger of the README."""
-    trigger = ObservedTrigger(
-        "orders", "orders", kafka_settings=stock_stack.kafka_settings, database_url=stock_stack.database_url
-    )
+    trigger = ObservedTrigger.on_stack(stock_stack, "orders", "orders")
     trigger.create_topic(1)
     return Flow(api, trigger)

@@ -1,7 +1,7 @@
-"""`make up WHEEL=1`: Airflow with its own settings and nothing but the wheel: no checkout, no jars; its own tables.
+"""`make up WHEEL=1`: Airflow with its own settings, and the wheel without a checkout and without jars.
 
-All of it once by our constraints, and once by versions of the day on which Airflow was released. Airflow's own
-constraints are made so, by resolving Airflow and its providers on that day; the file itself is on GitHub only.
+Each test runs with our constraints, and with the versions of the day on which Airflow was released. Airflow's own
+constraints are made in this way, by resolving Airflow and its providers on that day; their file is on GitHub only.
 """
 
 import json
@@ -106,9 +106,7 @@ def api(installed: LocalStack) -> Iterator[AirflowApi]:
 
 
 def test_messages_become_work_orders_that_are_executed(installed: LocalStack, api: AirflowApi) -> None:
-    orders = ObservedTrigger(
-        "orders", "orders", kafka_settings=installed.kafka_settings, database_url=installed.database_url
-    )
+    orders = ObservedTrigger.on_stack(installed, "orders", "orders")
     orders.create_topic(2)
     places = orders.produce([(number % 2, b'{"order": %d}' % number) for number in range(_COUNT)])
     assert wait_until(lambda: all(is_known(api, dag) for dag in _DAGS), seconds=_SECONDS), api.import_errors()

@@ -30,9 +30,7 @@ def cluster_stack(tmp_path: Path) -> Iterator[LocalStack]:
 
 
 def test_every_message_of_a_topic_becomes_a_work_order_on_the_cluster(cluster_stack: LocalStack) -> None:
-    trigger = ObservedTrigger(
-        "orders", "orders", kafka_settings=cluster_stack.kafka_settings, database_url=cluster_stack.database_url
-    )
+    trigger = ObservedTrigger.on_stack(cluster_stack, "orders", "orders")
     trigger.create_topic(3)
     flow = Flow(AirflowApi(cluster_stack.airflow_url), trigger)
     places = trigger.produce(some_events(300, 3))

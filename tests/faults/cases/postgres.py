@@ -14,7 +14,7 @@ from faults.processes import kill, pause
 from faults.scene import Scene
 
 _ROLE = "ALTER ROLE workorders "
-# Keepalives find out after a minute; then the attempt looks in vain for what was committed.
+# Keepalives notice it after a minute; then the attempt tries to read what was committed, which fails as well.
 _GIVEN_UP_SECONDS = 150.0
 
 

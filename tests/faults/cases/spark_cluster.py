@@ -83,7 +83,7 @@ def executor_silent(scene: Scene) -> None:
     scene.commit(attempt.batch_id)
 
 
-@fault("machine of a cluster gone with a partition's lock in its hands")
+@fault("machine of a cluster gone while it holds a partition's lock")
 def executor_machine_gone(scene: Scene) -> None:
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), on_cluster(scene)) as attempt:
         executor = executor_of(attempt.owner)

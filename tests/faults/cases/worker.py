@@ -105,7 +105,7 @@ def worker_paused_with_a_lock(scene: Scene) -> None:
     scene.commit(older.batch_id)
 
 
-@fault("machine of a task gone with a partition's lock in its hands")
+@fault("machine of a task gone while it holds a partition's lock")
 def worker_machine_gone(scene: Scene) -> None:
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as older:
         task = older.task.process

@@ -39,12 +39,12 @@ def test_a_message_is_held_while_its_hold_lasts_and_sent_once_it_has_left_the_ou
 ) -> None:
     with connect(stack.database_url) as connection, connection.transaction(force_rollback=True):
         first, second = list_published(connection, orders[0])
-        row = connection.execute(
+        (hold_id,) = connection.execute(
             "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
             "SELECT 'key', topic, bucket, event_id::text::bytea, 'too large' FROM workorders.outbox_messages "
             "WHERE event_id = %s RETURNING id",
             [first.event_id],
-        ).fetchone()
+        ).fetchone() or (0,)
         connection.execute(
             """
             WITH moved AS (DELETE FROM workorders.outbox_messages WHERE event_id = %(event_id)s RETURNING *)
@@ -54,20 +54,20 @@ def test_a_message_is_held_while_its_hold_lasts_and_sent_once_it_has_left_the_ou
             SELECT %(hold)s, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers
             FROM moved
             """,
-            {"event_id": first.event_id, "hold": row and row[0]},
+            {"event_id": first.event_id, "hold": hold_id},
         )
         connection.execute("DELETE FROM workorders.outbox_messages WHERE event_id = %s", [second.event_id])
         held, sent = list_published(connection, orders[0])
-    assert (held.state, held.hold_id) == ("held", row and row[0])
+    assert (held.state, held.hold_id) == ("held", hold_id)
     assert (sent.state, sent.hold_id) == ("sent", None)
 
 
 def test_nothing_is_known_of_a_run_that_is_deleted(stack: LocalStack, orders: list[UUID]) -> None:
     with connect(stack.database_url) as connection, connection.transaction(force_rollback=True):
-        runs = {message.run_id for message in list_published(connection, orders[0])}
+        (run,) = {message.run_id for message in list_published(connection, orders[0])}
         connection.execute("DELETE FROM workorders.runs WHERE work_order_id = %s", [orders[0]])
         assert connection.execute(
-            "SELECT count(*) FROM workorders.outbox_published WHERE run_id = ANY (%s)", [list(runs)]
+            "SELECT count(*) FROM workorders.outbox_published WHERE run_id = %s", [run]
         ).fetchone() == (0,)
 
 

@@ -8,8 +8,9 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
+from workorders.core.history.workload_history import INTERVALS
 from workorders.outbox import OutboxMessage
-from workorders.outbox.rates import INTERVALS, OutboxRates, delete_old_minutes, read_rates
+from workorders.outbox.rates import OutboxRates, delete_old_minutes, read_rates
 
 pytestmark = pytest.mark.integration
 

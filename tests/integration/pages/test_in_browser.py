@@ -14,27 +14,26 @@ from support.browser import browser_page, cancel_all, take_picture
 from support.executing import Executing
 from support.ingesting import partition_of, plan
 from support.pages import ada, running, served, site
-from support.pages_scene import Scene, make_scene
+from support.pages_scene import Scene, cancel_job, failed_run, hold_key, make_scene, stall_shard
 from workorders.core import triggers
-from workorders.core.bulk import jobs
-from workorders.core.bulk.jobs import count_matching
-from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.kafka.partitions import OffsetRange
-from workorders.pages import dag_ids, selection
+from workorders.pages import dag_ids
 
 pytestmark = pytest.mark.integration
 
 _PREFIX = "clinic-"
-"""Of the names of the scene."""
-_STALL_SHARD = "UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0"
+"""The beginning of every name of the scene."""
 _HIDE = "Object.defineProperty(document, 'hidden', {get: () => %s, configurable: true});"
 _FRAMED, _NARROW, _WIDE = 288, 360, 1280
 """Widths of windows in CSS pixels. Of a window of 360, Airflow leaves 288 beside its menu."""
 _PROBLEM = '<section class="problem"><h1>Busy</h1><p>The database is tired. Nothing was changed.</p></section>'
 """A page that answers instead of the one that was asked for."""
+_UPDATE_OFTEN = "sessionStorage.setItem('workorders-interval', '2')"
+"""Lets the pages of a window update themselves every two seconds."""
+_UPDATE_NOW = "htmx.trigger(document.body, 'workorders:poll')"
 _VISIBILITY_CHANGES = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
@@ -47,36 +46,17 @@ def scene(stack: LocalStack) -> Scene:
 @pytest.fixture(scope="module")
 def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
     """The path of one page of each kind, by the name of its kind; shard 0 waits for a decision meanwhile."""
-    query = """
-        SELECT work_orders.id, runs.id FROM workorders.work_orders
-        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-        JOIN workorders.runs ON runs.work_order_id = work_orders.id
-        WHERE workflows.name = %s AND work_orders.state = 'failed' LIMIT 1
-    """
-    with psycopg.connect(stack.database_url) as connection:
-        row = connection.execute(query, [scene.workflow]).fetchone()
+    with connect(stack.database_url) as connection:
+        order, run = failed_run(connection, scene.workflow)
         batch = connection.execute(
             "SELECT max(kafka_batches.id) FROM workorders.kafka_batches "
             "JOIN workorders.triggers ON triggers.id = trigger_id WHERE triggers.name = %s",
             [scene.topic],
         ).fetchone()
-        hold = connection.execute(
-            "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
-            "VALUES ('key', %s, 0, 'k', 'too large') RETURNING id",
-            [scene.topic],
-        ).fetchone()
-        job = connection.execute(
-            "INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, state, total, error) VALUES "
-            "('cancel', jsonb_build_object('workflow', %s::text), '{}', 'ada', 'a test', 'failed', 9, 'no bed') "
-            "RETURNING id",
-            [scene.workflow],
-        ).fetchone()
-        connection.execute(_STALL_SHARD, ["a test [WO-OUTBOX-CONTRADICTION]"])
-    assert row is not None
+        hold = hold_key(connection, scene.topic)
+        job = cancel_job(connection, scene.workflow, state="failed", total=9, error="no bed")
+        stall_shard(connection)
     assert batch is not None
-    assert hold is not None
-    assert job is not None
-    order, run = row
     trigger = f"/kafka/{scene.topic}"
     yield {
         "overview": "/",
@@ -88,17 +68,17 @@ def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
         "confirm": f"/work-orders/confirm?kind=rerun&workflow={scene.workflow}&state=failed&since=all",
         "export": f"/work-orders/confirm?kind=export&workflow={scene.workflow}&since=all",
         "jobs": "/jobs",
-        "job": f"/jobs/{job[0]}",
+        "job": f"/jobs/{job}",
         "workflow": f"/workflows/{scene.workflow}",
         "outbox": "/outbox?topics=yes",
-        "hold": f"/outbox/holds/{hold[0]}",
+        "hold": f"/outbox/holds/{hold}",
         "shard": "/outbox/shards/0",
         "tab": f"/dag-run?dag_id={scene.topic}_ingest&run_id=batch_{batch[0]}",
         "tab of no batch": f"/dag-run?dag_id={scene.topic}_ingest&run_id=manual",
         "problem": "/kafka/unheard-of",
     }
-    with psycopg.connect(stack.database_url) as connection:
-        connection.execute(_STALL_SHARD, [None])
+    with connect(stack.database_url) as connection:
+        stall_shard(connection, None)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +176,7 @@ def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
 def test_the_log_of_a_run_and_the_end_of_a_batch_appear_without_a_reload(
     stack: LocalStack, address: str, page: Page, name: str
 ) -> None:
-    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    page.add_init_script(_UPDATE_OFTEN)
     work, worker_id = Executing(stack.database_url, name), uuid4()
     work.create([{"do": "echo"}])
     with connect(stack.database_url) as connection:
@@ -284,15 +264,10 @@ def test_a_person_exports_what_matches_and_sees_the_end_of_it(
     ],
     ids=["error", "no-answer"],
 )
+@pytest.mark.usefixtures("slow_count")
 def test_a_count_that_fails_is_said_and_can_be_repeated(
-    scene: Scene,
-    address: str,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: Callable[[Route], None],
-    sentence: str,
+    scene: Scene, address: str, answer: Callable[[Route], None], sentence: str
 ) -> None:
-    monkeypatch.setattr(selection, "_FIRST_MILLISECONDS", 1)
-    monkeypatch.setattr(jobs, "count_matching", counted_slowly)
     with browser_page() as page:  # whose console may name the status of the failure
         page.route("**/confirm?*", lambda route: answer(route) if is_update(route) else route.continue_())
         page.goto(f"{address}/work-orders/confirm?kind=cancel&workflow={scene.workflow}&state=rejected&since=all")
@@ -310,16 +285,11 @@ def is_update(route: Route) -> bool:
     return "hx-request" in route.request.headers
 
 
-def counted_slowly(connection: Connection, wanted: Filter) -> dict[str, int]:
-    connection.execute("SELECT pg_sleep(0.1)")
-    return count_matching(connection, wanted)
-
-
 def test_an_update_of_the_outbox_keeps_the_count_of_its_topics(address: str, page: Page) -> None:
     page.goto(f"{address}/outbox?topics=yes")
     counted = page.get_by_text("Counted at").text_content()
     with page.expect_response(re.compile("/outbox$")):
-        page.evaluate("htmx.trigger(document.body, 'workorders:poll')")
+        page.evaluate(_UPDATE_NOW)
     expect(page.get_by_text("Counted at")).to_have_text(counted or "")
 
 
@@ -327,7 +297,7 @@ def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_log
     updates = re.compile("/workflows/")
     with browser_page() as page:  # whose console names each failure
         banner = page.locator("#stale")
-        page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+        page.add_init_script(_UPDATE_OFTEN)
         page.clock.install()
         page.goto(f"{address}/workflows/{scene.workflow}")
         expect(banner).to_be_hidden()
@@ -359,7 +329,7 @@ def test_an_update_that_is_refused_says_which_right_it_takes(scene: Scene, addre
     with browser_page() as page:  # whose console names the refusal
         page.goto(f"{address}/workflows/{scene.workflow}", wait_until="networkidle")
         page.route("**/workflows/*", lambda route: route.fulfill(status=403, body=_PROBLEM))
-        page.evaluate("htmx.trigger(document.body, 'workorders:poll')")
+        page.evaluate(_UPDATE_NOW)
         expect(page.locator("#stale")).to_contain_text("You may no longer read this, so the page is no longer updated.")
         expect(page.locator("#stale")).to_contain_text("The database is tired.")
 
@@ -385,7 +355,7 @@ def test_no_page_is_wider_than_the_window(paths: dict[str, str], address: str, w
 
 def test_a_hidden_tab_asks_for_nothing_and_a_visible_one_at_once(scene: Scene, address: str, page: Page) -> None:
     asked: list[str] = []
-    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    page.add_init_script(_UPDATE_OFTEN)
     page.clock.install()
     page.goto(f"{address}/workflows/{scene.workflow}")
     page.on("request", lambda request: asked.append(request.url))
@@ -403,7 +373,7 @@ def test_a_copied_link_is_the_one_shown_and_the_page_is_updated_on(
     paths: dict[str, str], address: str, page: Page
 ) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    page.add_init_script(_UPDATE_OFTEN)
     page.clock.install()
     page.goto(f"{address}{paths['order']}")
     page.get_by_role("button", name="Copy").click()
@@ -424,9 +394,9 @@ def test_the_theme_is_airflows_and_text_is_readable_in_both(address: str, page: 
 
 
 def test_an_update_leaves_the_focus_where_it_is(scene: Scene, address: str, page: Page) -> None:
-    page.add_init_script("sessionStorage.setItem('workorders-interval', '2')")
+    page.add_init_script(_UPDATE_OFTEN)
     page.goto(f"{address}/")
-    link = page.get_by_role("link", name=f"{scene.workflow}", exact=True).last
+    link = page.get_by_role("link", name=scene.workflow, exact=True).last
     link.focus()
     page.evaluate("document.activeElement.dataset.old = 'yes'")
     expect(page.locator("[data-old]")).to_have_count(0)
@@ -450,7 +420,7 @@ def test_an_update_on_its_way_does_not_undo_what_a_person_began(
     page.goto(f"{address}{paths['order']}", wait_until="networkidle")
     held = hold(page, "**/work-orders/*")
     with page.expect_request(re.compile("/work-orders/")):
-        page.evaluate("htmx.trigger(document.body, 'workorders:poll')")
+        page.evaluate(_UPDATE_NOW)
     branch = page.locator("#live summary").first
     branch.click()
     was_open = branch.locator("..").get_attribute("open")

@@ -26,14 +26,13 @@ from support.executing import Executing
 from support.in_process_trigger import InProcessTrigger
 from support.ingesting import look, partition_of, plan
 from support.outbox import Outbox, new_outbox
-from support.pages import ada, form_token, running, served, site
-from support.pages_scene import Scene, make_scene
+from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
+from support.pages_scene import Scene, first_batch, hold_key, make_scene
 from support.topics import Topics
 from workorders.airflow.dag_runs.ends import dag_run_id_of
 from workorders.core import triggers
 from workorders.core.bulk import download, export, jobs
 from workorders.core.bulk.download import DownloadHandler
-from workorders.core.bulk.jobs import count_matching
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.definitions.trigger import Sequence
 from workorders.core.history import search_index
@@ -42,6 +41,7 @@ from workorders.core.maintenance.refresh import refresh_history
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
+from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import DecisionUncertainError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.attempt_lock import attempt_lock
@@ -57,50 +57,52 @@ from workorders.pages.threads import DOWNLOADS, THREADS
 
 pytestmark = pytest.mark.integration
 
-FROM_KAFKA = {"hx-request": "true"}
-"""With which a page asks for itself: for Kafka's part, or for what takes seconds."""
-OWN = {"sec-fetch-site": "same-origin"}
-"""With which a browser sends a form of a page."""
+UPDATE = {"hx-request": "true"}
+"""The header with which a page asks for itself again: for what Kafka knows, or for a count that takes seconds."""
 
 
 def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, scene: Scene) -> None:
-    text = text_of(client.get("/workorders/", headers=FROM_KAFKA).text)
+    text = text_of(client.get("/workorders/", headers=UPDATE).text)
     stall = text.index(f"{scene.topic}: {scene.topic} 0")
     assert "were deleted by retention before they were read" in text[stall:]
     assert stall < text.index("Kafka triggers")
 
 
 def test_the_overview_shows_the_lag_of_the_last_hours_and_what_comes_and_goes(
-    stack: LocalStack, client: TestClient, scene: Scene, name: str
+    client: TestClient, connection: Connection, scene: Scene, name: str
 ) -> None:
-    definition = {"topics": [name], "group": name}
-    with connect(stack.database_url) as connection:
-        triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
+    kafka_trigger(connection, name)
     page = client.get("/workorders/").text
-    line = row_of(page, scene.topic)
+    line = row_of(page, f'kafka/{scene.topic}"')
     assert "<title>Lag every 10 minutes, last 6 h: " in line
     assert "<title>Messages per 10 minutes, last 6 h: " in line
-    assert "unknown" in row_of(page, name), "its listener has never looked"
+    assert "unknown" in row_of(page, f'kafka/{name}"'), "its listener has never looked"
 
 
-def row_of(page: str, trigger: str) -> str:
-    """Return the row of a trigger on the overview."""
-    row = page[page.rindex(f'kafka/{trigger}"') :]
+def kafka_trigger(connection: Connection, name: str, **rules: Any) -> Trigger:
+    """Register a Kafka trigger whose topic, consumer group and workflow have its name, and commit."""
+    definition = {"topics": [name], "group": name, **rules}
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
+    connection.commit()
+    return trigger
+
+
+def row_of(page: str, begin: str) -> str:
+    """Return the last row of a page that contains a text, from that text on."""
+    row = page[page.rindex(begin) :]
     return row[: row.index("</tr>")]
 
 
 def cells_of(page: str, begin: str) -> dict[str, str]:
-    """Return the words of the cells of the last row that begins so, by the heads of their columns."""
-    row = page[page.rindex(begin) :]
-    found = re.findall(r'<td data-label="([^"]+)"[^>]*>(.*?)</td>', row[: row.index("</tr>")], flags=re.DOTALL)
+    """Return the words of the cells of the row that `row_of` finds, by the heads of their columns."""
+    found = re.findall(r'<td data-label="([^"]+)"[^>]*>(.*?)</td>', row_of(page, begin), flags=re.DOTALL)
     return {label: text_of(cell) for label, cell in found}
 
 
 def test_a_trigger_shows_what_comes_what_goes_and_how_long_the_oldest_message_waits(
     client: TestClient, connection: Connection, name: str
 ) -> None:
-    definition = {"topics": [name], "group": name}
-    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    trigger = kafka_trigger(connection, name)
     plan(connection, trigger, OffsetRange(partition_of(name), 100, 110))
     for last_stable, messages, minutes_ago in ((120, 10, 28), (160, 40, 0)):
         connection.execute(
@@ -116,9 +118,7 @@ def test_a_trigger_shows_what_comes_what_goes_and_how_long_the_oldest_message_wa
 def test_how_long_messages_wait_is_unknown_while_the_listener_does_not_look(
     client: TestClient, connection: Connection, name: str
 ) -> None:
-    definition = {"topics": [name], "group": name}
-    triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
-    connection.commit()
+    kafka_trigger(connection, name)
     cells = cells_of(client.get("/workorders/").text, f'/kafka/{name}">')
     assert (cells["Oldest waiting"], cells["In, out per minute"]) == ("?", "?, ?")
     assert "Oldest waiting: ?" in text_of(client.get(f"/workorders/kafka/{name}").text)
@@ -215,10 +215,10 @@ def test_the_first_look_does_not_wait_for_kafka_and_the_next_one_has_its_offsets
     silent = TestClient(served(site(stack.database_url, {"bootstrap.servers": "127.0.0.1:9"})))
     first = text_of(silent.get(f"/workorders/kafka/{scene.topic}").text)
     assert "Kafka is being asked" in first
-    unanswered = text_of(silent.get(f"/workorders/kafka/{scene.topic}", headers=FROM_KAFKA).text)
+    unanswered = text_of(silent.get(f"/workorders/kafka/{scene.topic}", headers=UPDATE).text)
     assert "Kafka's offsets are unknown" in unanswered
     assert "did not answer" in unanswered
-    answered = text_of(client.get(f"/workorders/kafka/{scene.topic}", headers=FROM_KAFKA).text)
+    answered = text_of(client.get(f"/workorders/kafka/{scene.topic}", headers=UPDATE).text)
     assert "offsets wait in Kafka" in answered
     assert re.search(rf"{scene.topic} 1 (in batch \d+|behind)", answered)
 
@@ -227,7 +227,7 @@ def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_i
     scene = make_scene(stack, "resolve-")
     recorded: list[Change] = []
     own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
+    client = browser_of(served(own), follow_redirects=True)
     address = f"/workorders/kafka/{scene.topic}/resolve"
     page = client.get(f"{address}?topic={scene.topic}&partition=0&kind=skip-lost").text
     assert "15 offsets" in page
@@ -310,7 +310,7 @@ def test_a_decision_of_which_nobody_knows_whether_it_was_made_is_not_called_undo
 
 def test_a_search_lists_what_matches_and_its_address_is_the_search(client: TestClient, scene: Scene) -> None:
     text = client.get(f"/workorders/work-orders?workflow={scene.workflow}&state=rejected&since=all").text
-    assert text.count('name="selected"') == 1
+    assert len(listed_ids(text)) == 1
     assert "not-json" in text
     empty = client.get(f"/workorders/work-orders?workflow={scene.workflow}&state=lost").text
     assert "No work order matches" in empty
@@ -324,7 +324,7 @@ def test_pages_follow_one_another_without_a_gap(client: TestClient, scene: Scene
     address: str | None = f"/workorders/work-orders?workflow={scene.workflow}&since=all"
     while address:
         text = client.get(address).text
-        seen += re.findall(r'name="selected" value="([^"]+)"', text)
+        seen += listed_ids(text)
         older = re.search(r'href="([^"]+)">Older<', text)
         address = unescape(older[1]) if older else None
     assert len(seen) == len(set(seen)) == 339
@@ -335,7 +335,7 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     stack: LocalStack, pages_site: Site, client: TestClient, scene: Scene
 ) -> None:
     listed = client.get(f"/workorders/work-orders?workflow={scene.workflow}&state=failed&since=all").text
-    id_ = re.findall(r'name="selected" value="([^"]+)"', listed)[-1]
+    id_ = listed_ids(listed)[-1]
     page = text_of(client.get(f"/workorders/work-orders/{id_}").text)
     assert "Run 1 of 1 ended as failed: ValueError: no bed is free" in page
     confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={id_}").text
@@ -356,7 +356,7 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
 
 def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: LocalStack, pages_site: Site) -> None:
     scene = make_scene(stack, "cancel-")
-    client = TestClient(served(pages_site), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    client = browser_of(served(pages_site))
     query = f"workflow={scene.workflow}&state=failed&since=all"
     confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}").text
     assert "Rerun 38 work orders" in text_of(confirm)
@@ -375,36 +375,30 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     assert job == ("cancel", "finished", 38, "ada", "ada", "by mistake")
 
 
+@pytest.mark.usefixtures("slow_count")
 def test_a_selection_that_takes_long_to_count_comes_without_its_form_and_then_with_its_count(
     client: TestClient, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selection, "_FIRST_MILLISECONDS", 1)
-    monkeypatch.setattr(jobs, "count_matching", counted_slowly)
     address = f"/workorders/work-orders/confirm?kind=rerun&workflow={scene.workflow}&state=rejected&since=all"
     first = client.get(address).text
     assert "are being counted" in first
     assert "csrf" not in first
     again = unescape(re.findall(r'hx-get="([^"]+)" hx-trigger="load"', first)[0])
     assert again == address
-    counted = client.get(again, headers=FROM_KAFKA).text
+    counted = client.get(again, headers=UPDATE).text
     assert "Rerun 1 work order" in text_of(counted)
     assert fields_of(counted)["csrf"]
     monkeypatch.setattr(selection, "_MAX_MILLISECONDS", 1)
-    stopped = client.get(again, headers=FROM_KAFKA).text
+    stopped = client.get(again, headers=UPDATE).text
     assert "took too long, so it was stopped" in text_of(stopped)
     assert "csrf" not in stopped
     assert "hx-get" not in stopped
 
 
-def counted_slowly(connection: Connection, wanted: Filter) -> dict[str, int]:
-    connection.execute("SELECT pg_sleep(0.1)")
-    return count_matching(connection, wanted)
-
-
 def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_duplicates(
     stack: LocalStack, client: TestClient, scene: Scene
 ) -> None:
-    with psycopg.connect(stack.database_url) as connection:
+    with connect(stack.database_url) as connection:
         row = connection.execute(
             """
             SELECT runs.work_order_id, runs.id
@@ -422,9 +416,7 @@ def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_dup
             "INSERT INTO workorders.outbox_published VALUES (%s, 1, gen_random_uuid(), 0, 'shipments<b>')", [run]
         )
         connection.execute("INSERT INTO workorders.ignored_repeats VALUES (%s, 3, now(), '{\"again\": 1}')", [order])
-        (batch,) = connection.execute(
-            "SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [scene.topic]
-        ).fetchone() or (None,)
+        batch = first_batch(connection, scene.topic)
     page = client.get(f"/workorders/work-orders/{order}").text
     text = text_of(page)
     assert f'href="/dags/{scene.topic}_ingest/runs/batch_{batch}"' in page
@@ -443,7 +435,7 @@ def test_a_workflow_shows_its_runs_its_durations_and_its_failures_by_error(clien
 
 
 def test_a_workflow_shows_how_long_half_and_almost_all_of_its_runs_waited_and_took(
-    stack: LocalStack, name: str
+    stack: LocalStack, client: TestClient, name: str
 ) -> None:
     executing = Executing(stack.database_url, name)
     executing.create({"do": "echo"} for _ in range(101))
@@ -464,7 +456,7 @@ def test_a_workflow_shows_how_long_half_and_almost_all_of_its_runs_waited_and_to
             """,
             [executing.workflow.id],
         )
-    text = text_of(TestClient(served(site(stack.database_url, {}))).get(f"/workorders/workflows/{name}").text)
+    text = text_of(client.get(f"/workorders/workflows/{name}").text)
     assert "Waited 50 min 1 h 35 min 1 h 39 min Took 50 s 1 min 35 s 1 min 39 s" in text
     assert "101 runs, the first" in text
 
@@ -472,15 +464,13 @@ def test_a_workflow_shows_how_long_half_and_almost_all_of_its_runs_waited_and_to
 def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_orders(
     stack: LocalStack, client: TestClient, scene: Scene
 ) -> None:
-    with psycopg.connect(stack.database_url) as connection:
-        (batch,) = connection.execute(
-            "SELECT min(batch_id) FROM workorders.kafka_ranges WHERE topic = %s", [scene.topic]
-        ).fetchone() or (None,)
+    with connect(stack.database_url) as connection:
+        batch = first_batch(connection, scene.topic)
     page = client.get(f"/workorders/dag-run?dag_id={scene.topic}_ingest&run_id=batch_{batch}").text
     assert "[0, 120)" in page
     link = unescape(re.findall(r'href="[^"]*(/workorders/work-orders\?[^"]+)"', page)[0])
     found = client.get(f"{link}&since=all").text
-    assert found.count('name="selected"') == 50
+    assert len(listed_ids(found)) == 50
     assert "Older" in found
 
 
@@ -503,8 +493,7 @@ class Merged:
 
 @pytest.fixture
 def merged(stack: LocalStack, connection: Connection, name: str) -> Merged:
-    definition = {"topics": [name], "group": name}
-    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    trigger = kafka_trigger(connection, name)
     numbers: list[int] = []
     for start, end in ((0, 5), (5, 9)):
         range_ = OffsetRange(partition_of(name), start, end)
@@ -552,8 +541,7 @@ def test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_
 def test_a_batch_that_the_task_of_another_one_took_leads_to_that_one(
     client: TestClient, connection: Connection, name: str
 ) -> None:
-    definition = {"topics": [name], "group": name}
-    trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition=definition)
+    trigger = kafka_trigger(connection, name)
     taker = plan(connection, trigger, OffsetRange(partition_of(name), 0, 5))
     taken = plan(connection, trigger, OffsetRange(partition_of(name, 1), 0, 5), taken_by=taker)
     tab = client.get(f"/workorders/dag-run?dag_id={name}_ingest&run_id=batch_{taken}").text
@@ -589,10 +577,7 @@ def test_a_gap_in_a_sequence_is_on_the_page_of_its_workflow_and_of_each_parked_w
 def test_a_gap_in_a_sequence_is_on_the_page_of_its_kafka_trigger(
     client: TestClient, connection: Connection, name: str
 ) -> None:
-    rules = {"sequence": Sequence.model_validate(BY_NUMBER).model_dump(mode="json")}
-    definition = {"topics": [name], "group": name, **rules}
-    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
-    connection.commit()
+    trigger = kafka_trigger(connection, name, sequence=Sequence.model_validate(BY_NUMBER).model_dump(mode="json"))
     assert "Sequences with a gap" not in client.get(f"/workorders/kafka/{name}").text
     create_for(connection, trigger, [event(None, key="PAT-7", number=3)])
     connection.commit()
@@ -612,7 +597,7 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     page = client.get(address).text
     link = re.search(r'href="[^"]*(/workorders/work-orders\?state=rejected[^"]+)">2</a>', page)
     assert link is not None
-    assert client.get(unescape(link[1])).text.count('name="selected"') == 2
+    assert len(listed_ids(client.get(unescape(link[1])).text)) == 2
     task = f'<a data-parent href="/dags/{name}_ingest/runs/batch_{batch}/tasks/create_work_orders">'
     assert task in page
     reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
@@ -639,21 +624,19 @@ def test_a_bulk_action_without_any_limit_is_refused(client: TestClient, pages_si
 def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(stack: LocalStack, name: str) -> None:
     executing = Executing(stack.database_url, name)
     executing.create([{"do": "echo"}, {"do": "echo"}])
-    (order,), _ = executing.rows(
-        "SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY id"
-    )
+    order, _ = executing.ids()
     recorded: list[Change] = []
     own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    client = browser_of(served(own))
     data = {"reason": "by mistake", "csrf": form_token(own, "ada")}
-    for kind, selected in (("cancel", {"selected": str(order)}), ("rerun", {"query": f"workflow={name}&text=Jane"})):
+    for kind, selected in (("cancel", {"selected": order}), ("rerun", {"query": f"workflow={name}&text=Jane"})):
         answer = client.post("/workorders/work-orders/confirm", data={**data, "kind": kind, **selected})
         assert answer.status_code == 303
     client.post(f"{answer.headers['location']}/cancel", data=data)
     assert [(change.event, change.user, change.dag_ids) for change in recorded] == [
         (f"workorders_{event}", "ada", [f"{name}_runs"]) for event in ("cancel", "rerun", "stop_job")
     ]
-    assert recorded[0].details["work_orders"] == [str(order)]
+    assert recorded[0].details["work_orders"] == [order]
     assert recorded[0].details["reason"] == "by mistake"
     assert "Jane" not in str(recorded)
 
@@ -671,19 +654,21 @@ def test_the_link_to_share_is_the_page_inside_airflow(
 ) -> None:
     executing = Executing(stack.database_url, name)
     executing.create([{"do": "echo"}])
-    ((order,),) = executing.rows("SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s")
+    (order,) = executing.ids()
     client = TestClient(served(replace(site(stack.database_url, {}), origin=origin)), root_path=mounted)
     page = client.get(f"{mounted}/workorders/work-orders/{order}").text
     assert f'<input id="link" readonly value="{begins}/workorders/work-orders/{order}"' in page
 
 
-def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(stack: LocalStack, name: str) -> None:
+def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(
+    stack: LocalStack, client: TestClient, name: str
+) -> None:
     executing = Executing(stack.database_url, name, function=None, dag_id="ship/<it>")
     executing.create([{"do": "echo"}])
     with connect(stack.database_url) as connection:
         (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
         connection.execute("UPDATE workorders.runs SET started_at = now() WHERE id = %s", [run.run_id])
-    page = TestClient(served(site(stack.database_url, {}))).get(f"/workorders/runs/{run.run_id}").text
+    page = client.get(f"/workorders/runs/{run.run_id}").text
     assert f'href="/dags/ship%2F%3Cit%3E/runs/{dag_run_id_of(run.run_id)}"' in page
 
 
@@ -694,9 +679,7 @@ def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str
     executing = Executing(stack.database_url, name)
     executing.create([{"do": "echo"}])
     own = site(stack.database_url, stack.kafka_settings, record_change=fail)
-    client = TestClient(
-        served(own), headers={"sec-fetch-site": "same-origin"}, raise_server_exceptions=False, follow_redirects=False
-    )
+    client = browser_of(served(own), raise_server_exceptions=False)
     query = {"kind": "cancel", "query": f"workflow={name}", "reason": "x", "csrf": form_token(own, "ada")}
     assert client.post("/workorders/work-orders/confirm", data=query).status_code == 500
     assert executing.rows("SELECT count(*) FROM workorders.bulk_jobs WHERE filter ->> 'workflow' = '" + name + "'") == [
@@ -717,7 +700,7 @@ def test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka(
     )
     recorded: list[Change] = []
     own = site(outbox.database_url, {}, record_change=recorded.append)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    client = browser_of(served(own))
     assert client.get("/workorders/outbox/shards/0").status_code == 404
     error = "Shard 0 is stalled: its last checkpoint is another. [WO-OUTBOX-CONTRADICTION]"
     outbox.ask("UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0", error)
@@ -728,41 +711,37 @@ def test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka(
     assert client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "1"}).status_code == 422
     assert outbox.waiting() == 2
     assert recorded == []
-    assert client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "2"}).status_code == 303
+    answer = client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "2"})
+    assert answer.status_code == 303
+    counts_as = {"yes": "sent", "no": "unsent"}[sent]
+    page = client.get(answer.headers["location"]).text
+    assert f"The open batch of shard 0 counts as {counts_as}: its messages" in text_of(page)
     assert outbox.waiting() == waiting
     assert outbox.ask("SELECT count(*) FROM workorders.outbox_claims") == [(0,)]
     assert [change.event for change in recorded] == ["workorders_release_shard"]
     assert client.get("/workorders/outbox/shards/0").status_code == 404
 
 
-def hold_messages(url: str, topic: str, numbers: range) -> int:
-    """Hold messages of a key of the topic, under these numbers, and return the number of the hold."""
-    with psycopg.connect(url) as connection:
-        found = connection.execute("SELECT id FROM workorders.outbox_holds WHERE topic = %s", [topic]).fetchone()
-        (hold,) = (
-            found
-            or connection.execute(
-                "INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) "
-                "VALUES ('key', %s, 0, 'patient-7', 'too large') RETURNING id",
-                [topic],
-            ).fetchone()
-            or (0,)
-        )
-        connection.execute(
-            "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
-            "SELECT %s, -n, now(), gen_random_uuid(), 0, %s, 'patient-7', 'four' FROM unnest(%s::bigint[]) AS n",
-            [hold, topic, list(numbers)],
-        )
-    return int(hold)
+def hold_messages(connection: Connection, hold: int, numbers: range) -> None:
+    """Let a hold of a key have messages with these numbers."""
+    connection.execute(
+        "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
+        "SELECT holds.id, -n, now(), gen_random_uuid(), bucket, topic, key, 'four' "
+        "FROM workorders.outbox_holds AS holds CROSS JOIN unnest(%s::bigint[]) AS n WHERE holds.id = %s",
+        [list(numbers), hold],
+    )
 
 
 def test_no_message_is_purged_that_came_after_the_number_was_typed(stack: LocalStack, name: str) -> None:
     def another_comes(change: Change) -> None:
-        hold_messages(stack.database_url, name, range(1_012, 1_013))
+        with connect(stack.database_url) as connection:
+            hold_messages(connection, hold, range(1_012, 1_013))
 
-    hold = hold_messages(stack.database_url, name, range(1_000, 1_012))
+    with connect(stack.database_url) as connection:
+        hold = hold_key(connection, name)
+        hold_messages(connection, hold, range(1_000, 1_012))
     own = site(stack.database_url, {}, record_change=another_comes)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
+    client = browser_of(served(own))
     answer = client.post(f"/workorders/outbox/holds/{hold}/purge", data={"typed": "12", "csrf": form_token(own, "ada")})
     assert answer.status_code == 400
     assert f"Hold {hold} has 13 messages now, and not 12. Nothing was deleted." in text_of(answer.text)
@@ -774,17 +753,13 @@ def test_no_message_is_purged_that_came_after_the_number_was_typed(stack: LocalS
 
 
 def test_what_is_purged_is_seen_before(stack: LocalStack, client: TestClient) -> None:
-    hold = hold_messages(stack.database_url, "seen-before", range(1, 13))
+    with connect(stack.database_url) as connection:
+        hold = hold_key(connection, "seen-before", "patient-7")
+        hold_messages(connection, hold, range(1, 13))
     text = text_of(client.get(f"/workorders/outbox/holds/{hold}").text)
     assert text.count("patient-7") == 11
     assert "156 bytes" in text
     assert "Type the number of messages: 12" in text
-
-
-_TO_HOLD = (
-    "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
-    "SELECT %s, id, enqueued_at, event_id, bucket, topic, key, value FROM moved"
-)
 
 
 @dataclass(frozen=True)
@@ -824,10 +799,15 @@ def held(stack: LocalStack) -> Held:
         "SELECT 'key', topic, bucket, key, 'too large', now() + interval '1 hour' FROM workorders.outbox_messages "
         "WHERE key = 'k' LIMIT 1 RETURNING id"
     )
-    outbox.ask(f"WITH moved AS (DELETE FROM workorders.outbox_messages WHERE key = 'k' RETURNING *) {_TO_HOLD}", hold)
+    outbox.ask(
+        "WITH moved AS (DELETE FROM workorders.outbox_messages WHERE key = 'k' RETURNING *) "
+        "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
+        "SELECT %s, id, enqueued_at, event_id, bucket, topic, key, value FROM moved",
+        hold,
+    )
     recorded: list[Change] = []
     own = site(outbox.database_url, {}, record_change=recorded.append)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    client = browser_of(served(own))
     return Held(outbox, hold, client, form_token(own, "ada"), recorded)
 
 
@@ -853,6 +833,24 @@ def test_held_messages_are_purged_after_their_number_was_typed(held: Held) -> No
     assert change.details == {"hold": held.hold, "topic": "shipments", "messages": 2}
 
 
+@pytest.mark.parametrize(
+    ("action", "typed", "sentence"),
+    [
+        ("release", "", "Hold {} was released: its messages are tried again, in their place."),
+        ("purge", "2", "Hold {} was purged: its messages were deleted unsent."),
+    ],
+)
+def test_the_outbox_confirms_what_was_decided_about_a_hold_and_nothing_that_was_not(
+    held: Held, action: str, typed: str, sentence: str
+) -> None:
+    address, expected = f"/workorders/outbox/holds/{held.hold}/{action}", sentence.format(held.hold)
+    confirmed = f"/workorders/outbox?done=hold-{action}d&number={held.hold}"
+    assert expected not in text_of(held.client.get(confirmed).text)
+    answer = held.client.post(address, data={"csrf": held.token, "typed": typed})
+    assert answer.headers["location"] == confirmed
+    assert expected in text_of(held.client.get(confirmed).text)
+
+
 def test_the_messages_of_a_held_topic_are_not_purged(held: Held) -> None:
     ((hold,),) = held.outbox.ask(
         "INSERT INTO workorders.outbox_holds (kind, topic, reason) "
@@ -862,7 +860,9 @@ def test_the_messages_of_a_held_topic_are_not_purged(held: Held) -> None:
     assert (held.held(), held.waiting()) == (2, ["3"])
 
 
-def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(stack: LocalStack, name: str) -> None:
+def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(
+    stack: LocalStack, client: TestClient, name: str
+) -> None:
     executing = Executing(
         stack.database_url,
         name,
@@ -874,7 +874,6 @@ def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(stack: Lo
     executing.create([{"do": "echo", "patient": "PAT-<1>"} for _ in range(3)], stream="s")
     with connect(stack.database_url) as connection:
         claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
-    client = TestClient(served(site(stack.database_url, {})))
     page = client.get(f"/workorders/workflows/{name}").text
     text = text_of(page)
     assert "runs at the same time 1 1 of 5" in text
@@ -884,21 +883,24 @@ def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(stack: Lo
     order = re.findall(r'href="/workorders/work-orders/([^"]+)">the one that runs', page)[0]
     shown = client.get(f"/workorders/work-orders/{order}").text
     (link,) = re.findall(r'href="(/workorders/work-orders\?[^"]*ordering_key=[^"]*)"', shown)
-    assert client.get(unescape(link)).text.count('name="selected"') == 3
+    assert len(listed_ids(client.get(unescape(link)).text)) == 3
 
 
-def test_a_large_input_is_shown_by_its_beginning_and_without_its_ordering_key(stack: LocalStack, name: str) -> None:
+def test_a_large_input_is_shown_by_its_beginning_and_without_its_ordering_key(
+    stack: LocalStack, client: TestClient, name: str
+) -> None:
     executing = Executing(stack.database_url, name, ordering_key="body:/patient")
     executing.create([{"text": "x" * json_tree.MAX_BYTES, "patient": "PAT-1"}, {"patient": "PAT-2"}], stream="s")
-    client = TestClient(served(site(stack.database_url, {})))
-    found = re.findall(r'name="selected" value="([^"]+)"', client.get(f"/workorders/work-orders?workflow={name}").text)
+    found = listed_ids(client.get(f"/workorders/work-orders?workflow={name}").text)
     small, large = (client.get(f"/workorders/work-orders/{id_}") for id_ in found)
     assert (small.status_code, large.status_code) == (200, 200)
     assert ("<dt>Ordering key</dt>" in small.text, "<dt>Ordering key</dt>" in large.text) == (True, False)
     assert "not all of it is shown" in text_of(large.text)
 
 
-def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(stack: LocalStack, name: str) -> None:
+def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(
+    stack: LocalStack, client: TestClient, name: str
+) -> None:
     executing = Executing(stack.database_url, name)
     executing.create([{"do": "echo"}])
     output, log = json.dumps("x" * json_tree.MAX_BYTES).encode(), "first\n" + "\n".join(["…" * 2_000] * 150) + "\nlast"
@@ -906,7 +908,6 @@ def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(s
         worker_id = uuid4()
         (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
         lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="success", output=output, log=log)])
-    client = TestClient(served(site(stack.database_url, {})))
     page = client.get(f"/workorders/runs/{run.run_id}").text
     assert "not all of it is shown" in text_of(page)
     assert "Earlier lines are in the download" in text_of(page)
@@ -917,7 +918,7 @@ def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(s
 
 def export_of(client: TestClient, query: str, format_: str = "jsonl") -> tuple[str, dict[str, str]]:
     """Confirm an export; return the address of its job, and what its form sends to download it."""
-    fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=FROM_KAFKA).text)
+    fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=UPDATE).text)
     asked = client.post("/workorders/work-orders/confirm", data={**fields, "format": format_, "reason": "an audit"})
     assert asked.status_code == 303, asked.text
     address = asked.headers["location"]
@@ -929,7 +930,7 @@ def test_an_export_is_a_file_with_everything_that_matches_and_its_page_counts_th
     client: TestClient, scene: Scene, format_: str
 ) -> None:
     query = f"workflow={scene.workflow}&since=all"
-    confirm = text_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=FROM_KAFKA).text)
+    confirm = text_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=UPDATE).text)
     assert "Export 339 work orders" in confirm
     assert re.search(r"about [\d.]+ (kB|MB), by the oldest", confirm)
     address, fields = export_of(client, query, format_)
@@ -963,14 +964,14 @@ def test_the_estimate_of_an_export_is_near_the_size_of_its_file(
 
 def test_some_work_orders_are_exported(client: TestClient, scene: Scene) -> None:
     listed = client.get(f"/workorders/work-orders?workflow={scene.workflow}&since=all").text
-    ids = re.findall(r'name="selected" value="([^"]+)"', listed)[:2]
+    selected = listed_ids(listed)[:2]
     confirm = client.get(
-        f"/workorders/work-orders/confirm?kind=export&selected={ids[0]}&selected={ids[1]}", headers=FROM_KAFKA
+        f"/workorders/work-orders/confirm?kind=export&selected={selected[0]}&selected={selected[1]}", headers=UPDATE
     ).text
-    data = {"kind": "export", "selected": ids, "reason": "an audit", "csrf": fields_of(confirm)["csrf"]}
+    data = {"kind": "export", "selected": selected, "reason": "an audit", "csrf": fields_of(confirm)["csrf"]}
     address = client.post("/workorders/work-orders/confirm", data=data).headers["location"]
     answer = client.post(f"{address}/download", data=fields_of(client.get(address).text))
-    assert [json.loads(line)["id"] for line in answer.text.splitlines()] == sorted(ids)
+    assert [json.loads(line)["id"] for line in answer.text.splitlines()] == sorted(selected)
 
 
 def test_an_export_that_is_cut_off_ends_with_a_line_that_says_so_and_can_be_downloaded_again(
@@ -1077,7 +1078,7 @@ def test_a_browser_that_takes_nothing_for_long_loses_its_place(
 
 def test_a_hostile_input_is_text_and_nothing_else(client: TestClient, scene: Scene) -> None:
     listed = client.get(f"/workorders/work-orders?trigger={scene.topic[:-6]}admissions&since=all").text
-    for id_ in re.findall(r'name="selected" value="([^"]+)"', listed):
+    for id_ in listed_ids(listed):
         page = client.get(f"/workorders/work-orders/{id_}").text
         assert "<script>alert" not in page
         assert "<img" not in page
@@ -1146,7 +1147,7 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
     executing.create([{"do": "fail", "word": "no"}])
     recorded: list[Change] = []
     own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"}, follow_redirects=False)
+    client = browser_of(served(own))
     fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}&state=failed").text)
     assert fields["seen"] == "2"
     executing.worker().work()
@@ -1156,21 +1157,17 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
     assert (recorded, executing.states()) == ([], [("failed", "failed")] * 3)
 
 
-def test_a_rerun_of_selected_work_orders_beyond_a_limit_waits_for_capacity(stack: LocalStack, name: str) -> None:
+def test_a_rerun_of_selected_work_orders_beyond_a_limit_waits_for_capacity(
+    stack: LocalStack, pages_site: Site, name: str
+) -> None:
     executing = Executing(stack.database_url, name, limits={"waiting": 2})
     executing.create([{"do": "echo"}] * 2)
     executing.worker().work()
     executing.create_text([b'{"do":"echo"}'], stream="s")
-    ended = executing.rows(
-        "SELECT id::text FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'success'"
-    )
-    own = site(stack.database_url, stack.kafka_settings)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
-    ids = [id_ for (id_,) in ended]
-    data = {"kind": "rerun", "selected": ids, "reason": "x", "csrf": form_token(own, "ada")}
-    confirm = client.get(
-        "/workorders/work-orders/confirm", params={"kind": "rerun", "selected": ids}, headers=FROM_KAFKA
-    )
+    *ended, _ = executing.ids()
+    client = browser_of(served(pages_site), follow_redirects=True)
+    data = {"kind": "rerun", "selected": ended, "reason": "x", "csrf": form_token(pages_site, "ada")}
+    confirm = client.get("/workorders/work-orders/confirm", params={"kind": "rerun", "selected": ended}, headers=UPDATE)
     assert f"Workflow {name} takes 1 more runs now" in text_of(confirm.text)
     text = text_of(client.post("/workorders/work-orders/confirm", data=data).text)
     assert "waiting 1 of 2 done" in text
@@ -1184,21 +1181,16 @@ def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(
     executing.create([{"do": "echo"}] * 3)
     executing.worker().work()
     executing.create([{"do": "echo"}])
-    (first,), (second,), *_ = executing.rows(
-        "SELECT id::text FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s ORDER BY id"
-    )
+    first, second, *_ = executing.ids()
     with connect(stack.database_url) as connection:
         connection.execute(
             "UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%s::uuid[])", [[first, second]]
         )
     for query in (f"workflow={name}", f"selected={first}&selected={second}"):
-        text = text_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}", headers=FROM_KAFKA).text)
+        text = text_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}", headers=UPDATE).text)
         assert "2 of them will be skipped, because retention has erased their input." in text
-    assert (
-        "csrf"
-        not in client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={first}", headers=FROM_KAFKA).text
-    )
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}", headers=FROM_KAFKA).text
+    assert "csrf" not in client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={first}", headers=UPDATE).text
+    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}", headers=UPDATE).text
     assert "1 of them will be skipped, because they wait, run, or are parked already." in text_of(confirm)
     assert ">Rerun 1</button>" in confirm
     started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
@@ -1247,10 +1239,10 @@ def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStac
 
     executing = Executing(stack.database_url, name)
     executing.create([{"do": "echo"}])
-    ((order,),) = executing.rows("SELECT id FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s")
+    (order,) = executing.ids()
     own = site(stack.database_url, stack.kafka_settings, record_change=end_the_connection)
-    client = TestClient(served(own), headers={"sec-fetch-site": "same-origin"})
-    data = {"kind": "cancel", "selected": str(order), "reason": "x", "csrf": form_token(own, "ada")}
+    client = browser_of(served(own))
+    data = {"kind": "cancel", "selected": order, "reason": "x", "csrf": form_token(own, "ada")}
     answer = client.post("/workorders/work-orders/confirm", data=data)
     assert answer.status_code == 503
     assert "whether anything was changed is not known" in text_of(answer.text)

@@ -19,7 +19,7 @@ SECONDS = 30.0
 @pytest.fixture
 def observed(stack: LocalStack, idle_trigger: InProcessTrigger, name: str) -> ObservedTrigger:
     """The trigger that has ingested ten messages."""
-    return ObservedTrigger(name, name, kafka_settings=stack.kafka_settings, database_url=stack.database_url)
+    return ObservedTrigger.on_stack(stack, name, name)
 
 
 @pytest.fixture

@@ -25,8 +25,6 @@ BUTTONS = {
     ("visit_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/visit"},
     ("outbox_relay", "send_messages"): {"Outbox": f"{PAGES}/outbox"},
 }
-
-
 WAITS = {
     ("orders_listener", "wait_for_messages"): ("Kafka trigger", TRIGGER),
     ("ship_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/ship"),
@@ -67,12 +65,16 @@ def test_a_task_has_buttons_to_what_it_works_on(
     assert links == buttons
 
 
+def serialized(dags: dict[str, DAG], dag_id: str, task_id: str) -> Any:
+    """Return a task as the scheduler and the API server read it from the database."""
+    return DagSerialization.from_dict(DagSerialization.to_dict(dags[dag_id])).get_task(task_id)
+
+
 @pytest.mark.parametrize(("place", "buttons"), BUTTONS.items(), ids=map("-".join, BUTTONS))
 def test_airflow_keeps_each_button_of_a_task_under_a_key_of_its_own(
     dags: dict[str, DAG], place: tuple[str, str], buttons: dict[str, str]
 ) -> None:
-    dag_id, task_id = place
-    kept: Any = DagSerialization.from_dict(DagSerialization.to_dict(dags[dag_id])).get_task(task_id)
+    kept = serialized(dags, *place)
     keys = {link.name: link.xcom_key for link in kept.operator_extra_links}
     assert set(keys) == set(buttons)
     assert len(set(keys.values())) == len(buttons)
@@ -82,7 +84,6 @@ def test_airflow_keeps_each_button_of_a_task_under_a_key_of_its_own(
 def test_the_api_server_gives_a_task_that_waits_in_the_triggerer_its_button(
     dags: dict[str, DAG], place: tuple[str, str], button: tuple[str, str]
 ) -> None:
-    dag_id, task_id = place
-    kept: Any = DagSerialization.from_dict(DagSerialization.to_dict(dags[dag_id])).get_task(task_id)
+    kept = serialized(dags, *place)
     task_instance: Any = SimpleNamespace(key=None)
     assert {name: kept.get_extra_links(task_instance, name) for name in kept.extra_links} == dict([button])

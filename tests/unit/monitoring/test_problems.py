@@ -1,4 +1,4 @@
-"""What is wrong, from whatever is known of it."""
+"""The problems of an installation, found from the facts that a caller has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -44,7 +44,7 @@ def test_bars_are_shares_of_the_time_since_the_first_batch_was_planned() -> None
     ]
 
 
-def test_batches_of_more_than_two_days_ago_take_no_room_from_the_newer_ones() -> None:
+def test_batches_of_more_than_two_days_ago_leave_the_whole_width_to_the_newer_ones() -> None:
     assert shares(timeline([batch(2, 24, finished=12), batch(1, 48, finished=0)], NOW)) == [(2, 0.0, 0.5, "finished")]
 
 

@@ -1,4 +1,4 @@
-"""The word that stands for the work of a workflow."""
+"""The word for the state of a workflow."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def work(*, running: int = 0, waiting: int = 0) -> Workload:
         (work(waiting=3), True, True, "not running", "bad"),
     ],
 )
-def test_the_worst_stands_for_a_workflow(
+def test_the_word_is_that_of_the_worst_that_is_true_of_a_workflow(
     found: Workload, *, is_stuck: bool, is_paused: bool, word: str, color: str
 ) -> None:
     assert word_of(found, is_stuck=is_stuck, is_paused=is_paused) == word

@@ -7,7 +7,6 @@ import pytest
 from psycopg.pq import TransactionStatus
 
 from support.work_orders import accepted, accepted_range
-from workorders.core import triggers
 from workorders.core.bulk import download, jobs, runner
 from workorders.core.bulk.export import COLUMNS, ExportFileError
 from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError
@@ -19,13 +18,6 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 Make = Callable[[str], Job]
-
-
-@pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
 
 
 @pytest.fixture

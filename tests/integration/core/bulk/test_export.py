@@ -8,7 +8,6 @@ import pytest
 
 from support.runs import finish_all
 from support.work_orders import accepted, accepted_range, rejected
-from workorders.core import triggers
 from workorders.core.bulk import export, jobs, runner
 from workorders.core.bulk.export import ExportFileError
 from workorders.core.bulk.jobs import Job
@@ -18,13 +17,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
 
 
 def made(connection: Connection, name: str, file: Path) -> Job:

@@ -23,14 +23,6 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    """A trigger of a type that announces nothing, with a workflow of its own: claims of one test take no other's."""
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
-
-
-@pytest.fixture
 def other_connection(stack: LocalStack) -> Iterator[Connection]:
     with connect(stack.database_url, application_name="test") as connection:
         yield connection

@@ -40,10 +40,8 @@ def test_an_excerpt_has_the_beginning_of_the_output_and_the_end_of_the_log(
 def test_an_excerpt_measures_a_log_in_characters(connection: Connection, trigger: Trigger) -> None:
     run_id = finished(connection, trigger)
     connection.execute("UPDATE workorders.run_logs SET log = 'äöü' WHERE run_id = %s", [run_id])
-    assert (excerpt(connection, run_id, 3).log, excerpt(connection, run_id, 3).has_earlier_log) == (
-        "äöü",
-        False,
-    )
+    found = excerpt(connection, run_id, 3)
+    assert (found.log, found.has_earlier_log) == ("äöü", False)
 
 
 def test_a_run_without_output_and_log_has_an_empty_excerpt(connection: Connection, trigger: Trigger) -> None:

@@ -95,5 +95,5 @@ def test_counts_of_another_day_are_forgotten(database_url: str, work: Executing)
         )
     counted(work)
     with connect(database_url) as connection:
-        rows = connection.execute("SELECT count(*) FROM workorders.workload_history WHERE created = 5").fetchone()
-    assert rows == (1,)
+        row = connection.execute("SELECT count(*) FROM workorders.workload_history WHERE created = 5").fetchone()
+    assert row == (1,)

@@ -29,7 +29,7 @@ def trigger(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
 
 
 def attempt(trigger: InProcessTrigger, error: Exception | None = None) -> int:
-    """Plan a batch, ingest it, fail then if wanted, and return the number of the batch."""
+    """Plan a batch, ingest it, raise the error if there is one, and return the number of the batch."""
     url, batch_id = trigger.stack.database_url, trigger.plan().batch_id
     assert batch_id is not None
     with attempt_lock(url, batch_id) as lock, ingest_spans.of_attempt(lock, trigger.definition.name, batch_id, log):

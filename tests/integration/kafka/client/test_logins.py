@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ import pytest
 from cryptography.hazmat.primitives.serialization import PrivateFormat
 
 from local_stack.login_kafka import USER, LoginKafka
-from local_stack.stack import CHECKOUT, LocalStack
+from local_stack.stack import LocalStack
+from support.batch_submission import batch_command
 from support.command import Command
-from support.login_kafka import login_kafka
+from support.login_kafka import client_of_intermediate, in_files
 from support.login_path import MESSAGES, LoginPath
-from support.spark_submit import submit_command
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.kafka.client import broker_errors, group_offsets, range_consumer
@@ -37,23 +37,10 @@ Settings = dict[str, Any]
 Login = Callable[[LoginKafka, Path], Settings]
 
 
-@pytest.fixture(scope="module")
-def kafka(stack: LocalStack) -> Iterator[LoginKafka]:
-    """A broker that asks for logins."""
-    with login_kafka(stack) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def topics(kafka: LoginKafka) -> Topics:
-    """Makes topics as a user with every right."""
-    return Topics({"bootstrap.servers": kafka.bootstrap_servers})
-
-
 @pytest.fixture
 def whole_path(
     stack: LocalStack,
-    topics: Topics,
+    login_topics: Topics,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -61,7 +48,7 @@ def whole_path(
     """Takes messages with these settings through every client."""
 
     def taken(settings: Settings) -> None:
-        path = LoginPath(stack, settings, name, topics)
+        path = LoginPath(stack, settings, name, login_topics)
         path.as_connection(monkeypatch)
         path.produce()
         assert FAILED not in path.wait()
@@ -82,24 +69,11 @@ def test_every_client_logs_in_with_a_password_where_a_private_authority_is_given
     whole_path(kafka.login("SCRAM-SHA-512"))
 
 
-def in_files(settings: Settings, folder: Path) -> Settings:
-    """Return the settings with files in place of texts."""
-    found = {}
-    for setting, value in settings.items():
-        if setting.endswith(".pem"):
-            file = folder / setting
-            file.write_text(value)
-            found[setting.removesuffix("pem") + "location"] = str(file)
-        else:
-            found[setting] = value
-    return found
-
-
 def certificate(key: Callable[[Any], Settings]) -> Login:
-    """Return a login by a certificate, whose issuer the broker does not know, but only the root."""
+    """Return a login by a certificate with its key in a form."""
 
     def login(kafka: LoginKafka, _: Path) -> Settings:
-        client = kafka.client_authority.intermediate("clients' intermediate CA").client(USER)
+        client = client_of_intermediate(kafka)
         return {**kafka.mutual_tls, "ssl.certificate.pem": client.chain, **key(client)}
 
     return login
@@ -107,7 +81,7 @@ def certificate(key: Callable[[Any], Settings]) -> Login:
 
 def keystore(kafka: LoginKafka, folder: Path) -> Settings:
     store = folder / "client.p12"
-    store.write_bytes(kafka.client_authority.intermediate("clients' intermediate CA").client(USER).keystore(PASSPHRASE))
+    store.write_bytes(client_of_intermediate(kafka).keystore(PASSPHRASE))
     return {**kafka.mutual_tls, "ssl.keystore.location": str(store), "ssl.keystore.password": PASSPHRASE}
 
 
@@ -227,11 +201,11 @@ def test_a_wrong_login_soon_ends_in_an_error_with_its_reason_in_every_client_of_
 
 @pytest.mark.long
 def test_a_wrong_login_of_sparks_client_alone_stalls_the_range_with_the_reason_and_without_the_password(
-    stack: LocalStack, kafka: LoginKafka, topics: Topics, name: str
+    stack: LocalStack, kafka: LoginKafka, login_topics: Topics, name: str
 ) -> None:
     right = kafka.login("SCRAM-SHA-512")
     wrong = java_settings({**right, "sasl.password": SECRET})
-    path = LoginPath(stack, {**right, "java": {"sasl.jaas.config": wrong["sasl.jaas.config"]}}, name, topics)
+    path = LoginPath(stack, {**right, "java": {"sasl.jaas.config": wrong["sasl.jaas.config"]}}, name, login_topics)
     path.produce()
     (outcome,) = path.ingest(path.plan())
     assert outcome.error is not None
@@ -244,16 +218,15 @@ def test_a_wrong_login_of_sparks_client_alone_stalls_the_range_with_the_reason_a
 
 @pytest.mark.long
 def test_a_submitted_application_logs_in_and_neither_its_output_nor_its_event_log_has_a_secret(
-    stack: LocalStack, kafka: LoginKafka, topics: Topics, name: str, *, tmp_path: Path
+    stack: LocalStack, kafka: LoginKafka, login_topics: Topics, name: str, *, tmp_path: Path
 ) -> None:
     client = kafka.client_authority.client(USER)
     certificate = {"ssl.certificate.pem": client.chain, "ssl.key.pem": client.key()}
-    path = LoginPath(stack, {**kafka.login("PLAIN"), **certificate}, name, topics)
+    path = LoginPath(stack, {**kafka.login("PLAIN"), **certificate}, name, login_topics)
     path.produce()
     log = {"enabled": "true", "compress": "false", "dir": tmp_path.as_uri()}
     conf = {f"spark.eventLog.{setting}": value for setting, value in log.items()}
-    application = CHECKOUT / "spark_apps" / "create_work_orders.py"
-    command = submit_command(",".join(map(str, stack.spark_jars)), application, ["--batch", str(path.plan())], conf)
+    command = batch_command(stack, path.plan(), conf)
     environment = {**stack.environment(), KAFKA_VARIABLE: json.dumps(path.settings)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=400)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -17,9 +17,9 @@ import yaml
 from psycopg.rows import dict_row
 
 from local_stack.stack import CHECKOUT, LocalStack
+from support.batch_submission import batch_command
 from support.in_process_trigger import InProcessTrigger
 from support.schema_registry import RegistryServer, avro, framed
-from support.spark_submit import submit_command
 from support.topics import Topics
 from workorders.core.bulk.revalidation import revalidate_rejected
 from workorders.core.creation.work_orders import Created
@@ -186,8 +186,8 @@ def test_json_by_a_schema_of_the_registry_is_stored_byte_for_byte(
     ]
 
 
-def schema_of(trigger: InProcessTrigger, folder: Path, schema: Mapping[str, Any]) -> None:
-    """Let the file of a trigger name a file with this JSON Schema, and plan by it."""
+def use_schema(trigger: InProcessTrigger, folder: Path, schema: Mapping[str, Any]) -> None:
+    """Write a trigger file that names a file with this JSON Schema, and let the trigger plan by it."""
     (folder / "visit.json").write_text(json.dumps(schema), encoding="utf-8")
     content = {**trigger.definition.model_dump(mode="json", exclude_unset=True), "type": "kafka"}
     (folder / "visits.yaml").write_text(yaml.safe_dump({**content, "json_schema": "visit.json"}), encoding="utf-8")
@@ -201,7 +201,7 @@ def test_plain_json_by_the_schema_of_a_file_is_rejected_with_its_bytes_until_the
     connection: Connection, stack: LocalStack, topic: Produce, *, name: str, tmp_path: Path, by_column: bool
 ) -> None:
     trigger = InProcessTrigger(stack, name)
-    schema_of(trigger, tmp_path, {"properties": {"ward": {"type": "string"}}, "required": ["ward"]})
+    use_schema(trigger, tmp_path, {"properties": {"ward": {"type": "string"}}, "required": ["ward"]})
     good, violating = b'{"ward": "west"}', b'{"ward": 7, "n": 1.0}'
     topic(good, violating, b"{")
     (outcome,) = trigger.ingest_messages(batch(trigger), by_column=by_column)
@@ -211,7 +211,7 @@ def test_plain_json_by_the_schema_of_a_file_is_rejected_with_its_bytes_until_the
     assert (rejected["code"], rejected["raw"]) == ("schema-violated", violating)
     assert rejected["detail"] == "the value violates json_schema: the rule /properties/ward/type does not hold"
     assert (malformed["code"], malformed["raw"]) == ("not-json", b"{")
-    schema_of(trigger, tmp_path, {"required": ["ward"]})
+    use_schema(trigger, tmp_path, {"required": ["ward"]})
     assert trigger.plan().batch_id is None  # it has recorded the new schema
     assert revalidate_rejected(connection, [rejected["id"], malformed["id"]]) == [rejected["id"]]
     assert [row["body"] for row in stored(connection, name)] == [{"ward": "west"}, {"ward": 7, "n": 1.0}, None]
@@ -303,9 +303,8 @@ def test_executors_of_spark_decode_and_filter(
     topic(*(avro(schema_id, ORDER, {**MADE, "id": id_}) for id_ in "abc"), b"rubbish")
     trigger = reading(format="avro", filter={"body:/id": {"not": "b"}})
     batch_id = batch(trigger)
-    application = CHECKOUT / "spark_apps" / "create_work_orders.py"
     done = subprocess.run(
-        [*submit_command(",".join(map(str, trigger.stack.spark_jars)), application), "--batch", str(batch_id)],
+        batch_command(trigger.stack, batch_id),
         env={**trigger.stack.environment(), REGISTRY_VARIABLE: orjson.dumps(registry.settings).decode()},
         capture_output=True,
         text=True,

@@ -12,7 +12,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.origin import find_batch
-from workorders.kafka.ledger.positions import parse_stream_name, stream_name
+from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -57,7 +57,9 @@ def test_a_batch_that_reads_an_offset_again_created_only_what_was_missing(
     assert [batch_of(connection, trigger, position) for position in (2, 3, 4)] == [first, again, first]
 
 
-def test_a_merged_batch_stands_for_its_parts(connection: Connection, trigger: Trigger, partition: Partition) -> None:
+def test_work_orders_of_merged_batches_lead_to_the_merged_batch(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
     ingested(connection, trigger, OffsetRange(partition, 0, 5))
     last = ingested(connection, trigger, OffsetRange(partition, 5, 9))
     merge_batches(connection)
@@ -80,10 +82,3 @@ def test_the_same_offset_of_another_log_is_another_message(
     ]
     assert len(found) == 4
     assert [find_batch(connection, one) is not None for one in found] == [False, False, False, True]
-
-
-@pytest.mark.parametrize("generation", [0, 12])
-def test_a_name_of_a_stream_is_read_as_it_was_written(generation: int) -> None:
-    partition = Partition("orders.v1", 3, "a-topic_id")
-    assert parse_stream_name(stream_name(partition, generation)) == (partition, generation)
-    assert parse_stream_name("interval") is None

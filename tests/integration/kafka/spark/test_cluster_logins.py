@@ -9,11 +9,11 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from local_stack.certificates import Authority
-from local_stack.login_kafka import USER, LoginKafka, Settings
+from local_stack.login_kafka import LoginKafka, Settings
 from local_stack.stack import LocalStack
 from support.cluster_attempts import ServerOnCluster, server_on_cluster, submit_to_cluster
 from support.in_process_trigger import TEN, InProcessTrigger, kept
-from support.login_kafka import login_kafka
+from support.login_kafka import client_of_intermediate, in_files
 from support.login_path import LoginPath
 from support.pgbouncer import certified_pooler
 from support.topics import Topics
@@ -26,19 +26,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900
 
 Attempt = Callable[[JobSecrets, int], None]
 POSTGRES_FILES = ("sslrootcert", "sslcert", "sslkey")
-
-
-@pytest.fixture(scope="module")
-def kafka(stack: LocalStack) -> Iterator[LoginKafka]:
-    """A broker that asks for logins."""
-    with login_kafka(stack) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def login_topics(kafka: LoginKafka) -> Topics:
-    """Makes topics there as a user with every right."""
-    return Topics({"bootstrap.servers": kafka.bootstrap_servers})
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +56,7 @@ def on_server(server: ServerOnCluster, secrets: JobSecrets, batch_id: int) -> No
 
 
 def certificate(kafka: LoginKafka) -> Settings:
-    """Return a login by a certificate, whose issuer the broker does not know, but only the root."""
-    client = kafka.client_authority.intermediate("clients' intermediate CA").client(USER)
+    client = client_of_intermediate(kafka)
     return {**kafka.mutual_tls, "ssl.certificate.pem": client.chain, "ssl.key.pem": client.key()}
 
 
@@ -149,7 +135,7 @@ def test_a_submitted_driver_reads_mounted_secrets_and_sends_the_certificates_tha
     environment = stack.environment()
     for variable, text in (
         (DATABASE_URL_VARIABLE, url),
-        (KAFKA_VARIABLE, json.dumps(kafka_files(settings, tmp_path))),
+        (KAFKA_VARIABLE, json.dumps(in_files(settings, tmp_path, by_name=True))),
     ):
         del environment[variable]
         (tmp_path / variable).write_text(f"{text}\n", encoding="utf-8")
@@ -167,15 +153,3 @@ def postgres_files(url: str, folder: Path) -> dict[str, str]:
         file.touch(mode=0o600)  # libpq refuses a key that others may read
         file.write_text(str(parts[field]), encoding="ascii")
     return {field: field for field in POSTGRES_FILES}
-
-
-def kafka_files(settings: Settings, folder: Path) -> Settings:
-    """Write the texts of settings to files, and return the settings with the files' names in place of the texts."""
-    found = {}
-    for setting, value in settings.items():
-        if setting.endswith(".pem"):
-            (folder / setting).write_text(value, encoding="ascii")
-            found[setting.removesuffix("pem") + "location"] = setting
-        else:
-            found[setting] = value
-    return found

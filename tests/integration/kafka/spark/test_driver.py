@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from local_stack.stack import CHECKOUT, LocalStack
+from support.batch_submission import batch_command
 from support.definitions import define
 from support.in_process_trigger import InProcessTrigger, decided, kept
 from support.ingesting import everything, row
-from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import positions, remove
 from workorders.core.postgres.connection import Connection, connect
@@ -34,7 +34,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 Submit = Callable[..., "CompletedProcess[str]"]
 
-APPLICATION = CHECKOUT / "spark_apps" / "create_work_orders.py"
 FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
 # The JVM's failure must come when Python has taken messages already; a small stream would fail before it began.
 MANY = 300_000
@@ -154,9 +153,7 @@ def test_no_more_partitions_than_max_writers_are_connected_to_postgres_at_once(
     for partition in range(6):
         topics.produce(name, [b"{}"] * 10_000, partition=partition)
     batch_id = batch_of(plan(spark={"max_writers": 2}))
-    command = submit_command(
-        ",".join(map(str, stack.spark_jars)), APPLICATION, ["--batch", str(batch_id)], master="local[6]"
-    )
+    command = batch_command(stack, batch_id, master="local[6]")
     samples = []
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, env=stack.environment(), stdout=log, stderr=log)

@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from local_stack.ports import LOOPBACK, free_port
-from local_stack.stack import CHECKOUT, LocalStack
+from local_stack.stack import LocalStack
+from support.batch_submission import APPLICATION
 from support.in_process_trigger import TEN, InProcessTrigger, kept
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
@@ -34,8 +35,7 @@ class Application:
     def ingest(self, batch_id: int, *conf: str) -> int:
         """Run to the end, looking at the sockets all the time; returns the exit code."""
         options = [word for setting in conf for word in ("--conf", setting)]
-        application = str(CHECKOUT / "spark_apps" / "create_work_orders.py")
-        command = [*self._command, *options, application, "--batch", str(batch_id)]
+        command = [*self._command, *options, str(APPLICATION), "--batch", str(batch_id)]
         with (
             self._log.open("wb") as log,
             subprocess.Popen(command, env=self._environment, stdout=log, stderr=log) as submitted,

@@ -8,7 +8,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from support.otlp_collector import OtlpCollector
-from support.spans import PARENT, TRACE, send_to
+from support.spans import PARENT, TRACE, send_spans_to
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.run_spans import RunSpans
@@ -26,7 +26,7 @@ def ended(run: ClaimedRun) -> RunResult:
 def test_a_collector_gets_the_span_with_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     with OtlpCollector() as collector:
         exporter = OTLPSpanExporter(endpoint=f"{collector.url}/v1/traces")
-        provider = send_to(SimpleSpanProcessor(exporter), monkeypatch)
+        provider = send_spans_to(SimpleSpanProcessor(exporter), monkeypatch)
         spans, run = RunSpans("ship"), claimed(f'{{"headers":[["traceparent","00-{TRACE}-{PARENT}-01"]]}}'.encode())
         traceparent = spans.begin(run)
         spans.end(ended(run))

@@ -1,28 +1,17 @@
 """The spans of what a relay has sent, without a broker."""
 
 from base64 import b64encode
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from support.spans import PARENT, TRACE, ids_of, parent_of, send_to
+from support.spans import PARENT, TRACE, ids_of, parent_of
 from workorders.kafka.outbox_relay import send_spans
 from workorders.outbox.store.rows import Row
 
 SAMPLED, NOT_SAMPLED = (f"00-{TRACE}-{PARENT}-{flags}" for flags in ("01", "00"))
 BEGUN = 1_700_000_000_000_000_000
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    exporter = InMemorySpanExporter()
-    provider = send_to(SimpleSpanProcessor(exporter), monkeypatch)
-    yield exporter
-    provider.shutdown()
 
 
 def row(id_: int, *headers: list[Any], topic: str = "orders") -> Row:

@@ -145,6 +145,9 @@ def test_a_task_that_is_killed_between_two_batches_loses_and_doubles_nothing(
     )
 
 
+# While the task that takes batches has the one slot, the listener, which may plan at any time, cannot plan the batch
+# that fails.
+@pytest.mark.usefixtures("one_worker")
 def test_a_batch_that_fails_has_its_error_in_its_own_run_and_the_other_partition_continues(
     backlog: Flow, drained: list[Place]
 ) -> None:

@@ -45,9 +45,10 @@ class Flow:
         """
         self.until_waiting()
         self.api.set_paused(self.ingest, paused=True)
+        before = len(self.ingest_runs())
         try:
             places = self.trigger.produce(values)
-            eventually(self.ingest_runs, seconds=SECONDS, what="the dispatch of a batch")
+            eventually(lambda: len(self.ingest_runs()) > before, seconds=SECONDS, what="the dispatch of a batch")
             yield places
         finally:
             self.api.set_paused(self.ingest, paused=False)

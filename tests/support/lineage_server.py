@@ -31,7 +31,7 @@ class LineageServer(LoopbackServer):
         )
 
     def _take(self, request: Request) -> tuple[int, bytes]:
-        if request.headers["authorization"] != f"Bearer {self.api_key}":
+        if request.headers.get("authorization") != f"Bearer {self.api_key}":
             return 401, b""
         self.events.append(json.loads(request.body))
         return 201, b""

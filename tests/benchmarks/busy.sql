@@ -152,9 +152,9 @@ FROM (
 -- name: decisions
 INSERT INTO workorders.kafka_decisions
     (decided_at, actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset,
-    lost_start, lost_end, epoch)
+    lost_start, lost_end)
 SELECT now() - number * interval '3 hours', 'ada', 'retention was too short', trigger_id, topic, partition, 'skip-lost',
-    topic_id, number, topic_id, number + 10, number, number + 10, 1
+    topic_id, number, topic_id, number + 10, number, number + 10
 FROM workorders.kafka_ledger
 CROSS JOIN generate_series(1, 5) AS number
 ORDER BY number DESC;

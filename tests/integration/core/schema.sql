@@ -311,7 +311,6 @@ CREATE TABLE workorders.kafka_decisions (
     lost_start bigint,
     lost_end bigint,
     superseded_batch_id bigint,
-    epoch bigint NOT NULL,
     account text,
     request_key text,
     CONSTRAINT kafka_decisions_actor_check CHECK (((btrim(actor) <> ''::text) AND (btrim(reason) <> ''::text))),
@@ -327,12 +326,6 @@ ALTER TABLE workorders.kafka_decisions ALTER COLUMN id ADD GENERATED ALWAYS AS I
     NO MAXVALUE
     CACHE 1
 );
-CREATE SEQUENCE workorders.kafka_epochs
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    NO MAXVALUE
-    CACHE 1;
 CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
     trigger_id integer NOT NULL,
     topic text NOT NULL,

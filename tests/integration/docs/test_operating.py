@@ -114,9 +114,8 @@ def test_the_writer_may_add_to_what_was_decided(writer: Connection, name: str) -
     writer.execute(
         """
         INSERT INTO workorders.kafka_decisions
-            (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset,
-                epoch)
-        VALUES ('Ann', 'test', %s, %s, 0, 'seek', 'id', 1, 'id', 2, nextval('workorders.kafka_epochs'))
+            (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset)
+        VALUES ('Ann', 'test', %s, %s, 0, 'seek', 'id', 1, 'id', 2)
         """,
         [trigger.id, name],
     )

@@ -134,8 +134,8 @@ def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
         )
         decision = connection.execute(
             "INSERT INTO workorders.kafka_decisions "
-            "(actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset, "
-            "epoch) SELECT 'ada', 'a test', id, name, 0, 'seek', 'x', 0, 'x', 0, 0 "
+            "(actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset) "
+            "SELECT 'ada', 'a test', id, name, 0, 'seek', 'x', 0, 'x', 0 "
             "FROM workorders.triggers WHERE name = %s RETURNING id",
             [scene.stalled.definition.name],
         ).fetchone()

@@ -12,5 +12,9 @@ class AdvisoryLock(IntEnum):
     STREAM = 4_564_004
     """With the number of a stream: deleting its work orders, against creating what is missing in it."""
     RETENTION = 4_564_005
+    RANGE = 4_564_006
+    """With a hash of a batch, an epoch, and a range: one copy of an attempt, against the others."""
+    GROUP_COMMIT = 4_564_007
+    """With the number of a trigger: one commit of its consumer group's offsets, against the others."""
     SCHEMA_UPGRADE = 4_564_018
     INDEX_BUILD = 4_564_019

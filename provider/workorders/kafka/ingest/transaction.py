@@ -138,7 +138,7 @@ def ingest(
         )
         return created
     with connection.transaction():
-        positions.wait_for_copies(connection, attempt.range, attempt.epoch)
+        positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         _require_position(attempt, _lock_ledger(connection, attempt))
         created = write()
         positions.advance(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
@@ -151,7 +151,7 @@ def _write_virtual_partition(
 ) -> Created:
     """Write a virtual partition and commit, or return the counts of the copy of this attempt that has finished it."""
     with connection.transaction():
-        positions.wait_for_copies(connection, part, attempt.epoch)
+        positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, part)
         locked = _lock_ledger(connection, attempt)
         finished = virtual_partitions.lock(connection, attempt.batch_id, part)
         if finished is not None:
@@ -202,7 +202,7 @@ def _replay(
             verify_topic()
 
     with connection.transaction():
-        positions.wait_for_copies(connection, attempt.range, attempt.epoch)
+        positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         created = _create(connection, attempt, watch, _watched(items, [watch]), prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:

@@ -241,7 +241,7 @@ def _merged_into(connection: Connection, batch_id: int, trigger: str | None) -> 
     """Return the number of the merged batch that has this number among its own."""
     found = connection.execute(_QUERIES["merged_into"], {"batch_id": batch_id}).fetchall()
     if not found:
-        raise UnknownBatchError(f"There is no batch {batch_id} in this database; see `workorders batches list`.")
+        raise UnknownBatchError(_unknown(batch_id))
     own = [id_ for id_, name in found if name == trigger] or [id_ for id_, _ in found]
     if len(own) > 1:
         candidates = ", ".join(f"{id_} of {name}" for id_, name in found)
@@ -333,10 +333,20 @@ def first_messages_of_attempt(lock: Connection, trigger: str, batch_id: int, *, 
     return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
 
 
-def begin_attempt(connection: Connection, batch_id: int, epoch: int) -> None:
-    """Begin a new attempt and clear the errors of all ranges, so that later errors are this attempt's."""
-    connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "epoch": epoch})
+def begin_attempt(connection: Connection, batch_id: int, *, after: int) -> int:
+    """Begin a new attempt and clear the errors of all ranges, so that later errors are this attempt's.
+
+    Returns:
+        The attempt's epoch, which is higher than that of the attempt before and than `after`.
+
+    Raises:
+        UnknownBatchError: there is no batch of exactly this number.
+    """
+    row = connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "after": after}).fetchone()
+    if row is None:
+        raise UnknownBatchError(_unknown(batch_id))
     connection.execute(_QUERIES["clear_errors"], {"batch_id": batch_id})
+    return int(row[0])
 
 
 def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str) -> None:
@@ -398,6 +408,10 @@ def count_work_orders(connection: Connection, trigger: Trigger, stream: str, sta
     """Return the number of work orders in `[start, end)` of a stream, those that retention deleted included."""
     range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}
     return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
+
+
+def _unknown(batch_id: int) -> str:
+    return f"There is no batch {batch_id} in this database; see `workorders batches list`."
 
 
 def _place(batch_id: int, range_: OffsetRange) -> dict[str, object]:

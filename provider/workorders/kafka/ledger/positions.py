@@ -10,6 +10,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import FencedError
@@ -112,16 +113,21 @@ def insert(connection: Connection, trigger: Trigger, partition: Partition, offse
 def take_epoch(connection: Connection, batch_id: int) -> int:
     """Begin a new attempt at a batch, which fences every attempt with an older epoch.
 
+    The epoch is higher than all that the batch and the ledger of its unfinished ranges had, so it follows from nothing
+    but the rows that it is compared with.
+
     A silent attempt that holds a ledger row is terminated; this waits up to `lock_timeout` for one that works. The
     ledger then moves over the virtual partitions that earlier attempts finished.
+
+    Raises:
+        UnknownBatchError: there is no batch of exactly this number.
     """
-    epoch = int(fetch_row(connection, _QUERIES["next_epoch"], {})[0])
     end_silent_writers(connection)
     with connection.transaction():
         # The ledger's rows before the batch's, in the order of a running attempt: the other order could deadlock.
-        connection.execute(_QUERIES["lock_batch"], {"batch_id": batch_id})
+        of_ranges = connection.execute(_QUERIES["lock_batch"], {"batch_id": batch_id}).fetchall()
+        epoch = batches.begin_attempt(connection, batch_id, after=max((epoch for (epoch,) in of_ranges), default=0))
         connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
-        batches.begin_attempt(connection, batch_id, epoch)
         virtual_partitions.advance_all(connection, batch_id, epoch)
     return epoch
 
@@ -131,13 +137,13 @@ def end_silent_writers(connection: Connection) -> None:
     connection.execute(_QUERIES["end_silent_writers"])
 
 
-def wait_for_copies(connection: Connection, range_: OffsetRange, epoch: int) -> None:
+def wait_for_copies(connection: Connection, batch_id: int, epoch: int, range_: OffsetRange) -> None:
     """Lock the range against other copies of this attempt until the transaction ends; wait for a running one.
 
     Spark may run a task twice at once. For Spark a copy that reports a failure has completed, and the other, working
     copy is killed, so a copy must not fail because it waits. The other copy ends by its own limits.
     """
-    key = {"range": str(range_), "epoch": epoch}
+    key = {"class": AdvisoryLock.RANGE, "attempt": f"{batch_id} {epoch} {range_}"}
     while True:
         try:
             with connection.transaction():
@@ -209,7 +215,7 @@ def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:
 
 def lock_group_commits(connection: Connection, trigger_id: int) -> None:
     """Lock this trigger's consumer group against other commits until the transaction ends."""
-    connection.execute(_QUERIES["lock_group_commits"], {"trigger_id": trigger_id})
+    connection.execute(_QUERIES["lock_group_commits"], {"class": AdvisoryLock.GROUP_COMMIT, "trigger_id": trigger_id})
 
 
 def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:

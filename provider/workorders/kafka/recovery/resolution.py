@@ -295,7 +295,7 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
     """Record the decision, supersede the range, and set the ledger; return the decision's number."""
     state = decision.state
     place = {"topic": state.partition.topic, "partition": state.partition.partition}
-    decision_id, epoch = fetch_row(
+    (decision_id,) = fetch_row(
         connection, _QUERIES["insert_decision"], {**decision.facts, **signature, "trigger_id": trigger.id}
     )
     if state.batch_id is not None:
@@ -314,7 +314,7 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
             "generation": generation,
             "start_offset": decision.to_offset if is_new_log else min(state.start_offset, decision.to_offset),
             "to_offset": decision.to_offset,
-            "epoch": epoch,
+            "superseded_batch": state.batch_id,
         },
     )
     return int(decision_id)

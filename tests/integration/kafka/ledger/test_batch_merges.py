@@ -358,8 +358,8 @@ class Scene:
     def _decide(self, number: int, to: int, more: str, batch_id: int | None = None) -> None:
         self.connection.execute(
             "INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, "
-            "from_offset, to_topic_id, to_offset, superseded_batch_id, epoch) "
-            "VALUES ('ada', 'a test', %s, %s, %s, 'seek', 'id', 0, 'id', %s, %s, nextval('workorders.kafka_epochs'))",
+            "from_offset, to_topic_id, to_offset, superseded_batch_id) "
+            "VALUES ('ada', 'a test', %s, %s, %s, 'seek', 'id', 0, 'id', %s, %s)",
             (self.trigger.id, self.topic, number, to, batch_id),
         )
         self._set(number, to, more)

@@ -9,7 +9,7 @@ from support.ingesting import partition_of, plan, row
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import FencedError
+from workorders.kafka.exceptions import FencedError, UnknownBatchError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import LockedPosition
 from workorders.kafka.partitions import OffsetRange, Partition, Position
@@ -84,9 +84,29 @@ def test_every_attempt_has_a_greater_epoch(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     epochs = [positions.take_epoch(connection, batch_id) for _ in range(3)]
-    assert epochs == sorted(set(epochs))
+    assert epochs == [1, 2, 3]
     assert locked(connection, trigger, partition) == LockedPosition(100, epochs[-1], "topic-id")
     assert row(connection, trigger).attempts == 3
+
+
+def test_the_epoch_of_an_attempt_is_greater_than_all_that_its_batch_and_its_ledger_rows_had(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    """Whatever brought them there: batches before, a decision, or a copy of the database."""
+    ranges = [OffsetRange(partition_of(name, number), 0, 5) for number in (0, 1)]
+    batch_id = plan(connection, trigger, *ranges)
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET epoch = 5000 + partition WHERE trigger_id = %s", (trigger.id,)
+    )
+    assert positions.take_epoch(connection, batch_id) == 5002
+    assert [locked(connection, trigger, range_.partition).epoch for range_ in ranges] == [5002, 5002]
+    connection.execute("UPDATE workorders.kafka_batches SET epoch = 6000 WHERE id = %s", (batch_id,))
+    assert positions.take_epoch(connection, batch_id) == 6001
+
+
+def test_no_attempt_begins_at_a_batch_that_does_not_exist(connection: Connection) -> None:
+    with pytest.raises(UnknownBatchError, match=r"^There is no batch 987654321 in this database"):
+        positions.take_epoch(connection, 987654321)
 
 
 def test_an_attempt_takes_the_epoch_of_unfinished_partitions_only(

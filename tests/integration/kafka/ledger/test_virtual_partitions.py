@@ -153,8 +153,8 @@ def test_a_range_that_a_decision_superseded_is_neither_finished_nor_passed(
     (decision,) = connection.execute(
         """
         INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id,
-            from_offset, to_topic_id, to_offset, epoch)
-        VALUES ('ada', 'a test', %s, 'a', 0, 'seek', 'a', 0, 'a', 0, 0) RETURNING id
+            from_offset, to_topic_id, to_offset)
+        VALUES ('ada', 'a test', %s, 'a', 0, 'seek', 'a', 0, 'a', 0) RETURNING id
         """,
         (trigger.id,),
     ).fetchone() or (None,)

@@ -477,6 +477,9 @@ def test_an_attempt_from_before_the_decision_is_fenced(
     with pytest.raises(FencedError, match="was fenced by a newer one"):
         idle_trigger.ingest(attempt)
     assert everything(connection, found(connection, name)) == before
+    decided = ledger.lock(connection, find_trigger(connection, name), attempt.range.partition).epoch
+    assert ledger.take_epoch(connection, planned.batch_id) > decided > attempt.epoch
+    connection.commit()
     idle_trigger.until_idle()
     assert kept(connection, name) == {stream(idle_trigger): list(range(20))}
 

@@ -202,7 +202,7 @@ WHERE jsonb_path_exists(dataclips.request, '$.headers[*] ? (@[0] like_regex "^tr
 ORDER BY created.topic, created.partition, created.position;
 
 -- name: begin_attempt
-UPDATE workorders.kafka_batches SET epoch = %(epoch)s WHERE id = %(batch_id)s AND epoch < %(epoch)s;
+UPDATE workorders.kafka_batches SET epoch = greatest(epoch, %(after)s) + 1 WHERE id = %(batch_id)s RETURNING epoch;
 
 -- name: clear_errors
 UPDATE workorders.kafka_ranges SET last_error = NULL WHERE batch_id = %(batch_id)s AND last_error IS NOT NULL;

@@ -20,9 +20,6 @@ WHERE triggers.name = %(trigger)s;
 INSERT INTO workorders.kafka_ledger (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset)
 VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %(offset)s, %(offset)s);
 
--- name: next_epoch
-SELECT nextval('workorders.kafka_epochs');
-
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
 -- statement_timeout and transaction_timeout when the client's next message arrives, and the client's kernel answers
@@ -46,7 +43,7 @@ WHERE sessions.datname = current_database()
 
 -- name: lock_attempt
 -- Two copies of one attempt at a partition exist if Spark considers a task slow or lost.
-SELECT pg_advisory_xact_lock(hashtextextended('workorders range ' || %(range)s, %(epoch)s));
+SELECT pg_advisory_xact_lock(%(class)s, hashtext(%(attempt)s));
 
 -- name: lock_batch
 -- FOR UPDATE waits for running virtual partitions, which hold FOR KEY SHARE. The UPDATE after it alone would not.
@@ -67,8 +64,7 @@ FROM workorders.kafka_ranges AS ranges
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.finished_at IS NULL
     AND ranges.superseded_by IS NULL
-    AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-    AND ledger.epoch < %(epoch)s;
+    AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition);
 
 -- name: lock_position
 SELECT next_offset, epoch, topic_id
@@ -123,7 +119,7 @@ WHERE ranges.batch_id = %(batch_id)s
 
 -- name: lock_group_commits
 -- Commits of one trigger are serialized, so that the group's offset never goes back.
-SELECT pg_advisory_xact_lock(hashtextextended('workorders commit', %(trigger_id)s));
+SELECT pg_advisory_xact_lock(%(class)s, %(trigger_id)s);
 
 -- name: positions_of_batch
 -- With the batches that its task took. Without superseded ranges: Kafka may not have their partitions any more.

@@ -1,8 +1,5 @@
 -- The ledger.
 
--- Every attempt at a batch, and every decision, draws a higher epoch than all before.
-CREATE SEQUENCE workorders.kafka_epochs AS bigint;
-
 -- The truth about how far a partition was read. Kafka's committed offset follows it and is never read back.
 CREATE TABLE workorders.kafka_ledger (
     trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
@@ -91,7 +88,6 @@ CREATE TABLE workorders.kafka_decisions (
     lost_start bigint,
     lost_end bigint,
     superseded_batch_id bigint REFERENCES workorders.kafka_batches (id),
-    epoch bigint NOT NULL,
     account text,
     request_key text,
     CONSTRAINT kafka_decisions_kind_check CHECK (kind IN ('skip-lost', 'accept-topic', 'seek')),

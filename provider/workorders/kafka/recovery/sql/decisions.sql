@@ -8,11 +8,10 @@ FOR UPDATE NOWAIT;
 
 -- name: insert_decision
 INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,
-    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, epoch, account, request_key)
+    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, account, request_key)
 VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
-    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(superseded_batch)s, nextval('workorders.kafka_epochs'),
-    %(account)s, %(request_key)s)
-RETURNING id, epoch;
+    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(superseded_batch)s, %(account)s, %(request_key)s)
+RETURNING id;
 
 -- name: supersede_range
 UPDATE workorders.kafka_ranges
@@ -24,14 +23,23 @@ WHERE batch_id = %(batch_id)s
     AND superseded_by IS NULL;
 
 -- name: set_position
--- The new epoch fences every earlier attempt, even one that still runs. The estimate of the messages' size stays.
+-- The new epoch fences every earlier attempt, even one that still runs, and no attempt at the superseded batch gets it
+-- again. The estimate of the messages' size stays.
+WITH superseded AS (
+    UPDATE workorders.kafka_batches AS batches
+    SET epoch = greatest(batches.epoch, ledger.epoch) + 1
+    FROM workorders.kafka_ledger AS ledger
+    WHERE batches.id = %(superseded_batch)s
+        AND (ledger.trigger_id, ledger.topic, ledger.partition) = (%(trigger_id)s, %(topic)s, %(partition)s)
+    RETURNING batches.epoch
+)
 UPDATE workorders.kafka_ledger
 SET topic_id = %(to_topic_id)s,
     stream_id = %(stream_id)s,
     generation = %(generation)s,
     start_offset = %(start_offset)s,
     next_offset = %(to_offset)s,
-    epoch = %(epoch)s,
+    epoch = coalesce((SELECT epoch FROM superseded), epoch + 1),
     status = 'active',
     status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,
     attempts = 0,

@@ -11,9 +11,9 @@ import psutil
 
 from benchmarks import batches, messages
 from local_stack.stack import LocalStack
+from support.attempting import ingest_batch
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
-from workorders.kafka.spark.driver import ingest_batch
 
 _ROW = re.compile(r"^\s*\d+:\s+(\d+)\s+(\d+)\s+(\S+)", re.MULTILINE)
 _SHOWN = 12
@@ -70,7 +70,7 @@ def _ingest_one(stack: LocalStack, topic: str) -> None:
     secrets = JobSecrets(stack.database_url, stack.kafka_settings)
     batch_id = batches.plan(stack, topic, most=1)
     with ConnectSession(server, conf={}) as session:
-        ((outcome,), _) = ingest_batch(secrets, batch_id, None, session.open)
+        (outcome,) = ingest_batch(secrets, batch_id, session.open)
     if outcome.error is not None:
         raise RuntimeError(outcome.error)
 

@@ -1,4 +1,4 @@
-"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|take|wait|commit ...`.
+"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|wait|commit ...`.
 
 They call what Airflow's operators call, in the same order, without Airflow.
 """
@@ -21,19 +21,14 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.preflight import preflight
-from workorders.kafka.ledger import batches, stalls
+from workorders.kafka.ingest.ingest_attempt import ingest_attempt
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.planning.planner import plan_batch
 
 ANSWER = "answer: "
 ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
 """Variable with the master of a cluster and the settings of the application, as JSON."""
-FEW = 30
-"""Messages of a batch that is taken."""
-LONG_SECONDS = 3600.0
-"""Longer than any fault: no stall is worth an alert."""
 
 
 def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
@@ -41,50 +36,22 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
     cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders plan") as database:
         planned = run(plan_batch(database, cluster, definition))
-        waiting = [batch.id for batch in batches.unfinished(database, definition.name) if not batch.handed_over]
-        waiting += batches.finished_without_run(database, definition.name)
+        waiting = [batch.id for batch in batches.list_unfinished(database, definition.name) if not batch.dispatched]
     print(f"{ANSWER}{json.dumps({'planned': planned.batch_id, 'waiting': waiting})}", flush=True)
     return 0
 
 
 def ingest(connections: JobSecrets, batch_id: int) -> int:
-    """Make one attempt in the batch's own run, as `CreateWorkOrdersOperator` does."""
-    with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
-        batches.mark_handed_over(database, [batch_id])
-    return attempt(connections, batch_id)
-
-
-def take(connections: JobSecrets, own: int) -> int:
-    """Take the next batch, a small one, as the task of a batch on a running Spark does after its own."""
-    cluster = KafkaAdmin(client_settings(connections.kafka))
-    with (
-        attempt_lock(connections.database_url, own),
-        connect(connections.database_url, autocommit=True, application_name="workorders plan") as database,
-    ):
-        definition = KafkaTriggerDefinition.model_validate(batches.load(database, own).definition)
-        small = definition.model_copy(update={"max_messages": FEW})
-        taken = run(plan_batch(database, cluster, small, taken_by=own)).batch_id
-        if taken is None or attempt(connections, taken):
-            return 1
-        batches.mark_handed_over(database, [taken])  # instead of the start of its run
-    return 0
-
-
-def attempt(connections: JobSecrets, batch_id: int) -> int:
-    """Make one attempt at a batch: a check, then Spark."""
-    with connect(connections.database_url, autocommit=True, application_name="workorders check") as database:
-        before = batches.load(database, batch_id)
-        epoch = ledger.take_epoch(database, batch_id)
-        batch = batches.load(database, batch_id)
-        if (before.unfinished or batch.supersessions) and not batch.unfinished:
-            return 0  # a decision has left nothing to do, or an attempt that died before it moved the ledger
-        prepared = preflight(connections.kafka, batch, epoch)
-        if not prepared.attempts:
-            refusals = {range_: str(error) for range_, error in prepared.unreadable.items()}
-            stalls.record(database, batch, epoch, refusals)
-            print("\n".join(refusals.values()), flush=True)
-            return 1
-    return spark(batch_id, epoch)
+    """Make one attempt at a batch as `CreateWorkOrdersOperator` does: a check, then Spark."""
+    with ingest_attempt(connections, batch_id, application_name="workorders check") as attempt:
+        attempt.require_own(batches.load(attempt.database, batch_id).trigger.name)
+        attempt.take(None)
+        if not attempt.has_work(is_retry=True):
+            return 0
+        attempt.check()
+        code = spark(batch_id, attempt.epoch)
+        attempt.settle()
+    return code
 
 
 def spark(batch_id: int, epoch: int) -> int:
@@ -113,7 +80,6 @@ def wait(connections: JobSecrets, batch_id: int) -> int:
         batch_id=batch_id,
         error="A worker's try failed.",
         delay=0.0,
-        alert_after=LONG_SECONDS,
         kafka_connection="kafka_default",
         database_connection="workorders_db",
     )
@@ -137,7 +103,7 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
     return 0
 
 
-_OF_A_BATCH = {"ingest": ingest, "take": take, "wait": wait, "commit": commit}
+_OF_A_BATCH = {"ingest": ingest, "wait": wait, "commit": commit}
 
 
 def main() -> int:

@@ -136,10 +136,6 @@ class Scene:
         """Start an attempt at a batch: check and Spark application."""
         return self._start("ingest", str(batch_id), variables)
 
-    def start_take(self, batch_id: int, variables: Mapping[str, str] | None = None) -> Task:
-        """Let the task of a batch that is ingested take the next one."""
-        return self._start("take", str(batch_id), variables)
-
     def start_wait(self, batch_id: int) -> Task:
         """Start what waits for the next try of a stalled batch, which is due at once."""
         return self._start("wait", str(batch_id))

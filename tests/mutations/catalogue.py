@@ -3,6 +3,7 @@
 from mutations.admitting import ADMISSION
 from mutations.clusters import CLUSTERS
 from mutations.contents import CONTENTS
+from mutations.growth import GROWING_BATCHES
 from mutations.hostile import HOSTILE_VALUES
 from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
@@ -486,6 +487,7 @@ MUTATIONS = (
     *POSTGRES_LOGINS,
     *STARTING,
     *RUNNING_SPARK,
+    *GROWING_BATCHES,
     *CLUSTERS,
     *VIRTUAL_PARTITIONS,
     *CONTENTS,

@@ -54,9 +54,9 @@ CLUSTERS = (
         5,
         (
             Change(
-                "kafka/airflow/create_work_orders.py",
-                "errors = stalls.errors_of_batch(database, batch_id)",
-                "errors = stalls.errors_of_batch(database, batch_id) if failure else []",
+                "kafka/ingest/ingest_attempt.py",
+                "errors = stalls.errors_of(self.ended)",
+                "errors = stalls.errors_of(self.ended) if failure else []",
             ),
         ),
         (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),

@@ -38,12 +38,6 @@ CONTENTS = (
         (f"{COLUMNS}::test_blocks_of_few_taken_records_stand_for_all_that_were_read",),
     ),
     Mutation(
-        "batches-of-two-filters-merged",
-        7,
-        (Change("kafka/ledger/batch_merges.py", "has_filter = batch.filter == filter_", "has_filter = True"),),
-        ("unit/kafka/ledger/test_batch_merges.py::test_batches_of_several_filters_stay_apart",),
-    ),
-    Mutation(
         "unavailable-registry-taken-for-bad-messages",
         1,
         (

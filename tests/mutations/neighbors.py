@@ -52,7 +52,7 @@ ISOLATION = (
     Mutation(
         "batch-of-another-trigger-taken",
         4,
-        (Change("kafka/ledger/batches.py", "if batch.trigger.name != trigger:", "if False:"),),
+        (Change("kafka/ledger/batches.py", "if owner != trigger:", "if False:"),),
         (
             f"{CREATE}::test_a_batch_of_another_trigger_is_refused_before_anything_is_done",
             f"{COMMIT}::test_offsets_of_another_triggers_batch_are_not_committed",

@@ -287,20 +287,6 @@ PAGES_OF_AIRFLOW = (
         (f"{PAGES}::test_a_gap_in_a_sequence_is_on_the_page_of_its_workflow_and_of_each_parked_work_order",),
     ),
     Mutation(
-        "merged-batch-whose-dag-run-is-looked-for-by-one-number",
-        0,
-        (
-            Change(
-                "pages/kafka_trigger.py",
-                "for id_ in possible_run_ids(batch) if id_ in known",
-                "for id_ in possible_run_ids(batch)",
-            ),
-        ),
-        (
-            f"{PAGES}::test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_another_way_to_replay_it",
-        ),
-    ),
-    Mutation(
         "late-commits-that-the-history-does-not-count",
         0,
         (Change("core/history/workload_history.py", "max(newest - _LATE, oldest)", "max(newest, oldest)"),),

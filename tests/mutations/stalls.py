@@ -18,7 +18,7 @@ STALLS = (
     Mutation(
         "retry-by-the-file-of-the-last-planned-batch",
         6,
-        (Change(OPERATOR, "planner.register(database, self.definition)", "pass"),),
+        (Change("kafka/ingest/ingest_attempt.py", "planner.register(self.database, definition)", "pass"),),
         (f"{CREATE}::test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_batch",),
     ),
     Mutation(
@@ -39,14 +39,8 @@ STALLS = (
     Mutation(
         "error-not-shown-while-deferred",
         5,
-        (Change(TRIGGER, "self.show(self.error)", "pass"),),
-        (f"{WAIT}::test_a_batch_that_cannot_be_read_is_tried_again_and_again_without_a_worker",),
-    ),
-    Mutation(
-        "try-in-the-triggerer-not-recorded",
-        6,
-        (Change(TRIGGER, "await _in_thread(partial(self._record, batch, epoch, errors))", "pass"),),
-        (f"{WAIT}::test_a_batch_that_cannot_be_read_is_tried_again_and_again_without_a_worker",),
+        (Change(TRIGGER, "log_wrapped(self.log, self.error)", "pass"),),
+        (f"{WAIT}::test_a_batch_that_stays_refused_wakes_no_worker_before_its_next_try_is_due_and_changes_nothing",),
     ),
     Mutation(
         "full-workflow-not-noticed-while-deferred",
@@ -62,17 +56,5 @@ STALLS = (
             f"{WAIT}::test_a_decision_wakes_a_worker_before_the_next_try_is_due",
             f"{WAIT}::test_a_changed_definition_of_the_trigger_wakes_a_worker",
         ),
-    ),
-    Mutation(
-        "alert-not-sent-while-deferred",
-        6,
-        (Change(TRIGGER, "if await _in_thread(self._is_alert_due):", "if False:"),),
-        (f"{WAIT}::test_an_alert_that_is_due_is_sent_by_a_worker",),
-    ),
-    Mutation(
-        "refused-cluster-wakes-a-worker",
-        6,
-        (Change(TRIGGER, "transient_errors = EXPECTED_FAILURES", "transient_errors = ()"),),
-        (f"{WAIT}::test_a_database_that_refuses_the_triggerer_wakes_no_worker",),
     ),
 )

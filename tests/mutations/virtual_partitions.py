@@ -43,8 +43,8 @@ VIRTUAL_PARTITIONS = (
         (
             Change(
                 "kafka/ledger/positions.py",
-                '        connection.execute(_QUERIES["lock_batch"], {"batch_id": batch_id})\n',
-                "",
+                'connection.execute(_QUERIES["lock_batch"], {"batch_id": batch_id}).fetchall()\n        epoch',
+                "[]\n        epoch",
             ),
         ),
         (f"{LEDGER}::test_a_new_attempt_waits_for_a_virtual_partition_at_work",),

@@ -13,11 +13,11 @@ from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
+from support.attempting import ingest_batch
 from support.batch_submission import batch_command
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
-from workorders.kafka.spark.driver import ingest_batch
 from workorders.kafka.spark.network import CIPHER, network_cipher
 
 Command = Callable[[LocalStack, int], list[str | Path]]
@@ -56,8 +56,7 @@ class ServerOnCluster:
     def attempt(self, secrets: JobSecrets, batch_id: int) -> list[RangeOutcome]:
         """Make an attempt at a batch with a session of its own, and return the outcomes."""
         with ConnectSession(ConnectServer("theirs", "localhost", self.port), conf={}) as session:
-            outcomes, _ = ingest_batch(secrets, batch_id, None, session.open)
-        return outcomes
+            return ingest_batch(secrets, batch_id, session.open)
 
     def has_run_no_batch(self) -> bool:
         """Return whether the server itself has run none of the batches: its executors are on the cluster."""

@@ -6,5 +6,6 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 
 def define(name: str, **fields: Any) -> KafkaTriggerDefinition:
-    """Return a definition that reads the topic of the trigger's own name unless told otherwise."""
-    return KafkaTriggerDefinition.model_validate({"name": name, "workflow": "admit", "topics": [name], **fields})
+    """Return a definition that reads the topic of the trigger's own name, and does not grow, unless told otherwise."""
+    given = {"name": name, "workflow": "admit", "topics": [name], "linger": 0, **fields}
+    return KafkaTriggerDefinition.model_validate(given)

@@ -1,7 +1,7 @@
 """Plans and ingests from a real broker into a real Postgres without the JVM: Airflow and Spark in one process."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from local_stack.stack import LocalStack
+from support.attempting import preflight
 from support.definitions import define
 from support.eventually import eventually
 from support.record_batches import record_batch
@@ -18,11 +19,13 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.range_consumer import read_range
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
-from workorders.kafka.ingest.preflight import PreflightResult, preflight
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
+from workorders.kafka.ingest.preflight import PreflightResult
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
@@ -52,6 +55,14 @@ class InProcessTrigger:
         """Plan the next batch."""
         with connect(self.stack.database_url) as own:
             return run(plan_batch(own, self.cluster, self.definition))
+
+    @contextmanager
+    def begun(self, batch_id: int) -> Iterator[IngestAttempt]:
+        """Open an attempt at a batch, and take the batch."""
+        secrets = JobSecrets(self.stack.database_url, self.stack.kafka_settings, self.registry)
+        with ingest_attempt(secrets, batch_id, application_name="test") as attempt:
+            attempt.take(None)
+            yield attempt
 
     def prepare(self, batch_id: int) -> PreflightResult:
         """Begin an attempt: take an epoch, hold the batch against Kafka, and write down what cannot be read."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -10,7 +10,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ledger import batches, lag_samples, positions
-from workorders.kafka.ledger.batch_merges import merge_old_batches
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -25,11 +24,10 @@ def plan(
     trigger: Trigger,
     *ranges: OffsetRange,
     cut_at: Sequence[int] = (),
-    taken_by: int | None = None,
 ) -> int:
     """Record a batch, with a ledger at the start of each range, and commit.
 
-    Each range may be cut at some offsets, and the task of another batch may take the batch.
+    Each range may be cut at some offsets.
     """
     known = positions.positions(connection, trigger.name)
     for range_ in ranges:
@@ -41,7 +39,7 @@ def plan(
         for start, end in pairwise([range_.start, *cut_at, range_.end])
         if cut_at
     ]
-    batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by)
+    batch_id = batches.create(connection, trigger, ranges, parts)
     connection.commit()
     return batch_id
 
@@ -56,13 +54,6 @@ def look(connection: Connection, trigger: str, ends: Mapping[Partition, int], *,
         """,
         {"ago": ago},
     )
-    connection.commit()
-
-
-def merge_batches(connection: Connection, days: float = 31) -> None:
-    """Merge old batches of every trigger as retention will in so many days."""
-    for _ in merge_old_batches(connection, datetime.now(UTC) + timedelta(days=days)):
-        connection.commit()
     connection.commit()
 
 

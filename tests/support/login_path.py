@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from local_stack.stack import LocalStack
+from support.attempting import ingest_batch
 from support.command import Command
 from support.consumed import consumed
 from support.definitions import define
@@ -26,7 +27,6 @@ from workorders.kafka.ledger.positions import positions
 from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
-from workorders.kafka.spark.driver import ingest_batch
 from workorders.outbox import OutboxMessage
 
 MESSAGES = [b'{"n":%d}' % n for n in range(5)]
@@ -68,8 +68,7 @@ class LoginPath:
         spark = self.stack.spark_connect
         server = ConnectServer(name="logins", host="localhost", port=spark.port, token=spark.token)
         with ConnectSession(server, conf={}) as session:
-            outcomes, _ = ingest_batch(self._connections(), batch_id, None, session.open)
-        return outcomes
+            return ingest_batch(self._connections(), batch_id, session.open)
 
     def ledger(self, connection: Connection) -> int:
         """Return the next offset of the topic's partition."""

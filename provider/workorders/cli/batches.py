@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.exceptions import one_line
 from workorders.kafka.ledger import batches as store
 from workorders.kafka.ledger import positions
-from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary, possible_run_ids
+from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.visible_text import safe
 
@@ -44,9 +44,7 @@ def list_(
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
         found = store.summaries(connection, trigger, before=before, limit=limit)
     if as_json:
-        print_json(
-            [json_object(batch, id="batch", first_id="first_batch") | {"status": _status(batch)} for batch in found]
-        )
+        print_json([json_object(batch, id="batch") | {"status": _status(batch)} for batch in found])
     else:
         print_page(_COLUMNS, found, "batches list", limit=limit, trigger=trigger)
 
@@ -57,9 +55,8 @@ def show(
 ) -> None:
     """Show a batch, its ranges, and why one is unfinished.
 
-    To replay a batch, clear the task `create_work_orders` of its Dag run. A task merges the small batches that it took
-    with its own, and retention merges old ones: the number of one that was merged shows the batch that it is a part of
-    now.
+    To replay a batch, clear the task `create_work_orders` of its Dag run. A batch grows while messages arrive;
+    afterwards, its ranges that follow one another are shown as one.
 
     \b
     Example:
@@ -92,14 +89,12 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
     print_fields(
         [
             ("batch", batch.id),
-            ("merged from", None if batch.first_id is None else f"batches {batch.first_id} to {batch.id}"),
             ("trigger", batch.trigger.name),
             ("workflow", batch.trigger.workflow),
             ("status", _status(batch)),
             ("planned", batch.planned_at),
-            ("dispatched", batch.handed_over_at),
-            ("dag run", " or ".join(possible_run_ids(batch))),
-            ("taken by", None if batch.taken_by is None else f"the task of batch {batch.taken_by}"),
+            ("dispatched", batch.dispatched_at),
+            ("dag run", batch.run_id),
         ]
     )
     print()
@@ -117,7 +112,7 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
 def _status(batch: Batch | BatchSummary) -> str:
     if batch.finished_at is not None if isinstance(batch, BatchSummary) else not batch.unfinished:
         return "finished"
-    return "planned" if batch.handed_over_at is None else "dispatched"
+    return "planned" if batch.dispatched_at is None else "dispatched"
 
 
 def _part_status(part: _Part) -> str:
@@ -142,14 +137,12 @@ def _stall(row: PartitionStatus) -> str:
 def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
     return {
         "batch": batch.id,
-        "first_batch": batch.first_id,
-        "dag_runs": possible_run_ids(batch),
-        "taken_by": batch.taken_by,
+        "dag_run": batch.run_id,
         "trigger": batch.trigger.name,
         "workflow": batch.trigger.workflow,
         "status": _status(batch),
         "planned_at": batch.planned_at,
-        "handed_over_at": batch.handed_over_at,
+        "dispatched_at": batch.dispatched_at,
         "ranges": [_part_json(part) for part in parts],
     }
 
@@ -180,7 +173,7 @@ _COLUMNS: Sequence[Column[BatchSummary]] = (
     Column("trigger", lambda batch: batch.trigger),
     Column("status", _status),
     Column("planned", lambda batch: batch.planned_at),
-    Column("dispatched", lambda batch: batch.handed_over_at),
+    Column("dispatched", lambda batch: batch.dispatched_at),
     Column("finished", lambda batch: batch.finished_at),
     Column("partitions", lambda batch: count(batch.partitions), number=True),
     Column("created", lambda batch: count(batch.created), number=True),

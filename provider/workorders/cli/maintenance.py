@@ -83,10 +83,7 @@ def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = N
             if as_json:
                 print_json(swept)
             else:
-                print(
-                    f"{count(swept.deleted)} work orders were deleted, {count(swept.wiped)} inputs were erased, and "
-                    f"{count(swept.merged)} batches were merged into others."
-                )
+                print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
             if swept.remainder:
                 note(swept.remainder)
             return

@@ -78,7 +78,7 @@ def read_rates(connection: Connection, now: datetime) -> OutboxRates:
     return OutboxRates(rates, _enqueued_per_minute(connection, since, now), oldest_at)
 
 
-def delete_old_minutes(connection: Connection, now: datetime) -> Iterator[int]:
+def delete_old_minutes(connection: Connection, now: datetime) -> Iterator[None]:
     """Delete the rows that are older than a day, in steps; see `delete_before`."""
     return delete_before(connection, _QUERIES["delete_old"], now - _KEPT)
 

@@ -1,6 +1,6 @@
 """A Kafka trigger: its partitions, its batches, and past decisions."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -12,7 +12,7 @@ from workorders.core.admission import gaps
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import Batch, BatchSummary, possible_run_ids
+from workorders.kafka.ledger.batches import BatchSummary
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow
@@ -57,7 +57,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
-    known = site.known_runs(ingest, [id_ for batch in found for id_ in possible_run_ids(batch)])
+    known = site.known_runs(ingest, [batch.run_id for batch in found])
     return render(
         request,
         "kafka_trigger.html",
@@ -70,7 +70,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,
         batches=found,
-        run_of=lambda batch: ingest_run_of(batch, known),
+        known_runs=known,
         bars=timeline(found, now),
         decisions=decided,
         gaps=waiting,
@@ -99,11 +99,6 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
         raise NotFoundError(str(error)) from error
 
 
-def ingest_run_of(batch: Batch | BatchSummary, known: Collection[str]) -> str | None:
-    """Return the id of a batch's Dag run among those that Airflow has; None if it was deleted, or not started yet."""
-    return next((id_ for id_ in possible_run_ids(batch) if id_ in known), None)
-
-
 def needs_decision(row: PartitionRow) -> bool:
     """Return whether a partition waits for a person, as far as its state shows."""
     return row.status == kafka_state.STALLED or row.status in kafka_state.UNDECIDED
@@ -113,7 +108,7 @@ def batch_state(batch: BatchSummary) -> str:
     """Return the state of a batch in a word."""
     if batch.finished_at is not None:
         return "finished"
-    return "planned" if batch.handed_over_at is None else "dispatched"
+    return "planned" if batch.dispatched_at is None else "dispatched"
 
 
 def timeline(found: Sequence[BatchSummary], now: datetime) -> list[TimelineBar]:

@@ -17,11 +17,10 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.selectors import canonical
 from workorders.kafka.ledger import origin
-from workorders.kafka.ledger.batches import Batch, possible_run_ids
+from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
 from workorders.pages import csrf, dag_ids, json_tree, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
-from workorders.pages.kafka_trigger import ingest_run_of
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
@@ -59,7 +58,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now) if may_act else ""
     reads_input = viewer.may(Right.READ_INPUT, dag_id)
     batch_dag = dag_ids.ingest(found.trigger or "")
-    batch_run = None if batch is None else ingest_run_of(batch, site.known_runs(batch_dag, possible_run_ids(batch)))
+    has_batch_run = batch is not None and batch.run_id in site.known_runs(batch_dag, [batch.run_id])
     return render(
         request,
         "work_order.html",
@@ -74,7 +73,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         published=sent[:_MAX_PUBLISHED],
         has_published_more=len(sent) > _MAX_PUBLISHED,
         batch=batch,
-        batch_run=batch_run,
+        has_batch_run=has_batch_run,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
         batch_dag=batch_dag,
         sentence=sentence(found, attempts),

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from faults.breakpoints import AFTER_READ, AFTER_ROWS, BEFORE_COMMIT, EXECUTOR, PLANNER, Breakpoint
+from faults.breakpoints import AFTER_READ, AFTER_ROWS, BEFORE_COMMIT, EXECUTOR, Breakpoint
 from faults.catalogue import fault
-from faults.holding import held, held_attempt
+from faults.holding import held_attempt
 from faults.processes import kill
 from faults.proxy import Proxy
 from faults.scene import Scene
@@ -86,21 +86,3 @@ def connect_task_killed(scene: Scene) -> None:
         scene.start_ingest(older.batch_id, variables).succeed()
     scene.lifted()
     scene.commit(older.batch_id)
-
-
-@fault("task killed after it ingested a batch that it took, before the start of its run", short=True)
-def taker_killed_before_the_start_of_a_run(scene: Scene) -> None:
-    own = scene.planned()
-    variables = on_server(scene)
-    scene.start_ingest(own, variables).succeed()
-    point = Breakpoint(PLANNER, b"SET handed_over_at")
-    with held(scene, point, lambda: scene.start_take(own, variables)) as taker:
-        taken = scene.trigger.batches()[-1]["id"]
-        assert taken not in scene.plan(), "the listener started the run of a batch whose taker runs"
-        kill(taker.owner)
-        scene.injected += 1
-    taker.task.fail()
-    scene.lifted()
-    assert all(row["finished_at"] for row in scene.trigger.ranges() if row["batch_id"] == taken)
-    assert taken in scene.plan()
-    scene.commit(own)

@@ -16,7 +16,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.command import Command
 from support.groups import commit
-from support.ingesting import look, merge_batches, partition_of, plan
+from support.ingesting import look, plan
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import schema
@@ -132,9 +132,9 @@ def test_a_batch_is_shown_from_planned_to_finished(
 
     assert (listed()["batch"], listed()["status"], listed()["partitions"]) == (batch, "planned", 2)
     counted = "partitions created rejected filtered"
-    names = f"batch first_batch trigger status planned_at handed_over_at finished_at {counted}"
+    names = f"batch trigger status planned_at dispatched_at finished_at {counted}"
     assert set(listed()) == set(names.split())
-    batches.mark_handed_over(connection, [batch])
+    batches.mark_dispatched(connection, [batch])
     first, second = (part.range for part in batches.load(connection, batch).ranges)
     batches.finish(connection, batch, first, Created(9, 1, 0))
     connection.commit()
@@ -167,33 +167,9 @@ def test_a_batch_shows_how_much_of_a_range_is_stored(
     assert shown.splitlines()[-1] == "visits 0 [0, 40): 1 of 4 virtual partitions are stored."
 
 
-def test_a_batch_shows_the_dag_run_to_clear_and_whose_task_took_it(
-    workorders: Command, connection: Connection, trigger: Trigger
-) -> None:
-    own = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 0, 1))
-    taken = plan(connection, trigger, OffsetRange(partition_of(trigger.name, 1), 0, 1), taken_by=own)
-    lines = workorders("batches", "show", str(taken)).out.splitlines()
-    assert f"dag run      batch_{taken}" in lines
-    assert f"taken by     the task of batch {own}" in lines
-    assert "taken by" not in workorders("batches", "show", str(own)).out
-
-
-def test_the_number_of_a_merged_batch_shows_the_batch_that_it_is_a_part_of(
-    workorders: Command, connection: Connection, trigger: Trigger
-) -> None:
-    numbers: list[int] = []
-    for start, end, counts in ((0, 1, Created(1, 0, 0)), (1, 9, Created(7, 1, 0))):
-        range_ = OffsetRange(partition_of(trigger.name), start, end)
-        numbers.append(plan(connection, trigger, range_))
-        batches.finish(connection, numbers[-1], range_, counts)
-    merge_batches(connection)
-    text = workorders("batches", "show", str(numbers[0])).out
-    assert f"merged from  batches {numbers[0]} to {numbers[1]}\n" in text
-    assert f"{trigger.name} 0  [0, 9)" in text
-    shown = workorders("batches", "show", str(numbers[0]), "--json").json()
-    assert (shown["batch"], shown["first_batch"]) == (numbers[1], numbers[0])
-    assert shown["dag_runs"] == [f"batch_{number}" for number in numbers]
-    assert (shown["ranges"][0]["created"], shown["ranges"][0]["rejected"]) == (8, 1)
+def test_a_batch_shows_the_dag_run_to_clear(workorders: Command, batch: int) -> None:
+    assert f"dag run     batch_{batch}" in workorders("batches", "show", str(batch)).out.splitlines()
+    assert workorders("batches", "show", str(batch), "--json").json()["dag_run"] == f"batch_{batch}"
 
 
 def test_batches_continue_after_a_page(

@@ -17,7 +17,6 @@ from support.outbox import Outbox, new_outbox
 from support.spans import PARENT, TRACE, ids_of, parent_of
 from support.topics import Topics
 from workorders.kafka.airflow import ingest_spans
-from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.outbox.enqueue import enqueue_published
 
 pytestmark = pytest.mark.integration
@@ -37,10 +36,7 @@ def ingest(outbox: Outbox, name: str) -> None:
     trigger = InProcessTrigger(cast("LocalStack", parts), f"{name}-in", topics=[name], workflow=name)
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
-    with (
-        attempt_lock(outbox.database_url, batch_id) as lock,
-        ingest_spans.of_attempt(lock, f"{name}-in", batch_id, log),
-    ):
+    with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
         trigger.ingest_messages(batch_id, by_column=True)
 
 

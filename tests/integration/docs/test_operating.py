@@ -11,7 +11,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from support.documents import documented_grants
 from support.executing import Executing
-from support.ingesting import attempt, merge_batches, no_proof, partition_of, plan, same_log
+from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders.core import schema, triggers
 from workorders.core.bulk import jobs, runner
@@ -70,7 +70,7 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     range_ = OffsetRange(partition_of(name), 0, 5)
     stream = stream_name(range_.partition)
     batch_id = plan(writer, trigger, range_)
-    batches.mark_handed_over(writer, [batch_id])
+    batches.mark_dispatched(writer, [batch_id])
     first = attempt(writer, batch_id)
     positions.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
@@ -151,17 +151,20 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
     assert (done.state, done.looked_at) == ("finished", 3)
 
 
-def test_the_writer_may_run_retention_and_merge_batches(
+def test_the_writer_may_run_retention_and_join_ranges(
     stack: LocalStack, connection: Connection, trigger: Trigger, granted: None, name: str
 ) -> None:
-    for start in range(2):
-        range_ = OffsetRange(partition_of(name), start, start + 1)
-        batches.finish(connection, plan(connection, trigger, range_), range_, Created(1, 0, 0))
-        connection.commit()
+    first, second = OffsetRange(partition_of(name), 0, 1), OffsetRange(partition_of(name), 1, 2)
+    batch_id = plan(connection, trigger, first)
+    batches.finish(connection, batch_id, first, Created(1, 0, 0))
+    batches.add_ranges(connection, batch_id, trigger, [second])
+    batches.finish(connection, batch_id, second, Created(1, 0, 0))
+    connection.commit()
     with connect(url_of(stack, "workorders_writer")) as writer:
+        batches.join_ranges(writer, batch_id)
+        writer.commit()
         retention.delete_expired(writer)
-        merge_batches(writer)
-    assert [batch.created for batch in batches.summaries(connection, name)] == [2]
+    assert [range_.created for range_ in batches.load(connection, batch_id).ranges] == [2]
 
 
 @pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_logs", "duplicates", "outbox_messages"])

@@ -142,7 +142,7 @@ def test_messages_are_counted_once_by_outcome_and_a_replay_counts_nothing(
         with connect(stack.database_url) as own:
             ingest(own, attempt(connection, batch_id), items, no_proof, same_log)
         assert outcomes(read, trigger) == {"created": 9, "rejected": 1, "existing": 0, "filtered": 0}
-    assert read("workorders.ingest.batch.duration", trigger=trigger.name, percentile="50") == pytest.approx(0, abs=60)
+    assert read("workorders.ingest.range.duration", trigger=trigger.name, percentile="50") == pytest.approx(0, abs=60)
 
 
 def test_virtual_partitions_count_once_as_well(

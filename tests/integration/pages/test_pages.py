@@ -44,8 +44,6 @@ from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import DecisionUncertainError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.attempt_lock import attempt_lock
-from workorders.kafka.ledger.batch_merges import merge_taken
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
 from workorders.pages import downloads, json_tree, resolve, selection
@@ -474,80 +472,20 @@ def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_order
     assert "Older" in found
 
 
-@dataclass(frozen=True)
-class Merged:
-    """Batches of a trigger, the second of which the task of the first took: both are one batch now."""
-
-    trigger: str
-    first: int
-    last: int
-
-    def link(self, number: int) -> str:
-        """Return the link to the Dag run that a batch of that number has."""
-        return f'href="/dags/{self.trigger}_ingest/runs/batch_{number}"'
-
-    def tab(self, client: TestClient, number: int) -> str:
-        """Return the tab of that Dag run."""
-        return client.get(f"/workorders/dag-run?dag_id={self.trigger}_ingest&run_id=batch_{number}").text
-
-
-@pytest.fixture
-def merged(stack: LocalStack, connection: Connection, name: str) -> Merged:
-    trigger = kafka_trigger(connection, name)
-    numbers: list[int] = []
-    for start, end in ((0, 5), (5, 9)):
-        range_ = OffsetRange(partition_of(name), start, end)
-        numbers.append(plan(connection, trigger, range_, taken_by=numbers[0] if numbers else None))
-        batches.finish(connection, numbers[-1], range_, Created(end - start, 0, 0))
-    connection.commit()
-    with attempt_lock(stack.database_url, numbers[0]) as lock:
-        assert merge_taken(lock, numbers[0], 100) == numbers[1]
-        lock.commit()
-    return Merged(name, *numbers)
-
-
-def test_each_number_of_a_merged_batch_leads_to_it_and_the_page_says_so(client: TestClient, merged: Merged) -> None:
-    listed = client.get(f"/workorders/kafka/{merged.trigger}").text
-    assert f"Batch {merged.last} merged from batches {merged.first} to {merged.last}" in text_of(listed)
-    assert merged.link(merged.first) in listed, "the Dag run whose task took the second one"
-    for number in (merged.first, merged.last):
-        tab = merged.tab(client, number)
-        assert f"<h1>Batch {merged.last}</h1>" in tab
-        assert "[0, 9)" in tab
-        assert "took this one as well" not in tab, "the one that did is a part of it"
-        is_part = f"Batch {number} is a part of batch {merged.last} now" in text_of(tab)
-        assert is_part == (number != merged.last)
-        assert f"merged from batches {merged.first} to {merged.last}. A replay takes all of it." in text_of(tab)
-
-
 def test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_another_way_to_replay_it(
-    stack: LocalStack, merged: Merged
+    stack: LocalStack, connection: Connection, name: str
 ) -> None:
-    def client(*forgotten: int) -> TestClient:
-        gone = [f"batch_{number}" for number in forgotten]
-        return TestClient(served(site(stack.database_url, {}, forgotten=gone)))
-
-    address = f"/workorders/kafka/{merged.trigger}"
-    assert merged.link(merged.last) in client(merged.first).get(address).text
-    without = client(merged.first, merged.last)
-    page = without.get(address).text
+    range_ = OffsetRange(partition_of(name), 0, 5)
+    batch_id = plan(connection, kafka_trigger(connection, name), range_)
+    batches.finish(connection, batch_id, range_, Created(5, 0, 0))
+    connection.commit()
+    without = TestClient(served(site(stack.database_url, {}, forgotten=[f"batch_{batch_id}"])))
+    page = without.get(f"/workorders/kafka/{name}").text
     (link,) = re.findall(r'href="([^"]+)">Batch', page)
     assert "/dags/" not in link
     tab = text_of(without.get(unescape(link)).text)
     assert "finished Trigger" in tab
-    assert f"trigger {merged.trigger}_ingest with the parameter batch_id {merged.last}: Airflow has no Dag run" in tab
-
-
-def test_a_batch_that_the_task_of_another_one_took_leads_to_that_one(
-    client: TestClient, connection: Connection, name: str
-) -> None:
-    trigger = kafka_trigger(connection, name)
-    taker = plan(connection, trigger, OffsetRange(partition_of(name), 0, 5))
-    taken = plan(connection, trigger, OffsetRange(partition_of(name, 1), 0, 5), taken_by=taker)
-    tab = client.get(f"/workorders/dag-run?dag_id={name}_ingest&run_id=batch_{taken}").text
-    assert f"The task of batch {taker} took this one as well." in text_of(tab)
-    (link,) = re.findall(rf'href="([^"]+)">batch {taker}<', tab)
-    assert f"<h1>Batch {taker}</h1>" in client.get(unescape(link)).text
+    assert f"trigger {name}_ingest with the parameter batch_id {batch_id}: Airflow has no Dag run" in tab
 
 
 @pytest.mark.parametrize("reads_input", [True, False])

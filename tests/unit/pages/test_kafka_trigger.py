@@ -10,15 +10,14 @@ from workorders.pages.kafka_trigger import TimelineBar, timeline
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def batch(number: int, planned: float, *, handed_over: bool = True, finished: float | None = None) -> BatchSummary:
+def batch(number: int, planned: float, *, dispatched: bool = True, finished: float | None = None) -> BatchSummary:
     """Return a batch that was planned, and has finished, so many hours before now."""
     planned_at = ago(planned)
     return BatchSummary(
         id=number,
-        first_id=None,
         trigger="orders",
         planned_at=planned_at,
-        handed_over_at=planned_at if handed_over else None,
+        dispatched_at=planned_at if dispatched else None,
         finished_at=None if finished is None else ago(finished),
         partitions=1,
         created=0,
@@ -36,7 +35,7 @@ def shares(bars: list[TimelineBar]) -> list[tuple[int, float, float, str]]:
 
 
 def test_bars_are_shares_of_the_time_since_the_first_batch_was_planned() -> None:
-    found = [batch(3, 2, handed_over=False), batch(2, 4), batch(1, 8, finished=6)]
+    found = [batch(3, 2, dispatched=False), batch(2, 4), batch(1, 8, finished=6)]
     assert shares(timeline(found, NOW)) == [
         (3, 0.75, 0.25, "planned"),
         (2, 0.5, 0.5, "dispatched"),

@@ -57,15 +57,10 @@ class RetentionOperator(DatabaseOperator):
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
         """Delete what has expired, and return the numbers."""
         swept = retention.delete_expired(connection)
-        self.log.info(
-            "%s work orders were deleted, %s inputs erased, and %s batches merged into others.",
-            f"{swept.deleted:,}",
-            f"{swept.wiped:,}",
-            f"{swept.merged:,}",
-        )
+        self.log.info("%s work orders were deleted, and %s inputs erased.", f"{swept.deleted:,}", f"{swept.wiped:,}")
         if swept.remainder:
             self.log.warning("%s", swept.remainder)
-        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left, "merged": swept.merged}
+        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left}
 
 
 class ResumeBulkJobsOperator(DatabaseOperator):

@@ -45,11 +45,12 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 RETENTION_GROUP: Final = "workorders.retention"
 """Entry points by which a trigger type announces a `Shorten`."""
-Shorten = Callable[[Connection, datetime], Iterator[int]]
-"""Merges or deletes old rows of a trigger type's own tables.
+Shorten = Callable[[Connection, datetime], Iterator[None]]
+"""Deletes old rows of a trigger type's own tables.
 
-It receives the connection, and the time that ages are counted to. Each item that it yields is the number of rows that
-one step removed, in a transaction that the caller has opened."""
+It receives the connection, and the time that ages are counted to. It yields after each step, which is in a transaction
+that the caller has opened."""
+_DONE: Final = object()
 
 
 class RetentionBusyError(WorkOrdersError):
@@ -105,8 +106,6 @@ class RetentionResult:
     deleted: int = 0
     left: int = 0
     """Work orders that were due and are not deleted: missing ones of their stream were being created at every try."""
-    merged: int = 0
-    """Rows of the trigger types that were merged into others, such as the batches of a trigger."""
 
     @property
     def remainder(self) -> str | None:
@@ -187,10 +186,11 @@ def delete_expired(
     retention.erase()
     with connection.transaction():
         duplicates.delete_orphans(connection)
-    merged = sum(retention.shorten(point.load()) for point in entry_points(group=RETENTION_GROUP))
+    for point in entry_points(group=RETENTION_GROUP):
+        retention.shorten(point.load())
     with connection.transaction():
         connection.execute(_QUERIES["note_end"])
-    return RetentionResult(wiped, deleted, left, merged)
+    return RetentionResult(wiped, deleted, left)
 
 
 class _Walk:
@@ -352,16 +352,13 @@ class _Retention(_Walk):
                 rows = self._rows("erase_names", after_trigger=after[0], after_key=after[1])
             after = rows[-1] if rows else None
 
-    def shorten(self, shorten: Shorten) -> int:
-        """Shorten the tables of a trigger type; return the number of rows that were removed."""
+    def shorten(self, shorten: Shorten) -> None:
+        """Shorten the tables of a trigger type."""
         steps = shorten(self._connection, self._now)
-        removed = 0
-        while True:
+        is_done = False
+        while not is_done:
             with self._step():
-                rows = next(steps, None)
-            if rows is None:
-                return removed
-            removed += rows
+                is_done = next(steps, _DONE) is _DONE
 
     @contextmanager
     def _step(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from workorders.core.postgres.connection import Connection
 _STEP: Final = 10_000
 
 
-def delete_before(connection: Connection, query: LiteralString, before: datetime) -> Iterator[int]:
+def delete_before(connection: Connection, query: LiteralString, before: datetime) -> Iterator[None]:
     """Delete what is older, some rows per step; see `workorders.core.maintenance.retention.Shorten`.
 
     Args:
@@ -18,9 +18,9 @@ def delete_before(connection: Connection, query: LiteralString, before: datetime
         before: the first time that is kept.
 
     Yields:
-        0 for each step: retention reports what it merges, and no one asks for such rows.
+        For each step. The caller commits before it asks for the next one.
     """
     is_done = False
     while not is_done:
         is_done = connection.execute(query, {"before": before, "limit": _STEP}).rowcount < _STEP
-        yield 0
+        yield

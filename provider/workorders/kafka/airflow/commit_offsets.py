@@ -5,18 +5,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
+from workorders.core import triggers
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, own_batch
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import CoordinatorMovingError, GroupCommitError
+from workorders.kafka.exceptions import CoordinatorMovingError, ForeignBatchError, GroupCommitError
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ class CommitOffsetsOperator(BaseOperator):
         """
         try:
             self._commit_when_coordinated()
+        except ForeignBatchError as error:
+            raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:
             sentence = reason(error)
             if not isinstance(error, GroupCommitError):
@@ -89,16 +94,17 @@ class CommitOffsetsOperator(BaseOperator):
         cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
-            batch = own_batch(database, int(self.batch_id), self.definition.name)
-            ledger.lock_group_commits(database, batch.trigger.id)
-            positions = ledger.positions_of_batch(database, batch.id)
+            batch_id = int(self.batch_id)
+            unfinished = batches.require_own(database, batch_id, self.trigger_name)
+            ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
+            positions = ledger.positions_of_batch(database, batch_id)
             run(cluster.commit(self.definition.group, positions))
-        unfinished = ", ".join(str(part.range) for part in batch.unfinished)
         if unfinished:
             # The task before this one was marked as success.
             self.log.warning(
-                "Batch %s: %s has no work orders yet and holds its partition; the listener dispatches the batch again.",
-                *(batch.id, unfinished),
+                "Batch %s: %s of its ranges have no work orders yet and hold their partitions; the listener dispatches "
+                "the batch again.",
+                *(batch_id, unfinished),
             )
         for partition, offset in positions.items():
             self.log.info(

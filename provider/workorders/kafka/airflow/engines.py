@@ -7,10 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ingest.preflight import PreflightResult
-from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 
 if TYPE_CHECKING:
     from workorders.kafka.spark.connect import ConnectSession
@@ -67,27 +65,24 @@ class SparkConnectEngine:
     """Does the driver's part for one batch in this process, with a session on a running server."""
 
     session: "ConnectSession"
-    connections: JobSecrets
-    batch: Batch
-    """The batch as it was when the attempt began."""
-    prepared: PreflightResult
-    """What the check of the batch against Kafka has found; an application would check it again."""
+    attempt: IngestAttempt
+    """The attempt that the task has begun; an application would check the batch again."""
     log: "logging.Logger | Any"
 
     def submit(self, batch: int, epoch: int) -> None:
-        """Ingest the batch on the server, and log the table of its ranges.
+        """Ingest the batch on the server and let it grow, and log the table of its ranges.
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
         """
         # A task that submits an application loads neither PySpark nor Arrow.
-        from workorders.kafka.spark.driver import ingest_prepared  # noqa: PLC0415
-        from workorders.kafka.spark.report import outcome_table  # noqa: PLC0415
+        from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
 
-        self.session.expect(sum(part.range.end - part.range.start for part in self.prepared.attempts))
-        results = ingest_prepared(self.connections, self.batch, epoch, self.prepared, self.session.open)
-        for line in outcome_table(results).splitlines():
-            self.log.info("%s", line)
-        errors = [result.error for result in results if result.error is not None]
+        del batch, epoch  # those of the attempt
+        errors = ingest(self.attempt, self.session.open, self._report)
         if errors:
             raise StalledError(" ".join(errors))
+
+    def _report(self, text: str) -> None:
+        for line in text.splitlines():
+            self.log.info("%s", line)

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
-from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
 from workorders.airflow.page_links import page_address
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.exceptions import ForeignBatchError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import Batch, run_id
+from workorders.kafka.ledger.batches import run_id
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
@@ -40,39 +38,37 @@ class BatchLink(BaseOperatorLink):
         return page_address("dag-run", dag_id=f"{operator.trigger_name}_ingest", run_id=batch)
 
 
-def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, is_new: bool) -> bool:
-    """Start the ingest run of a batch, record that it exists, and return whether it was started; as `start` does."""
-    batch = batches.load(database, batch_id)
-    database.commit()  # no attempt at a batch waits for an answer of Airflow
-    started = start(dag_runs, batch, log, is_new=is_new)
-    batches.mark_handed_over(database, [batch_id])
-    database.commit()
-    return started
-
-
-def start(dag_runs: DagRuns, batch: Batch, log: Log, *, is_new: bool) -> bool:
-    """Start the ingest run of a batch, and return whether it was started.
+def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, planned: str | None = None) -> bool:
+    """Start the ingest run of an unfinished batch, record that it exists, and return whether it was started.
 
     A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed.
 
     Args:
+        database: a connection.
+        batch_id: the batch.
         dag_runs: the Dag runs of the ingest.
-        batch: the batch.
         log: receives what was started.
-        is_new: whether the batch was planned just now.
+        planned: the ranges of a batch that was planned just now.
 
     Raises:
         AirflowRuntimeError: Airflow does not answer, or does not start the Dag run.
     """
-    name, dag_id = run_id(batch.id), dag_runs.dag_id
-    conf, note = {"batch_id": batch.id}, _note(batch.label)
+    label = planned or batches.load(database, batch_id).label
+    database.commit()  # no attempt at a batch waits for an answer of Airflow
+    started = _start(dag_runs, batch_id, label, log, is_new=planned is not None)
+    batches.mark_dispatched(database, [batch_id])
+    database.commit()
+    return started
+
+
+def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
+    name, dag_id = run_id(batch_id), dag_runs.dag_id
+    conf, note = {"batch_id": batch_id}, _note(label)
     if dag_runs.start(name, conf, note):
-        if batch.unfinished and not is_new:
-            log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch.id, name)
+        if not is_new:
+            log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch_id, name)
         log.info("Started run %s of Dag %s.", name, dag_id)
         return True
-    if not batch.unfinished:
-        return False
     # Airflow kills the tasks of a Dag run that it clears, also of one that the last try of this task just started.
     if dag_runs.find_unfinished([name]) is not None:
         log.info("Run %s of Dag %s is active already; nothing was started.", name, dag_id)
@@ -80,7 +76,7 @@ def start(dag_runs: DagRuns, batch: Batch, log: Log, *, is_new: bool) -> bool:
     log.warning(
         "Batch %s is unfinished and its run %s has ended; the run is started again, because a batch is never given up. "
         "To hold it back, pause %s.",
-        *(batch.id, name, dag_id),
+        *(batch_id, name, dag_id),
     )
     dag_runs.start(name, conf, note, clear=True)
     log.info("Started run %s of Dag %s again.", name, dag_id)
@@ -99,11 +95,3 @@ def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
     """
     names = {run_id(batch_id): batch_id for batch_id in batch_ids}
     return {names[name] for name in dag_runs.unfinished(list(names))}
-
-
-def own_batch(database: Connection, batch_id: int, trigger: str) -> Batch:
-    """Return the batch; fail without another try if it belongs to another trigger."""
-    try:
-        return batches.load_own(database, batch_id, trigger)
-    except ForeignBatchError as error:
-        raise AirflowFailException(str(error)) from None

@@ -7,8 +7,9 @@ from typing import Final
 from workorders.airflow.notifications import Log
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 from workorders.core import tracing
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import fetch_row
 from workorders.core.worker.context import first_header_values
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches
 
 MAX_MESSAGES: Final = 100
@@ -21,41 +22,39 @@ SELECT (extract(epoch FROM now()) * 1000000)::bigint * 1000,
 
 
 @contextmanager
-def of_attempt(lock: Connection, trigger: str, batch_id: int, log: Log) -> Iterator[None]:
+def of_attempt(attempt: IngestAttempt, log: Log) -> Iterator[None]:
     """Record the spans of an attempt when the context ends: also of one that fails, which may have created work orders.
 
     The span of the attempt belongs to the trace of the Airflow task. It links to the senders' spans, and the messages'
     spans link to it: a span has one parent, and a batch has many senders.
 
     Args:
-        lock: the connection with the attempt's lock, whose transaction began with the attempt.
-        trigger: name of the trigger.
-        batch_id: number of the batch.
+        attempt: at the batch.
         log: of the task. A failure to record the spans is logged, and does not fail the attempt.
     """
     try:
         yield
     except Exception as error:
-        _record_or_log(lock, trigger, batch_id, log, failure=type(error).__name__)
+        _record_or_log(attempt, log, failure=type(error).__name__)
         raise
-    _record_or_log(lock, trigger, batch_id, log)
+    _record_or_log(attempt, log)
 
 
-def _record_or_log(lock: Connection, trigger: str, batch_id: int, log: Log, failure: str | None = None) -> None:
+def _record_or_log(attempt: IngestAttempt, log: Log, failure: str | None = None) -> None:
     if not tracing.is_on():
         return
     try:
-        _record(lock, trigger, batch_id, failure)
+        _record(attempt, failure)
     except EXPECTED_FAILURES as error:
         log.warning("No span was sent: %s", reason(error))
 
 
-def _record(lock: Connection, trigger: str, batch_id: int, failure: str | None) -> None:
+def _record(attempted: IngestAttempt, failure: str | None) -> None:
     from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415 - an optional extra
 
-    begun, ended = fetch_row(lock, _TIMES, {})
-    batch = batches.load(lock, batch_id, trigger)
-    messages = batches.first_messages_of_attempt(lock, trigger, batch_id, limit=MAX_MESSAGES)
+    batch, trigger = attempted.ended or attempted.batch, attempted.batch.trigger.name
+    begun, ended = fetch_row(attempted.lock, _TIMES, {})
+    messages = batches.first_messages_of_attempt(attempted.lock, batch.id, limit=MAX_MESSAGES)
     senders = [tracing.sent_context(first_header_values(message.request, tracing.HEADERS)) for message in messages]
     attempt = tracing.tracer().start_span(
         f"ingest {trigger}",
@@ -65,7 +64,7 @@ def _record(lock: Connection, trigger: str, batch_id: int, failure: str | None) 
         attributes={
             "messaging.system": "kafka",
             "workorders.trigger": trigger,
-            "workorders.batch.id": batch_id,
+            "workorders.batch.id": batch.id,
             "workorders.batch.ranges": [str(part.range) for part in batch.ranges],
         },
     )
@@ -82,7 +81,7 @@ def _record(lock: Connection, trigger: str, batch_id: int, failure: str | None) 
                 "messaging.destination.partition.id": str(message.partition),
                 "messaging.kafka.offset": message.offset,
                 "workorders.work_order.id": str(message.work_order_id),
-                "workorders.batch.id": batch_id,
+                "workorders.batch.id": batch.id,
             },
         )
         span.end(ended)

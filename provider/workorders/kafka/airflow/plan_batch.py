@@ -20,7 +20,7 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import run_id
-from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.planning.planner import Plan, plan_batch
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,7 +35,6 @@ class PlanBatchOperator(BaseOperator):
 
     - the new one;
     - one that a listener run planned before it died;
-    - one that an ingest task took, finished or not, before it died;
     - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
       it is dispatched again.
 
@@ -71,30 +70,29 @@ class PlanBatchOperator(BaseOperator):
             explain_failures(self, context, where, _UNDONE, NotPlannedError),
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
-            new = self._plan(database)
-            return self._start(database, self._list_inactive(database, new), new)
+            plan = self._plan(database)
+            return self._start(database, self._list_inactive(database, plan.batch_id), plan)
 
-    def _plan(self, database: Connection) -> int | None:
-        """Record the next batch, and return its number; None if there was nothing to plan."""
+    def _plan(self, database: Connection) -> Plan:
+        """Record the next batch."""
         cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         plan = run(plan_batch(database, cluster, self.definition))
         if plan.batch_id is None:
             self.log.info("Nothing to plan for trigger %s.", self.definition.name)
         else:
-            self.log.info("Planned batch %s: %s", plan.batch_id, ", ".join(map(str, plan.ranges)))
-        return plan.batch_id
+            self.log.info("Planned batch %s: %s", plan.batch_id, plan.label)
+        return plan
 
     def _list_inactive(self, database: Connection, new: int | None) -> list[int]:
         """Return the batches that need a Dag run and have no active one, oldest first; the new one has none."""
         name = self.definition.name
-        older = [batch.id for batch in batches.unfinished(database, name) if batch.id != new]
+        older = [batch.id for batch in batches.list_unfinished(database, name) if batch.id != new]
         at_work = active(DagRuns(self.ingest_dag_id), older)
-        batches.mark_handed_over(database, at_work)
+        batches.mark_dispatched(database, at_work)
         # Again, because a batch that finished meanwhile has no active run either.
-        unfinished = [batch.id for batch in batches.unfinished(database, name) if batch.id not in at_work]
-        return sorted([*unfinished, *batches.finished_without_run(database, name)])
+        return [batch.id for batch in batches.list_unfinished(database, name) if batch.id not in at_work]
 
-    def _start(self, database: Connection, batch_ids: Iterable[int], new: int | None) -> list[str]:
+    def _start(self, database: Connection, batch_ids: Iterable[int], plan: Plan) -> list[str]:
         """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
 
         Raises:
@@ -105,7 +103,8 @@ class PlanBatchOperator(BaseOperator):
         failures: list[str] = []
         for batch_id in batch_ids:
             try:
-                if dispatch(database, batch_id, dag_runs, self.log, is_new=batch_id == new):
+                planned = plan.label if batch_id == plan.batch_id else None
+                if dispatch(database, batch_id, dag_runs, self.log, planned=planned):
                     started.append(run_id(batch_id))
             except (AirflowRuntimeError, InputUnreadableError) as error:
                 name = run_id(batch_id)

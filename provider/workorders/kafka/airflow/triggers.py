@@ -20,7 +20,7 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import lag_samples
-from workorders.kafka.ledger.batches import unfinished_from
+from workorders.kafka.ledger.batches import last_plan_from, unfinished_from
 from workorders.kafka.ledger.positions import positions_from
 from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.open_transactions import OpenTransactionLog, blocked_by_transactions, waiting_partitions
@@ -174,13 +174,13 @@ class _MessagesProbe:
             self._waiting_since = None
             return None
         self._waiting_since = self._waiting_since or now
-        seconds_ago, is_taken = next(iter(await self._fetch(_BATCHES["newest_batch"])), (None, False))
+        last = last_plan_from(await self._fetch(_BATCHES["last_plan"]))
         if not should_plan(
             waiting,
             self._policy,
             waited_seconds=now - self._waiting_since,
-            seconds_since_last_batch=seconds_ago,
-            is_taken=is_taken,
+            seconds_since_last_batch=last.seconds_ago,
+            is_open=last.is_open,
         ):
             return None
         if waiting.new:
@@ -193,12 +193,10 @@ class _MessagesProbe:
 
     async def _find_inactive(self) -> str | None:
         found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS))
-        if not all(batch.handed_over for batch in found):
+        if not all(batch.dispatched for batch in found):
             return "A batch was planned and not dispatched; it is dispatched now."
         if found and not await self._all_active([batch.id for batch in found]):
             return "A batch is unfinished and its ingest run is gone or has ended; it is dispatched again."
-        if await self._fetch(_BATCHES["finished_without_run"]):
-            return "A batch was ingested by a task that ended before it started the batch's own run; it is started now."
         return None
 
     async def _all_active(self, batch_ids: list[int]) -> bool:

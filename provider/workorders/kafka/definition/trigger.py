@@ -27,8 +27,6 @@ from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
 """A stall that lasts longer than an hour rarely ends by itself; a shorter one sends no alert."""
-DEFAULT_MERGE_BATCHES_AFTER_DAYS: Final = 30
-"""A batch is looked at, and replayed alone, in the first days after its ingest."""
 
 MAX_VIRTUAL_PARTITIONS: Final = 32
 """Each one of a partition takes another relation in Spark's plan."""
@@ -85,10 +83,10 @@ class KafkaTriggerDefinition(TriggerDefinition):
     poll_interval: Annotated[float, seconds(0.1)] = 1.0
     """Time (seconds) between two polls of an idle topic."""
 
-    linger: Annotated[float, seconds(0)] = 3.0
-    """Time (seconds) that a task on a running Spark waits for further messages before it ends. It takes them as batches
-    of its own, for five minutes at most, so they need no other task. It holds a worker slot as long; 0 takes only what
-    waits already. A task that submits an application never waits."""
+    linger: Annotated[float, seconds(0)] = 20.0
+    """Time (seconds) that an ingest task waits for further messages before it ends. While they arrive, its batch grows,
+    for five minutes on average, so they need no other task. The task holds a worker slot as long; 0 takes only what
+    waits when the batch is planned."""
 
     format: Literal["json", "cloudevents", "avro", "protobuf", "json-schema"] = "json"
     """Format of values. `avro`, `protobuf`, and `json-schema` need a schema registry."""
@@ -123,9 +121,6 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     active_batches: Whole = Field(default=4, ge=1, le=1000)
     """Maximum number of batches that are ingested at the same time, including replays."""
-    merge_batches_after_days: Whole = Field(default=DEFAULT_MERGE_BATCHES_AFTER_DAYS, ge=1, le=36_500)
-    """Days after which retention merges finished batches, so that their number stays small. A replay of a merged batch
-    takes all messages that were merged, at most a million."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
     """Settings of the Spark application."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.triggers import Trigger
+from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
 
 
@@ -28,6 +29,28 @@ class Attempt:
     """Maximum share of rejected messages; above it nothing is committed. None for no limit."""
     dead_letter_topic: str | None = None
     """Topic that gets the messages that cannot be inputs; None for none."""
+
+    @classmethod
+    def at(
+        cls, batch: Batch, range_: BatchRange, epoch: int, read_from: int, *, max_rejected_share: float | None
+    ) -> "Attempt":
+        """Return the attempt at a range, or at a virtual partition, that begins to read at an offset."""
+        return cls(
+            batch_id=batch.id,
+            trigger=batch.trigger,
+            range=range_.range,
+            epoch=epoch,
+            read_from=read_from,
+            replayed=range_.messages,
+            generation=range_.generation,
+            max_rejected_share=max_rejected_share,
+            dead_letter_topic=batch.definition.get("dead_letter_topic"),
+        )
+
+    @property
+    def offsets(self) -> int:
+        """Return the number of offsets to read."""
+        return self.range.end - self.read_from
 
     @property
     def is_replay(self) -> bool:

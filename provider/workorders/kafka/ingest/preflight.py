@@ -2,10 +2,8 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.client.settings import client_settings
+from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import RangeError, ReadRefusedError, TopicForbiddenError
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import check_ranges
@@ -21,14 +19,6 @@ class PreflightResult:
     """Attempts at the ranges that can be read now."""
     unreadable: Mapping[OffsetRange, RangeError]
     """Errors of the ranges that cannot be read; of a range that is cut, the error of the first virtual partition."""
-
-
-def preflight(
-    kafka: Mapping[str, Any], batch: Batch, epoch: int, *, max_rejected_share: float | None = None
-) -> PreflightResult:
-    """Do the same as `check_batch`, for synchronous callers; `kafka` are librdkafka settings."""
-    cluster = KafkaAdmin(client_settings(kafka))
-    return run(check_batch(cluster, batch, epoch, max_rejected_share=max_rejected_share))
 
 
 async def check_batch(
@@ -63,17 +53,7 @@ async def check_batch(
     }
     errors |= lost
     attempts = tuple(
-        Attempt(
-            batch_id=batch.id,
-            trigger=batch.trigger,
-            range=part.range,
-            epoch=epoch,
-            read_from=begins[part.range],
-            replayed=part.messages,
-            generation=part.generation,
-            max_rejected_share=max_rejected_share,
-            dead_letter_topic=batch.definition.get("dead_letter_topic"),
-        )
+        Attempt.at(batch, part, epoch, begins[part.range], max_rejected_share=max_rejected_share)
         for part in parts
         if part.range in begins
     )

@@ -132,9 +132,8 @@ def ingest(
 
     if isinstance(attempt.range, VirtualPartition):
         created = _write_virtual_partition(connection, attempt, attempt.range, write)
-        topic_partition = attempt.range.partition.topic_partition
         virtual_partitions.advance(
-            connection, attempt.batch_id, topic_partition, attempt.epoch, watch.mean_message_bytes
+            connection, attempt.batch_id, attempt.range.planned, attempt.epoch, watch.mean_message_bytes
         )
         return created
     with connection.transaction():

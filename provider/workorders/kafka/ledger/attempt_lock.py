@@ -5,9 +5,8 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from workorders.core.postgres.connection import Connection, connect, drop_snapshot, fetch_row
+from workorders.core.postgres.connection import Connection, connect, drop_snapshot
 from workorders.core.postgres.named_queries import load_queries
-from workorders.kafka.exceptions import UnknownBatchError
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
 
@@ -22,7 +21,6 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
     Yields the connection whose transaction holds the lock.
 
     Raises:
-        UnknownBatchError: there is no batch of exactly this number; it may have been merged at this moment.
         psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
     """
     connection = connect(database_url, application_name=f"workorders attempt at batch {batch_id}")
@@ -30,11 +28,6 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
         # In a transaction and not in the session: a pooler may keep a session after its client has died.
         connection.execute(_QUERIES["keep_transaction"])
         connection.execute(_QUERIES["hold_attempt"], {"batch_id": batch_id})
-        if not fetch_row(connection, _QUERIES["batch_exists"], {"batch_id": batch_id})[0]:
-            raise UnknownBatchError(
-                f"There is no batch {batch_id}, so no attempt at it was made. If it was merged just now, the next try "
-                f"takes the batch that it is a part of; see `workorders batches show {batch_id}`."
-            )
         drop_snapshot(connection)
         try:
             yield connection
@@ -42,20 +35,6 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
             # This releases the lock at once; the end of the connection would release it a moment later.
             with suppress(psycopg.Error):
                 connection.rollback()
-
-
-def try_take(lock: Connection, trigger_id: int) -> bool:
-    """Make the holder of an attempt's lock the one task that takes a trigger's next batches, if none does already.
-
-    The listener sees it, and leaves the free partitions to the task until the lock is released.
-
-    Args:
-        lock: the connection of `attempt_lock`.
-        trigger_id: the trigger.
-    """
-    is_taken = bool(fetch_row(lock, _QUERIES["try_take"], {"trigger_id": trigger_id})[0])
-    drop_snapshot(lock)
-    return is_taken
 
 
 def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:

@@ -1,12 +1,17 @@
-"""Batches: immutable lists of offset ranges, recorded before they are read."""
+"""Batches: the offset ranges of one ingest Dag run. Each range is recorded before it is read, and never changed.
 
-from collections.abc import Iterable, Mapping, Sequence
+A batch grows: while messages arrive, its attempt adds ranges under a lease, in the batch's row and by the database's
+clock.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
 
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
@@ -18,6 +23,12 @@ from workorders.kafka.ledger import virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
+
+LEASE_SECONDS: Final = 15.0
+"""How long the listener leaves a trigger's free partitions to a growing batch after its last sign of life. It covers
+the start of a task and of a JVM, and bounds how long a frozen process can delay other partitions."""
+_STEP: Final = 1_000
+"""Batches that one step of retention deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +93,25 @@ class BatchRange:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A planned batch with its ranges, sorted by topic and partition."""
+    """A planned batch with its ranges, sorted by topic, partition, and offset."""
 
     id: int
     trigger: Trigger
     definition: Mapping[str, Any]
     """The trigger's current definition, which may be newer than the batch, with the filter of the batch."""
     planned_at: datetime
-    handed_over_at: datetime | None
+    dispatched_at: datetime | None
     ranges: tuple[BatchRange, ...]
-    taken_by: int | None = None
-    """Number of the batch whose task planned and ingested this one as well; None if the listener planned it."""
-    first_id: int | None = None
-    """First of the trigger's batches that were merged into this one, which has the last number; None if none were."""
     logs: tuple[str, ...] = ()
     """Ids of all topics that the trigger reads now with their generations, sorted; they change when offsets mean other
     messages."""
+    workflow_definition: str = "{}"
+    """Definition of the workflow as JSON."""
 
     @property
     def run_id(self) -> str:
-        """Return the id of the ingest run that stands for the batch; of a merged one, that of the first batch in it."""
-        return run_id(self.id if self.first_id is None else self.first_id)
+        """Return the id of the ingest run that stands for the batch."""
+        return run_id(self.id)
 
     @property
     def label(self) -> str:
@@ -146,7 +155,7 @@ class UnfinishedBatch:
     """A batch with at least one unfinished range."""
 
     id: int
-    handed_over: bool
+    dispatched: bool
     """Whether its ingest run was seen once; it may have been deleted, or marked as ended, since."""
 
 
@@ -155,16 +164,19 @@ class BatchSummary:
     """A batch in one line."""
 
     id: int
-    first_id: int | None
-    """As in `Batch`."""
     trigger: str
     planned_at: datetime
-    handed_over_at: datetime | None
+    dispatched_at: datetime | None
     finished_at: datetime | None
     partitions: int
     created: int
     rejected: int
     filtered: int
+
+    @property
+    def run_id(self) -> str:
+        """Return the id of the ingest run that stands for the batch."""
+        return run_id(self.id)
 
 
 def run_id(batch_id: int) -> str:
@@ -172,13 +184,14 @@ def run_id(batch_id: int) -> str:
     return f"batch_{batch_id}"
 
 
-def possible_run_ids(batch: Batch | BatchSummary) -> tuple[str, ...]:
-    """Return the ids that the ingest run of a batch can have, the most likely first.
+@dataclass(frozen=True, slots=True)
+class LastPlan:
+    """What a planner asks of a trigger before it plans."""
 
-    What a task merged with its own batch has the run of that batch, which is the first one. What it merged besides, and
-    what retention merged, has a run of the last one.
-    """
-    return (run_id(batch.id),) if batch.first_id is None else (run_id(batch.first_id), run_id(batch.id))
+    seconds_ago: float | None
+    """Seconds since the trigger's last range was planned, by the database's clock; None if none was."""
+    is_open: bool
+    """Whether a batch grows: the free partitions are left to it."""
 
 
 def create(
@@ -187,7 +200,7 @@ def create(
     ranges: Sequence[OffsetRange],
     parts: Iterable[VirtualPartition] = (),
     *,
-    taken_by: int | None = None,
+    lease_seconds: float | None = None,
 ) -> int:
     """Record a batch, and return its number.
 
@@ -196,66 +209,105 @@ def create(
         trigger: the trigger.
         ranges: at most one for each partition.
         parts: all virtual partitions of the ranges that are cut.
-        taken_by: the batch whose task takes this one; None if the listener plans it.
+        lease_seconds: for how long the free partitions are left to the batch's first attempt; None if it does not grow.
 
     Raises:
-        psycopg.errors.UniqueViolation: a partition is in an unfinished batch already.
+        psycopg.errors.UniqueViolation: a partition has an unfinished range already.
     """
-    values = {"trigger_id": trigger.id, "taken_by": taken_by}
+    values = {"trigger_id": trigger.id, "lease_seconds": lease_seconds}
     batch_id = int(fetch_row(connection, _QUERIES["insert_batch"], values)[0])
-    for range_ in ranges:
-        place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
-        connection.execute(_QUERIES["insert_range"], {**place, "start_offset": range_.start, "end_offset": range_.end})
-    virtual_partitions.insert(connection, batch_id, parts)
+    add_ranges(connection, batch_id, trigger, ranges, parts)
     return batch_id
 
 
-def load(connection: Connection, batch_id: int, trigger: str | None = None) -> Batch:
-    """Return the batch of that number, or the one that it was merged into, which has another number.
+def add_ranges(
+    connection: Connection,
+    batch_id: int,
+    trigger: Trigger,
+    ranges: Iterable[OffsetRange],
+    parts: Iterable[VirtualPartition] = (),
+) -> None:
+    """Record ranges of a batch; see `create`."""
+    for range_ in ranges:
+        place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
+        connection.execute(_QUERIES["insert_range"], {**place, "end_offset": range_.end})
+    virtual_partitions.insert(connection, batch_id, parts)
 
-    Args:
-        connection: the database.
-        batch_id: the number.
-        trigger: name of the trigger whose merged batch is meant if those of several may contain the number.
+
+def renew_lease(connection: Connection, batch_id: int, epoch: int) -> bool:
+    """Let the listener leave the free partitions to a batch for `LEASE_SECONDS`, and return whether the batch grows.
+
+    It does not if a newer attempt has begun, the lease was closed, or an older batch of the trigger grows. The batch's
+    row is locked until the transaction ends.
+    """
+    values = {"batch_id": batch_id, "epoch": epoch, "lease_seconds": LEASE_SECONDS}
+    return connection.execute(_QUERIES["renew_lease"], values).rowcount == 1
+
+
+def close_lease(connection: Connection, batch_id: int) -> None:
+    """Let the running attempt at a batch add no further range; it ingests what is recorded."""
+    connection.execute(_QUERIES["close_lease"], {"batch_id": batch_id})
+
+
+def end_growth(connection: Connection, batch_id: int, epoch: int) -> None:
+    """End the lease of an attempt that adds no further range, so that the listener plans again."""
+    connection.execute(_QUERIES["end_growth"], {"batch_id": batch_id, "epoch": epoch})
+
+
+def join_ranges(connection: Connection, batch_id: int) -> None:
+    """Make finished ranges that follow one another one range: a steady trigger would add a row every second."""
+    connection.execute(_QUERIES["join_ranges"], {"batch_id": batch_id})
+
+
+def is_unchanged(connection: Connection, batch: Batch) -> bool:
+    """Return whether the definitions and logs are still those of a batch that was loaded, filter included."""
+    values = {
+        "trigger_id": batch.trigger.id,
+        "definition": Jsonb(batch.definition),
+        "workflow": batch.workflow_definition,
+        "logs": list(batch.logs),
+    }
+    return bool(fetch_row(connection, _QUERIES["is_unchanged"], values)[0])
+
+
+def load(connection: Connection, batch_id: int) -> Batch:
+    """Return the batch of that number.
 
     Raises:
-        UnknownBatchError: there is none, or the number may belong to merged batches of several triggers.
+        UnknownBatchError: there is none.
     """
-    # The ranges first: a batch that is merged between the two queries is then missing, and does not seem to be empty.
-    parts = virtual_partitions.rows_of_batch(connection, batch_id)
-    ranges = tuple(
-        _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), parts)
-        for topic, partition, topic_id, start, end, *results in connection.execute(
-            _QUERIES["ranges"], {"batch_id": batch_id}
-        )
-    )
+    # The ranges first: a batch that retention deletes between the two queries is then missing, and does not seem to be
+    # empty.
+    ranges = load_ranges(connection, batch_id)
     row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
     if row is None:
-        return load(connection, _merged_into(connection, batch_id, trigger))
-    id_, planned_at, handed_over_at, taken_by, first_id, name, definition, logs = row
-    found = triggers.find(connection, name)
-    return Batch(id_, found, definition, planned_at, handed_over_at, ranges, taken_by, first_id, tuple(logs))
+        raise _unknown(batch_id)
+    id_, planned_at, dispatched_at, name, definition, logs, workflow = row
+    trigger = triggers.find(connection, name)
+    return Batch(id_, trigger, definition, planned_at, dispatched_at, ranges, tuple(logs), workflow)
 
 
-def _merged_into(connection: Connection, batch_id: int, trigger: str | None) -> int:
-    """Return the number of the merged batch that has this number among its own."""
-    found = connection.execute(_QUERIES["merged_into"], {"batch_id": batch_id}).fetchall()
-    if not found:
-        raise UnknownBatchError(_unknown(batch_id))
-    own = [id_ for id_, name in found if name == trigger] or [id_ for id_, _ in found]
-    if len(own) > 1:
-        candidates = ", ".join(f"{id_} of {name}" for id_, name in found)
-        raise UnknownBatchError(
-            f"Batch {batch_id} was merged into a later one of its trigger, and is in one of these: {candidates}; "
-            f"nothing was done. Give the number of the one that you mean."
-        )
-    return int(own[0])
+def load_ranges(connection: Connection, batch_id: int, *, unfinished: bool = False) -> tuple[BatchRange, ...]:
+    """Return the ranges of a batch with their virtual partitions, or only its unfinished ranges."""
+    wanted = {"batch_id": batch_id, "unfinished": unfinished}
+    parts = virtual_partitions.rows_of_batch(connection, batch_id, unfinished=unfinished)
+    return tuple(
+        _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), parts)
+        for topic, partition, topic_id, start, end, *results in connection.execute(_QUERIES["ranges"], wanted)
+    )
 
 
-def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[Any]]]) -> BatchRange:
+def _unknown(batch_id: int) -> UnknownBatchError:
+    return UnknownBatchError(
+        f"There is no batch {batch_id} in this database; nothing was done. Retention may have deleted it: a batch is "
+        f"kept as long as the work orders of its workflow. See `workorders batches list`."
+    )
+
+
+def _cut(range_: BatchRange, parts: Mapping[tuple[str, int, int], Sequence[Sequence[Any]]]) -> BatchRange:
     """Return a range with its virtual partitions."""
     planned = range_.range
-    rows = parts.get(planned.partition.topic_partition, ())
+    rows = parts.get((*planned.partition.topic_partition, planned.start), ())
     return replace(
         range_,
         virtual_partitions=tuple(
@@ -273,8 +325,8 @@ def _cut(range_: BatchRange, parts: Mapping[tuple[str, int], Sequence[Sequence[A
     )
 
 
-def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
-    """Return the batch of that number, or the one that it was merged into, if it belongs to this trigger.
+def require_own(connection: Connection, batch_id: int, trigger: str) -> int:
+    """Return how many ranges of a batch are unfinished, if it belongs to this trigger.
 
     A user who may start the ingest runs of one trigger must not fence, ingest or commit for another one.
 
@@ -282,13 +334,16 @@ def load_own(connection: Connection, batch_id: int, trigger: str) -> Batch:
         UnknownBatchError: there is none.
         ForeignBatchError: it is another trigger's.
     """
-    batch = load(connection, batch_id, trigger)
-    if batch.trigger.name != trigger:
+    row = connection.execute(_QUERIES["owner"], {"batch_id": batch_id}).fetchone()
+    if row is None:
+        raise _unknown(batch_id)
+    owner, unfinished = row
+    if owner != trigger:
         raise ForeignBatchError(
-            f"Batch {batch_id} belongs to trigger {batch.trigger.name}, and this run to trigger {trigger}. Nothing was "
-            f"read or written for the batch; clear its run in the ingest Dag of {batch.trigger.name} instead."
+            f"Batch {batch_id} belongs to trigger {owner}, and this run to trigger {trigger}. Nothing was read or "
+            f"written for the batch; clear its run in the ingest Dag of {owner} instead."
         )
-    return batch
+    return int(unfinished)
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
@@ -314,22 +369,15 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
         )
 
 
-def created_by_task(connection: Connection, trigger: str, batch_id: int) -> tuple[int, int]:
-    """Return how many work orders were created and rejected in a batch, and in those that its task took with it."""
-    created, rejected = fetch_row(connection, _QUERIES["created_by_task"], {"trigger": trigger, "batch_id": batch_id})
-    return int(created), int(rejected)
-
-
-def first_messages_of_attempt(lock: Connection, trigger: str, batch_id: int, *, limit: int) -> list[TracedMessage]:
+def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:
     """Return those of the first messages of an attempt whose senders gave a trace.
 
     Args:
         lock: the connection with the attempt's lock, whose transaction began with the attempt.
-        trigger: name of the trigger.
         batch_id: number of the batch.
         limit: how many messages are searched.
     """
-    arguments = {"trigger": trigger, "batch_id": batch_id, "limit": limit}
+    arguments = {"batch_id": batch_id, "limit": limit}
     return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
 
 
@@ -340,11 +388,12 @@ def begin_attempt(connection: Connection, batch_id: int, *, after: int) -> int:
         The attempt's epoch, which is higher than that of the attempt before and than `after`.
 
     Raises:
-        UnknownBatchError: there is no batch of exactly this number.
+        UnknownBatchError: there is no batch of this number.
     """
-    row = connection.execute(_QUERIES["begin_attempt"], {"batch_id": batch_id, "after": after}).fetchone()
+    values = {"batch_id": batch_id, "after": after, "lease_seconds": LEASE_SECONDS}
+    row = connection.execute(_QUERIES["begin_attempt"], values).fetchone()
     if row is None:
-        raise UnknownBatchError(_unknown(batch_id))
+        raise _unknown(batch_id)
     connection.execute(_QUERIES["clear_errors"], {"batch_id": batch_id})
     return int(row[0])
 
@@ -354,8 +403,8 @@ def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, e
     connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), "epoch": epoch, "error": error})
 
 
-def unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
-    """Return the unfinished batches whose next try is due, oldest first; none that a running task took."""
+def list_unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
+    """Return the unfinished batches whose next try is due, oldest first; none whose last range is younger."""
     arguments = {"trigger": trigger, "seconds": older_than_seconds}
     return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
 
@@ -365,25 +414,31 @@ def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:
     return [UnfinishedBatch(*row) for row in rows]
 
 
-def finished_without_run(connection: Connection, trigger: str) -> list[int]:
-    """Return the finished batches whose ingest run the task that took them did not start before it ended."""
-    return [batch_id for (batch_id,) in connection.execute(_QUERIES["finished_without_run"], {"trigger": trigger})]
-
-
-def taken_without_run(connection: Connection, taker: int) -> list[int]:
-    """Return the batches that the task of one took and whose ingest runs were not started."""
-    return [batch_id for (batch_id,) in connection.execute(_QUERIES["taken_without_run"], {"taker": taker})]
-
-
-def mark_handed_over(connection: Connection, batch_ids: Iterable[int]) -> None:
+def mark_dispatched(connection: Connection, batch_ids: Iterable[int]) -> None:
     """Record that the ingest runs of these batches exist."""
-    connection.execute(_QUERIES["mark_handed_over"], {"batch_ids": list(batch_ids)})
+    connection.execute(_QUERIES["mark_dispatched"], {"batch_ids": list(batch_ids)})
 
 
-def seconds_since_last(connection: Connection, trigger: str) -> float | None:
-    """Return the seconds since the trigger's last batch was planned, by the database's clock; None if none was."""
-    row = connection.execute(_QUERIES["newest_batch"], {"trigger": trigger}).fetchone()
-    return None if row is None else float(row[0])
+def last_plan(connection: Connection, trigger: str) -> LastPlan:
+    """Return when the trigger planned last, and whether a batch of it grows."""
+    return last_plan_from(connection.execute(_QUERIES["last_plan"], {"trigger": trigger}).fetchall())
+
+
+def last_plan_from(rows: Iterable[Sequence[Any]]) -> LastPlan:
+    """Return the result of the query `last_plan`, which the triggerer runs asynchronously."""
+    return next((LastPlan(*row) for row in rows), LastPlan(None, is_open=False))
+
+
+def delete_expired(connection: Connection, now: datetime) -> Iterator[None]:
+    """Delete the batches that are older than the retention of their workflows, in steps.
+
+    Yields:
+        For each step. The caller commits before it asks for the next one.
+    """
+    is_done = False
+    while not is_done:
+        is_done = connection.execute(_QUERIES["delete_expired"], {"now": now, "limit": _STEP}).rowcount < _STEP
+        yield
 
 
 def summaries(
@@ -410,9 +465,10 @@ def count_work_orders(connection: Connection, trigger: Trigger, stream: str, sta
     return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
 
 
-def _unknown(batch_id: int) -> str:
-    return f"There is no batch {batch_id} in this database; see `workorders batches list`."
-
-
 def _place(batch_id: int, range_: OffsetRange) -> dict[str, object]:
-    return {"batch_id": batch_id, "topic": range_.partition.topic, "partition": range_.partition.partition}
+    return {
+        "batch_id": batch_id,
+        "topic": range_.partition.topic,
+        "partition": range_.partition.partition,
+        "start_offset": range_.start,
+    }

@@ -29,6 +29,6 @@ def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[Liter
     }
 
 
-def delete_old_samples(connection: Connection, now: datetime) -> Iterator[int]:
+def delete_old_samples(connection: Connection, now: datetime) -> Iterator[None]:
     """Delete the rows that are older than a day, in steps; see `delete_before`."""
     return delete_before(connection, _QUERIES["delete_old"], now - KEPT)

@@ -71,13 +71,12 @@ READINGS: Final = (
         ("trigger", "percentile"),
         (
             Metric(
-                "workorders.ingest.batch.duration",
+                "workorders.ingest.range.duration",
                 "gauge",
                 "s",
-                "Time from plan to end of the batches that were planned in the last 15 minutes, at most 50, by "
-                "percentile.",
+                "Time from plan to end of the newest ranges of the last 15 minutes, at most 50, by percentile.",
             ),
         ),
-        _QUERIES["batch_durations"],
+        _QUERIES["range_durations"],
     ),
 )

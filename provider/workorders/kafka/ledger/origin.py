@@ -11,7 +11,7 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/origin.sql")
 
 
 def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:
-    """Return the batch that created a work order, or the one that it was merged into; None for another source."""
+    """Return the batch that created a work order; None for another source, or if retention has deleted the batch."""
     trigger, stream = work_order.trigger, work_order.stream
     found = None if trigger is None or stream is None else parse_stream_name(stream)
     if found is None:
@@ -27,4 +27,4 @@ def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:
         "created_at": work_order.created_at,
     }
     row = connection.execute(_QUERIES["batch_of_position"], arguments).fetchone()
-    return None if row is None else batches.load(connection, row[0], trigger)
+    return None if row is None else batches.load(connection, row[0])

@@ -120,7 +120,7 @@ def take_epoch(connection: Connection, batch_id: int) -> int:
     ledger then moves over the virtual partitions that earlier attempts finished.
 
     Raises:
-        UnknownBatchError: there is no batch of exactly this number.
+        UnknownBatchError: there is no batch of this number.
     """
     end_silent_writers(connection)
     with connection.transaction():
@@ -130,6 +130,23 @@ def take_epoch(connection: Connection, batch_id: int) -> int:
         connection.execute(_QUERIES["take_epoch"], {"epoch": epoch, "batch_id": batch_id})
         virtual_partitions.advance_all(connection, batch_id, epoch)
     return epoch
+
+
+def extend_epoch(connection: Connection, batch_id: int, epoch: int) -> int:
+    """Let a running attempt take the ranges that were just added to its batch, in the transaction that added them.
+
+    Args:
+        connection: holds the lock of the batch's lease.
+        batch_id: the batch, whose other ranges are finished.
+        epoch: of the attempt.
+
+    Returns:
+        The epoch of these ranges: the attempt's, or a higher one if the ledger of one of them has reached it.
+    """
+    of_ranges = connection.execute(_QUERIES["lock_batch"], {"batch_id": batch_id}).fetchall()
+    extended: int = max([epoch, *(taken + 1 for (taken,) in of_ranges)])
+    connection.execute(_QUERIES["take_epoch"], {"epoch": extended, "batch_id": batch_id})
+    return extended
 
 
 def end_silent_writers(connection: Connection) -> None:
@@ -219,7 +236,7 @@ def lock_group_commits(connection: Connection, trigger_id: int) -> None:
 
 
 def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition, int]:
-    """Return the ledger's current positions of the partitions of a batch, and of the batches that its task took."""
+    """Return the ledger's current positions of the partitions of a batch."""
     cursor = connection.execute(_QUERIES["positions_of_batch"], {"batch_id": batch_id})
     return {Partition(topic, partition, topic_id): offset for topic, partition, topic_id, offset in cursor}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from workorders.core.exceptions import one_line
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
@@ -43,12 +43,6 @@ def claim(connection: Connection, trigger: Trigger, *, after_seconds: float) -> 
         over = connection.execute(_QUERIES["claim_cleared"], arguments).fetchall()
         due = connection.execute(_QUERIES["claim_stalled"], arguments).fetchall()
     return [_cleared(trigger.name, *row) for row in over] + [_stalled(trigger.name, *row) for row in due]
-
-
-def is_due(connection: Connection, trigger: Trigger, *, after_seconds: float) -> bool:
-    """Return whether a stall is older than `after_seconds`, and its alert was not claimed."""
-    arguments = {"trigger_id": trigger.id, "after_seconds": after_seconds}
-    return bool(fetch_row(connection, _QUERIES["is_due"], arguments)[0])
 
 
 def _stalled(  # noqa: PLR0917 - the columns of one query

@@ -47,21 +47,20 @@ def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> 
     record(connection, batch, epoch, {part.range: error for part in batch.ranges if part.unfinished})
 
 
-def record_unexplained(connection: Connection, batch_id: int, epoch: int) -> None:
-    """Stall the ranges whose attempt died without recording an error."""
-    batch = batches.load(connection, batch_id)
+def record_unexplained(connection: Connection, batch: Batch, epoch: int) -> None:
+    """Stall the ranges whose attempt died without recording an error; the batch is as the attempt left it."""
     unexplained = [part for part in batch.ranges if part.unfinished and part.last_error is None]
     record(connection, batch, epoch, {part.range: _unexplained(part) for part in unexplained})
 
 
-def errors_of_batch(connection: Connection, batch_id: int) -> list[str]:
+def errors_of(batch: Batch) -> list[str]:
     """Return the errors of the newest attempt at a batch, one sentence for each range.
 
     An unfinished range without an error is included: its attempt died before it could record one.
     """
     return [
         part.last_error or _unexplained(part)
-        for part in batches.load(connection, batch_id).ranges
+        for part in batch.ranges
         if not part.superseded and (part.last_error or not part.finished)
     ]
 

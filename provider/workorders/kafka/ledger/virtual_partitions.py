@@ -13,7 +13,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.exceptions import LedgerConflictError
-from workorders.kafka.partitions import VirtualPartition
+from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/virtual_partitions.sql")
 
@@ -21,14 +21,22 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/virtual_partitions.sql")
 def insert(connection: Connection, batch_id: int, parts: Iterable[VirtualPartition]) -> None:
     """Record how ranges of a batch are cut, in the transaction that records the batch."""
     for part in parts:
-        connection.execute(_QUERIES["insert"], _key(batch_id, part) | {"end_offset": part.end})
+        connection.execute(
+            _QUERIES["insert"], _key(batch_id, part) | {"range_start": part.cut_from.start, "end_offset": part.end}
+        )
 
 
-def rows_of_batch(connection: Connection, batch_id: int) -> dict[tuple[str, int], list[Sequence[Any]]]:
-    """Return the virtual partitions of a batch by topic and partition: start, end, finished at, and four counts."""
-    found: defaultdict[tuple[str, int], list[Sequence[Any]]] = defaultdict(list)
-    for topic, partition, *columns in connection.execute(_QUERIES["of_batch"], {"batch_id": batch_id}):
-        found[topic, partition].append(columns)
+def rows_of_batch(
+    connection: Connection, batch_id: int, *, unfinished: bool
+) -> dict[tuple[str, int, int], list[Sequence[Any]]]:
+    """Return the virtual partitions of a batch: start, end, finished at, and four counts.
+
+    Their keys are topic, partition, and start of the range; only those of unfinished ranges if `unfinished`.
+    """
+    wanted = {"batch_id": batch_id, "unfinished": unfinished}
+    found: defaultdict[tuple[str, int, int], list[Sequence[Any]]] = defaultdict(list)
+    for topic, partition, range_start, *columns in connection.execute(_QUERIES["of_batch"], wanted):
+        found[topic, partition, range_start].append(columns)
     return found
 
 
@@ -65,7 +73,7 @@ def finish(connection: Connection, batch_id: int, part: VirtualPartition, create
 def advance(
     connection: Connection,
     batch_id: int,
-    topic_partition: tuple[str, int],
+    range_: OffsetRange,
     epoch: int,
     mean_message_bytes: float | None = None,
 ) -> None:
@@ -73,17 +81,17 @@ def advance(
 
     Changes nothing if a newer attempt has begun, which moves the ledger itself.
     """
-    topic, partition = topic_partition
-    range_ = {"batch_id": batch_id, "topic": topic, "partition": partition, "epoch": epoch}
+    topic, partition = range_.partition.topic_partition
+    key = {"batch_id": batch_id, "topic": topic, "partition": partition, "range_start": range_.start, "epoch": epoch}
     with connection.transaction():
-        connection.execute(_QUERIES["lock_ledger"], range_)
-        connection.execute(_QUERIES["advance"], {**range_, "mean_message_bytes": mean_message_bytes})
+        connection.execute(_QUERIES["lock_ledger"], key)
+        connection.execute(_QUERIES["advance"], {**key, "mean_message_bytes": mean_message_bytes})
 
 
 def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:
     """Do what `advance` does for each unfinished range of a batch that is cut."""
-    for topic, partition in connection.execute(_QUERIES["unfinished_ranges"], {"batch_id": batch_id}).fetchall():
-        advance(connection, batch_id, (topic, partition), epoch)
+    for topic, partition, start in connection.execute(_QUERIES["unfinished_ranges"], {"batch_id": batch_id}).fetchall():
+        advance(connection, batch_id, OffsetRange(Partition(topic, partition, ""), start, start), epoch)
 
 
 def _key(batch_id: int, part: VirtualPartition) -> dict[str, object]:

@@ -3,7 +3,7 @@
 Before a topic is read for the first time, the trigger's starting policy is resolved to offsets, which are recorded too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workorders.core import triggers, workflows
@@ -13,10 +13,12 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
 from workorders.kafka.planning.range_planning import (
     BatchLimits,
     allowed_by_rate,
+    contradicting,
     drop_stale_ends,
     plan_ranges,
 )
@@ -32,20 +34,33 @@ class Plan:
     """The new batch; None if nothing was planned."""
     ranges: tuple[OffsetRange, ...]
 
+    @property
+    def label(self) -> str:
+        """Return the ranges as text; see `Batch.label`."""
+        return ", ".join(map(str, self.ranges))
 
-async def plan_batch(
-    connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition, *, taken_by: int | None = None
-) -> Plan:
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Ranges that were added to a batch."""
+
+    ranges: tuple[BatchRange, ...]
+    """None if there was nothing to add."""
+    epoch: int
+    """Their epoch, which may be higher than that of the batch."""
+
+
+async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Plan:
     """Record the next batch of a trigger, and the starting offsets of new partitions.
 
     Kafka is asked before the transaction begins, which must not wait for a network. Messages that arrive after that
     wait for the next batch. The second of two concurrent planners waits for the first and finds the partitions busy.
+    While a batch of the trigger grows, a new one has only partitions whose log and ledger do not match.
 
     Args:
         connection: a connection without a transaction.
         cluster: the trigger's cluster.
         definition: the trigger.
-        taken_by: the batch whose task takes the new one; None for the listener.
 
     Raises:
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
@@ -65,10 +80,64 @@ async def plan_batch(
         for partition in ledger.missing_from_ledger(starts, ledger.positions(connection, trigger.name)):
             ledger.insert(connection, trigger, partition, starts[partition])
         now = ledger.positions(connection, trigger.name)
-        ranges = _ranges(connection, trigger, definition, drop_stale_ends(logs, known, now), now)
+        last = batches.last_plan(connection, trigger.name)
+        current = drop_stale_ends(logs, known, now)
+        failing = contradicting(current, now)
+        ranges = plan_ranges(failing if last.is_open else current, now, _limits(definition, last.seconds_ago))
         parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
-        batch_id = batches.create(connection, trigger, ranges, parts, taken_by=taken_by) if ranges else None
+        # The attempt at a batch with a range that fails does not grow, so nothing is left to it.
+        grows = definition.linger > 0 and not failing
+        lease = batches.LEASE_SECONDS if grows else None
+        batch_id = batches.create(connection, trigger, ranges, parts, lease_seconds=lease) if ranges else None
     return Plan(trigger, batch_id, tuple(ranges))
+
+
+async def grow_batch(
+    connection: Connection,
+    cluster: KafkaAdmin,
+    batch: Batch,
+    epoch: int,
+    *,
+    definition: KafkaTriggerDefinition,
+    partitions: Iterable[Partition],
+) -> Growth | None:
+    """Add ranges of the trigger's free partitions to a batch whose attempt runs, before any of them is read.
+
+    New partitions, and those whose log does not match the ledger, are left to the listener.
+
+    Args:
+        connection: a connection in autocommit mode.
+        cluster: the trigger's cluster.
+        batch: the batch as it was when the attempt began; its other ranges are finished now.
+        epoch: of the attempt.
+        definition: that of the batch.
+        partitions: those of the trigger's topics.
+
+    Returns:
+        What was added; None if the batch must not grow any more: a newer attempt or an older batch took over, the lease
+        was closed, or a definition or a log has changed.
+
+    Raises:
+        KafkaUnavailableError: the cluster did not answer.
+        psycopg.Error: the database failed; nothing was recorded.
+    """
+    known = ledger.positions(connection, batch.trigger.name)
+    logs = await cluster.offsets([part for part in partitions if part in known and not known[part].busy])
+    with connection.transaction():
+        ledger.lock_trigger(connection, batch.trigger)
+        if not (batches.renew_lease(connection, batch.id, epoch) and batches.is_unchanged(connection, batch)):
+            return None
+        now = ledger.positions(connection, batch.trigger.name)
+        failing = contradicting(logs, now)
+        last = batches.last_plan(connection, batch.trigger.name)
+        readable = [log for log in logs if log not in failing and log.log_start <= now[log.partition].next_offset]
+        ranges = plan_ranges(readable, now, _limits(definition, last.seconds_ago))
+        if not ranges:
+            return Growth((), epoch)
+        parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
+        batches.add_ranges(connection, batch.id, batch.trigger, ranges, parts)
+        extended = ledger.extend_epoch(connection, batch.id, epoch)
+        return Growth(batches.load_ranges(connection, batch.id, unfinished=True), extended)
 
 
 def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trigger:
@@ -84,24 +153,9 @@ def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trig
     return trigger
 
 
-def _ranges(
-    connection: Connection,
-    trigger: Trigger,
-    definition: KafkaTriggerDefinition,
-    logs: Sequence[PartitionOffsets],
-    positions: Mapping[Partition, Position],
-) -> list[OffsetRange]:
-    limits = _limits(definition)
-    allowed = allowed_by_rate(
-        definition.rate_limit_per_second, batches.seconds_since_last(connection, trigger.name), limits.messages
-    )
-    if allowed < limits.messages:
-        limits = limits.allow(allowed)
-    return plan_ranges(logs, positions, limits)
-
-
-def _limits(definition: KafkaTriggerDefinition) -> BatchLimits:
-    return BatchLimits(definition.max_messages, definition.max_bytes)
+def _limits(definition: KafkaTriggerDefinition, seconds_since_last: float | None) -> BatchLimits:
+    allowed = allowed_by_rate(definition.rate_limit_per_second, seconds_since_last, definition.max_messages)
+    return BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
 
 
 async def first_offsets(

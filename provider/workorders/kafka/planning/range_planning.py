@@ -19,7 +19,7 @@ class BatchLimits:
 
     def allow(self, messages: float) -> "BatchLimits":
         """Return these limits with at most this number of messages."""
-        return BatchLimits(min(self.messages, math.floor(messages)), self.bytes)
+        return BatchLimits(math.floor(min(self.messages, messages)), self.bytes)
 
 
 def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: float | None, burst: int) -> float:
@@ -50,10 +50,22 @@ def _next(ledger: Mapping[Partition, Position], partition: Partition) -> int:
     return 0 if position is None else position.next_offset
 
 
+def contradicting(offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position]) -> list[PartitionOffsets]:
+    """Return the logs of free partitions that do not match the ledger."""
+    known = {position.partition.topic_partition: position for position in ledger.values()}
+    return [
+        log
+        for log in offsets
+        if (position := known.get(log.partition.topic_partition)) is not None
+        and not position.busy
+        and log.mismatch(position.partition.topic_id, position.next_offset) is not None
+    ]
+
+
 def plan_ranges(
     offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: BatchLimits
 ) -> list[OffsetRange]:
-    """Split a batch between the free partitions that have messages to read.
+    """Split a round between the free partitions that have messages to read.
 
     Small backlogs are taken whole and large ones share the rest evenly, so that no partition starves. A partition whose
     ledger and log do not match gets a range as well, whose task fails with the reason.

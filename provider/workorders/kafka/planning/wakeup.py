@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.partitions import Partition, Position
 from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_partitions
 
-TAKER_SECONDS: Final = 10.0
-"""How long the listener leaves free partitions to a running task that takes the trigger's next batches."""
 LARGE_BACKLOG: Final = 1_000
-"""Unread offsets that such a task ingests without a rest."""
-_REST: Final = 4
-"""Such a task rests this many times as long as its last batch took."""
+"""Unread offsets that a growing batch takes without a rest."""
+LONG_ROUND_SECONDS: Final = 1.0
+"""A round of a few messages that takes longer shows that the machine is busy."""
+_BUSY_REST: Final = 4
 _APART_SECONDS: Final = 8.0
-"""So many seconds after the last batch began, the rest is over: before the listener plans."""
+"""So many seconds after a round began, the rest after it is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,13 @@ class BatchPolicy:
     max_wait_seconds: float
     rate_limit_per_second: float | None
     max_messages: int
+
+    @classmethod
+    def of(cls, definition: KafkaTriggerDefinition) -> "BatchPolicy":
+        """Return the conditions of a trigger."""
+        return cls(
+            definition.min_messages, definition.max_wait, definition.rate_limit_per_second, definition.max_messages
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,10 @@ class Backlog:
     def empty(self) -> bool:
         """Whether nothing waits."""
         return self.offsets == 0 and not self.new and not self.mismatches
+
+
+NOTHING: Final = Backlog(0, (), ())
+"""The backlog of a trigger that has read everything."""
 
 
 def needs_high_watermark(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
@@ -98,7 +109,7 @@ def should_plan(
     *,
     waited_seconds: float,
     seconds_since_last_batch: float | None,
-    is_taken: bool = False,
+    is_open: bool = False,
 ) -> bool:
     """Return whether a batch should be planned now.
 
@@ -107,15 +118,13 @@ def should_plan(
         policy: when the trigger's next batch is planned.
         waited_seconds: time for which something has waited.
         seconds_since_last_batch: time since the last batch was planned; None if none was.
-        is_taken: whether a running task takes the trigger's next batches.
+        is_open: whether a batch of the trigger grows, to which the listener leaves the free partitions.
     """
     if waiting.new:
         return True
     if waiting.empty:
         return False
-    # Between two batches of that task all partitions are free. A round of the listener would cost more than a batch. A
-    # batch that takes longer than this must not delay the partitions that it does not read.
-    if is_taken and min(waited_seconds, seconds_since_last_batch or 0.0) < TAKER_SECONDS:
+    if is_open and not waiting.mismatches:
         return False
     enough = (
         bool(waiting.mismatches) or waiting.offsets >= policy.min_messages or waited_seconds >= policy.max_wait_seconds
@@ -124,10 +133,12 @@ def should_plan(
     return enough and allowed >= 1
 
 
-def rest_seconds(batch_seconds: float) -> float:
-    """Return how long a task that takes a trigger's batches should rest after one that took so many seconds.
+def rest_seconds(round_seconds: float) -> float:
+    """Return how long a growing batch rests after a round that took so many seconds.
 
-    Many triggers share a Spark server. If each took the next batch at once, they would keep all cores busy with ever
-    smaller batches, and the tasks that start in between would take a minute.
+    It rests as long as the round took, so that a trickle uses half of a core at most. After a long round it rests four
+    times as long: many triggers share a machine, and if each began the next round at once, they would keep all cores
+    busy with ever smaller rounds, and tasks that start in between would take a minute.
     """
-    return max(0.0, min(_REST * batch_seconds, _APART_SECONDS - batch_seconds))
+    rest = round_seconds * (1 if round_seconds <= LONG_ROUND_SECONDS else _BUSY_REST)
+    return max(0.0, min(rest, _APART_SECONDS - round_seconds))

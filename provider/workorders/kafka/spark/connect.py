@@ -128,8 +128,8 @@ class ConnectSession:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def expect(self, offsets: int) -> None:
-        """Set how many offsets the next query reads, before `open`: large batches have a scheduler pool of their own.
+    def _expect(self, offsets: int) -> None:
+        """Choose the scheduler pool of the next query: those that read many offsets have one of their own.
 
         A free core goes to the pool with the fewest running tasks, and in a pool to the oldest query. Small batches so
         wait for no backlog, and none waits without end. With a pool for each trigger, Spark prefers the first by name
@@ -137,14 +137,17 @@ class ConnectSession:
         """
         self._pool = "few_messages" if offsets <= FEW_OFFSETS else "many_messages"
 
-    def open(self) -> "SparkSession":
-        """Return the session; open it at the first call. One that cannot be prepared is closed.
+    def open(self, offsets: int) -> "SparkSession":
+        """Return the session for a query that reads so many offsets; open it at the first call.
+
+        A session that cannot be prepared is closed.
 
         Raises:
             SparkServerError: the server did not answer, or refused the token.
             ConfigurationError: its Spark is another version, a setting of the trigger is none of a session's, or the
                 package's files change meanwhile.
         """
+        self._expect(offsets)
         if self._session is None:
             self._begin()
         elif self._pool != self._entered and _POOL not in self._conf:

@@ -2,8 +2,9 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import psycopg
 from py4j.protocol import Py4JError
@@ -13,25 +14,25 @@ from pyspark.sql import SparkSession
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.postgres.certificates import with_texts
-from workorders.core.postgres.connection import connect
 from workorders.core.postgres.login_tokens import with_token
 from workorders.kafka.client.java_settings import java_settings
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import SparkServerError
+from workorders.kafka.exceptions import RangeError, SparkServerError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome, combine
-from workorders.kafka.ingest.preflight import PreflightResult, preflight
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
-from workorders.kafka.spark.report import outcome_table
+from workorders.kafka.spark.report import outcome_lines, outcome_table
 from workorders.kafka.spark.session import open_session
 from workorders.kafka.spark.source import read_ranges, reader_group
 
-OpenSession = Callable[[], SparkSession]
+OpenSession = Callable[[int], SparkSession]
+"""Returns the session for a query that reads so many offsets."""
 
 # Spark's source converts a message's timestamp to microseconds and fails above the year 294246, which any producer may
 # write. The column cannot be left out, and every retry fails as well. The error's class stays in the JVM. The second
@@ -52,7 +53,7 @@ _WITHOUT_SPARK = (
 )
 
 
-def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_session) -> int:
+def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkSession] = open_session) -> int:
     """Run one attempt at one batch; return 0 if every range was ingested.
 
     Args:
@@ -65,65 +66,62 @@ def main(arguments: Sequence[str] | None = None, *, session: OpenSession = open_
     parser.add_argument("--max-rejected-share", type=float, help="maximum share of rejected messages of a range")
     given = parser.parse_args(arguments)
     try:
-        connections = JobSecrets.from_environment()
-        with attempt_lock(connections.database_url, given.batch):
-            results, superseded = ingest_batch(
-                connections, given.batch, given.epoch, session, max_rejected_share=given.max_rejected_share
-            )
+        with ingest_attempt(
+            JobSecrets.from_environment(),
+            given.batch,
+            application_name="workorders driver",
+            max_rejected_share=given.max_rejected_share,
+        ) as attempt:
+            attempt.resume(given.epoch)
+            errors = ingest(attempt, lambda _: session(), _print)
     except (WorkOrdersError, psycopg.Error) as error:
-        print(f"Batch {given.batch}: {one_line(error)}", flush=True)  # noqa: T201 - the task's log is this process's output
+        _print(f"Batch {given.batch}: {one_line(error)}")
         return 1
-    print("\n".join([*superseded, outcome_table(results)]), flush=True)  # noqa: T201
-    errors = [result.error for result in results if result.error is not None]
-    for reason in errors:
-        print(reason, flush=True)  # noqa: T201
+    _print("\n".join([*attempt.batch.supersessions, *errors]))
     return 1 if errors else 0
 
 
-def ingest_batch(
-    connections: JobSecrets,
-    batch_id: int,
-    epoch: int | None,
-    session: OpenSession = open_session,
-    *,
-    max_rejected_share: float | None = None,
-) -> tuple[list[RangeOutcome], tuple[str, ...]]:
-    """Make one attempt at a batch.
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - the task's log is this process's output
 
-    The error of a range that fails is recorded in the ledger; the other ranges are committed.
+
+def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str], object]) -> list[str]:
+    """Ingest the ranges of a batch that were checked; then let it grow while messages arrive.
+
+    The error of a range that fails is recorded in the ledger; the other ranges are committed. It ends the growth.
+
+    Args:
+        attempt: the attempt, which has begun.
+        session: returns the Spark session for a number of offsets.
+        report: receives the text that people read of each round.
 
     Returns:
-        The outcome of each range that the attempt took, and a sentence for each superseded range.
-
-    Raises:
-        UnknownBatchError: there is no such batch.
-        KafkaUnavailableError: the cluster did not answer.
-        psycopg.Error: the database failed outside the ranges' own transactions.
-    """
-    with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
-        attempt_epoch = positions.take_epoch(connection, batch_id) if epoch is None else epoch
-        batch = batches.load(connection, batch_id)
-    prepared = preflight(connections.kafka, batch, attempt_epoch, max_rejected_share=max_rejected_share)
-    return ingest_prepared(connections, batch, attempt_epoch, prepared, session), batch.supersessions
-
-
-def ingest_prepared(
-    connections: JobSecrets, batch: Batch, epoch: int, prepared: PreflightResult, session: OpenSession
-) -> list[RangeOutcome]:
-    """Make one attempt at a batch whose ranges were checked; return the outcome of each range.
+        The errors of the ranges that failed.
 
     Raises:
         psycopg.Error: the database failed outside the ranges' own transactions.
     """
-    results = [
-        RangeOutcome(range_, Created(), 0.0, describe_failure(range_, refusal))
-        for range_, refusal in prepared.unreadable.items()
-    ]
-    ingest = _SparkIngest(connections, batch, session)
-    for group in groups_of_writers(prepared.attempts, ingest.max_writers):
-        results += ingest.ingest(group)
-    results = [replace(result, error=result.error and connections.mask(result.error)) for result in results]
-    return _reconcile_with_database(connections, batch, epoch, results)
+    batch = BatchIngest(attempt, session)
+    results = batch.ingest_planned()
+    report(outcome_table(results))
+    errors = _errors(results)
+    if errors or not attempt.batch.unfinished:  # a replay is what a person asked for, and not more
+        return errors
+    try:
+        for attempts in attempt.growth().rounds():
+            results = batch.ingest_round(attempts)
+            report(outcome_lines(results))
+            errors = _errors(results)
+            if errors:
+                break
+    except (WorkOrdersError, psycopg.Error) as error:
+        # What was recorded and not ingested is the next try's; the rest is the listener's.
+        report(f"Batch {attempt.batch.id} grows no more: {one_line(error)}")
+    return errors
+
+
+def _errors(results: Iterable[RangeOutcome]) -> list[str]:
+    return [result.error for result in results if result.error is not None]
 
 
 def groups_of_writers(attempts: Sequence[Attempt], max_writers: int | None) -> list[Sequence[Attempt]]:
@@ -132,21 +130,44 @@ def groups_of_writers(attempts: Sequence[Attempt], max_writers: int | None) -> l
     return [attempts[start : start + size] for start in range(0, len(attempts), size)]
 
 
-class _SparkIngest:
-    """Runs the ranges of one batch through Spark."""
+class BatchIngest:
+    """Runs ranges of one batch through Spark."""
 
-    def __init__(self, connections: JobSecrets, batch: Batch, session: OpenSession) -> None:
-        self._connections = connections
-        self._batch = batch
-        self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
+    def __init__(self, attempt: IngestAttempt, session: OpenSession) -> None:
+        self._attempt = attempt
+        self._secrets = attempt.secrets
+        self._batch = attempt.batch
+        self._definition = KafkaTriggerDefinition.model_validate(attempt.batch.definition)
         self._session = session
 
-    @property
-    def max_writers(self) -> int | None:
-        """Maximum number of ranges that are written at the same time; None for as many as Spark can."""
-        return self._definition.spark.max_writers
+    def ingest_planned(self) -> list[RangeOutcome]:
+        """Ingest the ranges that the batch has, and return the outcome of each; see `ingest_round`."""
+        prepared = self._attempt.prepared
+        return self.ingest_round(prepared.attempts, prepared.unreadable)
 
-    def ingest(self, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
+    def ingest_round(
+        self, attempts: Sequence[Attempt], unreadable: Mapping[OffsetRange, RangeError] = MappingProxyType({})
+    ) -> list[RangeOutcome]:
+        """Ingest ranges of the batch, and return the outcome of each; the errors are recorded in the ledger.
+
+        Args:
+            attempts: at the ranges, or at their virtual partitions.
+            unreadable: errors of ranges that cannot be read.
+
+        Raises:
+            psycopg.Error: the database failed outside the ranges' own transactions.
+        """
+        results = [
+            RangeOutcome(range_, Created(), 0.0, describe_failure(range_, refusal))
+            for range_, refusal in unreadable.items()
+        ]
+        for group in groups_of_writers(attempts, self._definition.spark.max_writers):
+            results += self._ingest(group)
+        results = [replace(result, error=result.error and self._secrets.mask(result.error)) for result in results]
+        epoch = max([self._attempt.epoch, *(attempt.epoch for attempt in attempts)])
+        return _settled(self._attempt, epoch, results)
+
+    def _ingest(self, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         """Ingest the ranges together; one at a time if Spark's own reader fails, so that one cannot fail the others.
 
         A range that Spark's reader can never read is read without it. PySpark has its own exceptions for some Java
@@ -167,25 +188,26 @@ class _SparkIngest:
                 return [task.ingest_without_spark(attempts[0])]
             if len(attempts) == 1:
                 return [_failed(attempts[0], error)]
-            return [outcome for attempt in attempts for outcome in self.ingest([attempt])]
+            return [outcome for attempt in attempts for outcome in self._ingest([attempt])]
         # Spark read to the end and reported no message: the whole range is aborted, compacted or transaction markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
         return found + [task.ingest(attempt, iter(())) for attempt in invisible]
 
     def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
         return PartitionIngest(
-            url_for_executors(self._connections.database_url),
-            client_settings(self._connections.kafka),
-            RecordMapping.of(self._definition, self._connections.registry),
+            url_for_executors(self._secrets.database_url),
+            client_settings(self._secrets.kafka),
+            RecordMapping.of(self._definition, self._secrets.registry),
             attempts,
         )
 
     def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         if not attempts:
             return []
-        settings = java_settings(self._connections.kafka)
-        group = reader_group(self._batch, settings, key=self._connections.database_url)
-        messages = read_ranges(self._session(), settings, attempts, group)
+        settings = java_settings(self._secrets.kafka)
+        group = reader_group(self._batch, settings, key=self._secrets.database_url)
+        session = self._session(sum(attempt.offsets for attempt in attempts))
+        messages = read_ranges(session, settings, attempts, group)
         rows = messages.mapInArrow(task, RESULT_SCHEMA).collect()
         return outcomes_from_rows([row.asDict() for row in rows], attempts)
 
@@ -231,24 +253,23 @@ def _server_lost(error: Exception) -> SparkServerError:
     )
 
 
-def _reconcile_with_database(
-    connections: JobSecrets, batch: Batch, epoch: int, results: Sequence[RangeOutcome]
-) -> list[RangeOutcome]:
-    """Correct the outcomes by the database, which alone knows what is finished, and record the stalls.
+def _settled(attempt: IngestAttempt, epoch: int, results: Sequence[RangeOutcome]) -> list[RangeOutcome]:
+    """Return one outcome for each range, corrected by the database, which alone knows what is finished.
 
-    Returns:
-        One outcome for each range; the outcomes of its virtual partitions are combined.
+    The database is asked only if a range failed, or its last virtual partition may have been committed by a worker that
+    died before it moved the ledger. Then the stalls are recorded as well.
     """
-    with connect(connections.database_url, autocommit=True, application_name="workorders driver") as connection:
-        # A worker may have died between the commit of a virtual partition and this.
-        virtual_partitions.advance_all(connection, batch.id, epoch)
-        now = batches.load(connection, batch.id)
-        before = {part.range for part in _all_parts(batch) if part.finished}
-        finished = {part.range: part for part in _all_parts(now) if part.finished and part.range not in before}
-        settled = combine([_reconcile(result, finished.get(result.range)) for result in results])
-        errors = {result.range: result.error for result in settled if result.error is not None}
-        tripped = {result.range for result in settled if result.too_many_rejected}
-        stalls.record(connection, now, epoch, errors, tripped)
+    if all(result.error is None and result.range.planned == result.range for result in results):
+        return combine(results)
+    database, batch_id = attempt.database, attempt.batch_id
+    virtual_partitions.advance_all(database, batch_id, epoch)
+    now = batches.load(database, batch_id)
+    before = {part.range for part in _all_parts(attempt.batch) if part.finished}
+    finished = {part.range: part for part in _all_parts(now) if part.finished and part.range not in before}
+    settled = combine([_reconcile(result, finished.get(result.range)) for result in results])
+    errors = {result.range: result.error for result in settled if result.error is not None}
+    tripped = {result.range for result in settled if result.too_many_rejected}
+    stalls.record(database, now, epoch, errors, tripped)
     return settled
 
 

@@ -11,8 +11,16 @@ _NUMBERS = range(2, 7)
 
 def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
     """Return the outcomes as an aligned table of plain text, sorted by partition."""
-    lines = [_HEADINGS, *(_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range))]
-    return text_table(lines, right=_NUMBERS)
+    return text_table([_HEADINGS, *_rows(outcomes)], right=_NUMBERS)
+
+
+def outcome_lines(outcomes: Sequence[RangeOutcome]) -> str:
+    """Return the outcomes of a round of a growing batch: the same table without its headings."""
+    return text_table(_rows(outcomes), right=_NUMBERS)
+
+
+def _rows(outcomes: Sequence[RangeOutcome]) -> list[tuple[str, ...]]:
+    return [_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range)]
 
 
 def _cells(outcome: RangeOutcome) -> tuple[str, ...]:

@@ -11,17 +11,16 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
 from support.groups import commit, member
-from support.ingesting import merge_batches, plan
+from support.ingesting import plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
-from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger import positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -71,21 +70,6 @@ def task(
     return CommitOffsetsOperator(
         task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **unlimited_retries()
     )
-
-
-def test_a_batch_that_was_merged_commits_the_partitions_of_all_that_it_was_merged_with(
-    connection: Connection, cluster: KafkaAdmin, trigger: Trigger, task: CommitOffsetsOperator, partition: Partition
-) -> None:
-    first = int(task.batch_id)
-    batches.finish(connection, first, OffsetRange(partition, 0, 5), Created(5, 0, 0))
-    second = plan(connection, trigger, OffsetRange(partition, 5, 6))
-    batches.finish(connection, second, OffsetRange(partition, 5, 6), Created(1, 0, 0))
-    connection.commit()
-    merge_batches(connection)
-    assert batches.load(connection, first).id == second
-    connection.commit()
-    task.execute(CONTEXT)
-    assert run(cluster.committed(task.definition.group, [partition])) == {partition: 5}
 
 
 def fail(task: CommitOffsetsOperator) -> str:

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import ExecutorSafeguard
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, TaskDeferred
-from airflow.sdk.execution_time.comms import TriggerDagRun
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferred
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from structlog.testing import capture_logs
 
@@ -20,7 +19,7 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.definitions import define
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
-from support.ingesting import everything, merge_batches
+from support.ingesting import everything
 from support.topics import Topics
 from support.work_orders import remove
 from workorders.airflow.assets import outlet, work_orders_asset
@@ -28,17 +27,19 @@ from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core import workflows
 from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow import create_work_orders, engines, next_batches
+from workorders.kafka.airflow import create_work_orders, engines, growth_watch
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
-from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
+from workorders.kafka.ingest import growth
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
-from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts, try_take
+from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.ledger.batches import run_id as run_id_of
+from workorders.kafka.planning import planner
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -88,6 +89,7 @@ class Task:
         if application is None:
             monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
             monkeypatch.setattr(self._operator, "_run", self._note)
+            monkeypatch.setattr(IngestAttempt, "settle", lambda *_: None)
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
@@ -168,7 +170,6 @@ def test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_dec
             "batch_id": half_stalled,
             "error": errors,
             "delay": 60,
-            "alert_after": 3600.0,
             "kafka_connection": "kafka_default",
             "database_connection": "workorders_db",
         },
@@ -336,42 +337,6 @@ def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_inge
     assert len(stack.spark_cluster.applications() - ran_before) == 1
 
 
-def test_a_clear_of_a_merged_batch_restores_what_is_missing_of_all_that_was_merged(
-    stack: LocalStack,
-    connection: Connection,
-    topics: Topics,
-    name: str,
-    *,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    stack.start_spark_connect()
-    topics.create(name)
-    trigger = InProcessTrigger(stack, name)
-    planned: list[int] = []
-    for _ in range(3):
-        topics.produce(name, TEN)
-        planned += filter(None, [trigger.plan().batch_id])
-        trigger.attempt(planned[-1])
-    merge_batches(connection)
-    batch = batches.load(connection, planned[-1])
-    remove(connection, batch.trigger, [4, 29])
-    connection.commit()
-    before = everything(connection, batch.trigger)["kafka_ledger"]
-    task = Task(stack, name, planned[0], monkeypatch, application=lambda: pytest.fail("an application was submitted"))
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
-    with capture_logs() as logged:
-        task.run(clears=1)
-    assert list(kept(connection, name).values()) == [list(range(30))]
-    assert everything(connection, batch.trigger)["kafka_ledger"] == before
-    (line,) = [entry["event"] for entry in logged if "was merged" in entry["event"]]
-    first, last = planned[0], planned[-1]
-    assert line == (
-        f"Batch {first} was merged into batch {last}, with all batches of the trigger from {first} on: these are "
-        "replayed."
-    )
-    assert batches.load(connection, planned[0]).ranges == batch.ranges
-
-
 def test_a_spark_connect_server_that_does_not_run_stalls_the_batch_with_the_next_try(
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,7 +481,7 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
 
 @dataclass
 class Backlog:
-    """Three full batches of one partition and a message more, of which the first batch is planned; no task lingers."""
+    """Three full rounds of one partition and a message more, of which the first is planned."""
 
     stack: LocalStack
     name: str
@@ -525,21 +490,17 @@ class Backlog:
     own: int
     monkeypatch: pytest.MonkeyPatch
 
-    def task(self, batch_id: int) -> Task:
-        """Return the task of a batch, which uses the server."""
+    def task(self) -> Task:
+        """Return the task of the batch, which uses the server."""
         return Task(
             self.stack,
             self.name,
-            batch_id,
+            self.own,
             self.monkeypatch,
             application=lambda: pytest.fail("an application was submitted"),
             definition=self.trigger.definition,
             listener_dag_id="a_listener",
         )
-
-    def change(self, **fields: Any) -> None:
-        """Change the trigger's definition."""
-        self.trigger.definition = self.trigger.definition.model_copy(update=fields)
 
     def ledger(self, connection: Connection) -> int:
         """Return the next offset of the partition."""
@@ -555,167 +516,67 @@ def backlog(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
     topics.create(name)
     topics.produce(name, [*TEN, *TEN, *TEN, b"{}"])
-    trigger = InProcessTrigger(stack, name, max_messages=10, linger=0)
+    trigger = InProcessTrigger(stack, name, max_messages=10, linger=1.0)
     own = trigger.plan().batch_id
     assert own is not None
     return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, own, monkeypatch)
 
 
-def test_a_task_takes_the_next_batches_whose_runs_are_skipped_until_a_clear_replays_them(
-    connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_it(
+    connection: Connection, backlog: Backlog
 ) -> None:
-    backlog.task(backlog.own).run()
-    taken = [backlog.own + 1, backlog.own + 2, backlog.own + 3]
-    assert list(backlog.airflow.confs) == [f"batch_{batch}" for batch in taken]
-    found = [batches.load(connection, batch) for batch in taken]
-    assert [batch.label for batch in found] == [
-        f"{backlog.name} 0 [{start})" for start in ("10, 20", "20, 30", "30, 31")
-    ]
-    assert all(batch.finished and batch.handed_over_at and batch.taken_by == backlog.own for batch in found)
-    assert backlog.ledger(connection) == 31
-    heard = Heard()
-    monkeypatch.setattr(Alerting, "after_attempt", heard)
-    shown = backlog.task(taken[0])
-    before = everything(connection, found[0].trigger)
-    with pytest.raises(AirflowSkipException) as skipped:
-        shown.run()
-    assert str(skipped.value) == (
-        f"Trigger {backlog.name}, batch {taken[0]}: the task of run batch_{backlog.own} ingested it while a backlog "
-        f"waited. Nothing was done here; clear this task to replay the batch."
-    )
-    assert everything(connection, found[0].trigger) == before
-    assert heard.calls == 0
-    backlog.airflow.asked.clear()
-    shown.run(clears=1)
-    shown.run(run_id="manual__2026-01-01")  # a person's
-    assert backlog.airflow.asked == []  # a replay takes no other batch
-    connection.rollback()
-    after = everything(connection, found[0].trigger)
-    assert after.pop("kafka_batches") != before.pop("kafka_batches")  # a replay has an epoch of its own
+    task = backlog.task()
+    task.run()
+    batch = batches.load(connection, backlog.own)
+    assert (batch.label, batch.finished[0].created) == (f"{backlog.name} 0 [0, 31)", 31)
+    assert (backlog.ledger(connection), backlog.airflow.confs) == (31, {})
+    assert [found.id for found in batches.summaries(connection, backlog.name)] == [backlog.own]
+    (event,) = task.outlet_events[outlet(backlog.name)].asset_alias_events
+    assert event.extra == {"batch_id": backlog.own, "created": 31, "rejected": 0}
+    remove(connection, batch.trigger, [4, 30])
+    connection.commit()
+    before = everything(connection, batch.trigger)
+    backlog.trigger.stack = backlog.stack
+    task.run(clears=1)
+    after = everything(connection, batch.trigger)
+    for tables in (before, after):
+        del tables["kafka_batches"]  # a replay has an epoch of its own
+        del tables["work_orders"]
     assert after == before
+    assert list(kept(connection, backlog.name).values()) == [list(range(31))]
 
 
 @pytest.mark.parametrize("dag_id", ["a_listener", "an_ingest"])
-def test_no_batch_is_taken_for_a_paused_trigger(connection: Connection, backlog: Backlog, dag_id: str) -> None:
-    backlog.airflow.paused = {dag_id}
-    backlog.task(backlog.own).run()
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
-
-
-def test_no_batch_is_taken_after_the_time_of_a_task(
-    connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_does_not_grow_once_one_of_its_dags_is_paused(
+    connection: Connection, backlog: Backlog, topics: Topics, dag_id: str
 ) -> None:
-    monkeypatch.setattr(next_batches, "TAKING_SECONDS", 0.0)
-    backlog.task(backlog.own).run()
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
+    """It waits for messages for an hour, unless it notices."""
+    backlog.monkeypatch.setattr(growth_watch, "WATCH_SECONDS", 0.05)
+    backlog.trigger.definition = backlog.trigger.definition.model_copy(update={"linger": 3600.0})
+    backlog.airflow.paused = {dag_id}
+    backlog.task().run()
+    assert backlog.ledger(connection) < 31
+    connection.rollback()
+    assert batches.last_plan(connection, backlog.name).is_open is False
 
 
-def test_a_batch_that_was_taken_and_fails_is_left_to_its_own_run_and_the_task_succeeds(
+def test_a_range_that_fails_while_the_batch_grows_fails_the_task_and_its_retry_takes_it(
     connection: Connection, backlog: Backlog, topics: Topics
 ) -> None:
-    def lose_what_comes_next() -> None:
-        topics.delete_before(backlog.name, 15)
+    grow = planner.grow_batch
 
-    backlog.airflow.on_is_paused = lose_what_comes_next
-    backlog.task(backlog.own).run()
-    (taken,) = backlog.airflow.confs
-    assert taken == f"batch_{backlog.own + 1}"
+    async def lose_what_was_added(*given: Any, **named: Any) -> Any:
+        grown = await grow(*given, **named)
+        topics.delete_before(backlog.name, 15)
+        return grown
+
+    backlog.monkeypatch.setattr(growth, "grow_batch", lose_what_was_added)
+    with pytest.raises(StalledError, match=rf"{backlog.name} 0 \[10, 20\)"):
+        backlog.task().run()
     assert backlog.ledger(connection) == 10
     (stalled,) = positions.status(connection, backlog.name)
-    assert (stalled.status, stalled.batch_id) == ("stalled", backlog.own + 1)
-    with pytest.raises(StalledError, match="were deleted by retention"):
-        backlog.task(backlog.own + 1).run()
-
-
-def test_a_task_whose_airflow_starts_no_run_succeeds_and_the_listener_starts_the_runs(
-    connection: Connection, backlog: Backlog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backlog.airflow.never_answers = lambda message: isinstance(message, TriggerDagRun)
-    backlog.task(backlog.own).run()
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (31, {})
-    backlog.airflow.never_answers = lambda _: False
-    monkeypatch.setenv(
-        "AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": dict(backlog.stack.kafka_settings)})
-    )
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", backlog.stack.database_url)
-    plan = PlanBatchOperator(
-        task_id="plan", definition=backlog.trigger.definition, ingest_dag_id="an_ingest", **unlimited_retries()
-    )
-    ti: Any = SimpleNamespace()
-    started = plan.execute({"ti": ti})
-    assert started == [f"batch_{backlog.own + number}" for number in (1, 2, 3)]
-    assert batches.finished_without_run(connection, backlog.name) == []
-
-
-@dataclass
-class ProducingSleep:
-    """A sleep during which ten messages arrive, once."""
-
-    topics: Topics
-    topic: str
-    calls: int = 0
-
-    def __call__(self, _: float) -> None:
-        """Produce at the first call."""
-        self.calls += 1
-        if self.calls == 1:
-            self.topics.produce(self.topic, TEN)
-
-
-def test_small_batches_that_a_task_takes_become_one_with_its_own_which_a_clear_replays(
-    connection: Connection, backlog: Backlog, topics: Topics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backlog.change(max_messages=100, linger=2.0)
-    monkeypatch.setattr(
-        "workorders.kafka.airflow.next_batches.time.sleep", sleep := ProducingSleep(topics, backlog.name)
-    )
-    backlog.task(backlog.own).run()
-    assert sleep.calls > 1  # it waited again, in vain
-    batch = batches.load(connection, backlog.own)
-    assert (batch.id, batch.first_id, batch.label) == (backlog.own + 2, backlog.own, f"{backlog.name} 0 [0, 41)")
-    assert (batch.finished[0].created, bool(batch.handed_over_at)) == (41, True)
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (41, {})  # the task's own run stands for all
-    assert batches.finished_without_run(connection, backlog.name) == []
-    before = everything(connection, batch.trigger)
-    backlog.task(backlog.own).run(clears=1)
+    assert (stalled.status, stalled.batch_id) == ("stalled", backlog.own)
     connection.rollback()
-    after = everything(connection, batch.trigger)
-    assert after.pop("kafka_batches") != before.pop("kafka_batches")
-    assert after == before
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"max_messages": 1000, "min_messages": 22, "max_wait": 60.0}, id="too few messages"),
-        pytest.param({"rate_limit_per_second": 0.001}, id="a rate limit"),
-    ],
-)
-def test_no_batch_is_taken_that_the_listener_would_not_plan(
-    connection: Connection, backlog: Backlog, fields: dict[str, Any]
-) -> None:
-    backlog.change(**fields)
-    backlog.task(backlog.own).run()
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
-
-
-def test_only_one_task_takes_the_batches_of_a_trigger(connection: Connection, backlog: Backlog) -> None:
-    with attempt_lock(backlog.stack.database_url, backlog.own) as other:
-        assert try_take(other, batches.load(connection, backlog.own).trigger.id)
-        backlog.task(backlog.own).run()
-    assert (backlog.ledger(connection), backlog.airflow.confs) == (10, {})
-
-
-def test_the_task_of_a_submitted_batch_takes_no_other(backlog: Backlog) -> None:
-    backlog.monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
-    submitted: list[int] = []
-
-    def ingest(*_: object) -> None:
-        submitted.append(backlog.own)
-        backlog.trigger.attempt(backlog.own)
-
-    task = backlog.task(backlog.own)
-    backlog.monkeypatch.setattr(SparkSubmitOperator, "execute", ingest)
-    task.run()
-    assert submitted == [backlog.own]
-    assert "GetDag" not in backlog.airflow.asked  # the question that precedes each batch that a task takes
+    assert batches.last_plan(connection, backlog.name).is_open is False
+    with pytest.raises(StalledError, match="were deleted by retention"):
+        backlog.task().run(tries=2)

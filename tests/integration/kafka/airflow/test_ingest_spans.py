@@ -12,7 +12,6 @@ from support.spans import PARENT, TRACE, ids_of, parent_of
 from support.topics import Topics
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ledger.attempt_lock import attempt_lock
 
 pytestmark = pytest.mark.integration
 
@@ -30,9 +29,9 @@ def trigger(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
 
 def attempt(trigger: InProcessTrigger, error: Exception | None = None) -> int:
     """Plan a batch, ingest it, raise the error if there is one, and return the number of the batch."""
-    url, batch_id = trigger.stack.database_url, trigger.plan().batch_id
+    batch_id = trigger.plan().batch_id
     assert batch_id is not None
-    with attempt_lock(url, batch_id) as lock, ingest_spans.of_attempt(lock, trigger.definition.name, batch_id, log):
+    with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
         trigger.ingest_messages(batch_id, by_column=True)
         if error is not None:
             raise error
@@ -73,8 +72,7 @@ def test_an_attempt_whose_spans_cannot_be_recorded_ends_as_it_would_without_them
 ) -> None:
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
-    url, name = trigger.stack.database_url, trigger.definition.name
-    with attempt_lock(url, batch_id) as lock, ingest_spans.of_attempt(lock, name, batch_id, log):
-        lock.close()
+    with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
+        attempt.lock.close()
     assert spans.get_finished_spans() == ()
     assert "No span was sent: " in caplog.text

@@ -84,7 +84,7 @@ def batch(planning: Planning) -> int:
 def test_a_new_batch_has_its_run_started_by_one_request(planning: Planning, connection: Connection) -> None:
     (batch,) = planning.started()
     assert planning.airflow.asked == ["TriggerDagRun"]
-    assert batches.load(connection, batch).handed_over_at is not None
+    assert batches.load(connection, batch).dispatched_at is not None
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
@@ -94,7 +94,7 @@ def test_a_batch_whose_run_is_active_is_left_to_it(
     planning.end_run(batch, state)
     assert planning.started() == []
     assert planning.airflow.cleared == []
-    assert batches.load(connection, batch).handed_over_at is not None
+    assert batches.load(connection, batch).dispatched_at is not None
 
 
 def test_a_run_that_becomes_active_between_the_question_and_the_start_is_not_cleared(
@@ -123,14 +123,14 @@ def test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs
     def own(message: Any) -> bool:
         with connect(stack.database_url) as writer:
             writer.execute("SET LOCAL lock_timeout = '2s'")
-            writer.execute("UPDATE workorders.kafka_batches SET handed_over_at = now() WHERE id = %s", (batch,))
+            writer.execute("UPDATE workorders.kafka_batches SET dispatched_at = now() WHERE id = %s", (batch,))
             asked.append(type(message).__name__)
             writer.rollback()
         return False
 
     planning.airflow.never_answers = own
     with connect(stack.database_url) as writer:
-        writer.execute("UPDATE workorders.kafka_batches SET handed_over_at = NULL WHERE id = %s", (batch,))
+        writer.execute("UPDATE workorders.kafka_batches SET dispatched_at = NULL WHERE id = %s", (batch,))
     assert len(planning.started()) == 1
     assert asked == ["GetDRCount", "TriggerDagRun"]
 
@@ -144,8 +144,8 @@ def test_a_listener_that_dies_between_the_record_and_the_start_leaves_the_batch_
     planning.airflow.never_answers = die
     with pytest.raises(SystemExit):
         planning.started()
-    (left,) = batches.unfinished(connection, planning.name)
-    assert not left.handed_over
+    (left,) = batches.list_unfinished(connection, planning.name)
+    assert not left.dispatched
     connection.commit()
     planning.airflow.never_answers = lambda _: False
     assert planning.started() == [left.id]

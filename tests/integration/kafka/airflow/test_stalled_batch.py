@@ -14,8 +14,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.admission import limit
 from support.in_process_trigger import TEN, InProcessTrigger, decided
-from support.ingesting import row
-from support.stalling import let_it_last
+from support.ingesting import everything
 from support.topics import Topics
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection
@@ -23,7 +22,6 @@ from workorders.core.triggers import Trigger
 from workorders.kafka.airflow import stalled_batch
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.client.admin import KafkaAdmin
-from workorders.kafka.ledger import batches, stall_alerts
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -31,6 +29,7 @@ pytestmark = pytest.mark.integration
 
 SECONDS = 60.0
 HOUR = 3600.0
+ENDED = "What refused the batch has ended; a worker makes the next try now."
 LOST = "were deleted by retention before they were read"
 
 
@@ -40,7 +39,6 @@ def quick(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     connect_kafka(monkeypatch, dict(stack.kafka_settings))
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     monkeypatch.setattr(stalled_batch, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(stalled_batch, "MAX_SECONDS", 1)
 
 
 def connect_kafka(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> None:
@@ -56,14 +54,13 @@ class Wait:
         self._runner = asyncio.Runner()
         self._tasks: list[asyncio.Task[TriggerEvent]] = []
 
-    def start(self, *, delay: float = 0.0, alert_after: float = HOUR, error: str = "It failed.") -> None:
+    def start(self, *, delay: float = 0.0, error: str = "It failed.") -> None:
         """Start a wait, next to those that were started before; it continues during `until` and `event`."""
         trigger = StalledBatchTrigger(
             trigger_name=self._name,
             batch_id=self._batch_id,
             error=error,
             delay=delay,
-            alert_after=alert_after,
             kafka_connection="kafka_default",
             database_connection="workorders_db",
         )
@@ -118,56 +115,27 @@ def trigger(connection: Connection, idle_trigger: InProcessTrigger, name: str) -
     return found
 
 
-class Attempts:
-    """The attempts at the trigger's one partition, as the ledger counts them."""
-
-    def __init__(self, connection: Connection, trigger: Trigger) -> None:
-        self._connection, self._trigger = connection, trigger
-
-    def __call__(self) -> int:
-        found = row(self._connection, self._trigger)
-        self._connection.rollback()
-        assert found.status == "stalled"
-        return found.attempts
+def checked(wait: Wait, capfd: pytest.CaptureFixture[str]) -> None:
+    """Let a wait check its batch some times."""
+    looks: list[None] = []
+    wait.until(lambda: looks.append(None) or len(looks) > 40, "some checks")  # type: ignore[func-returns-value]
+    assert "Waiting for the next try of batch" in capfd.readouterr().out
 
 
-@pytest.fixture
-def attempts(connection: Connection, trigger: Trigger, stalled: int) -> Attempts:
-    return Attempts(connection, trigger)
-
-
-def test_a_batch_that_cannot_be_read_is_tried_again_and_again_without_a_worker(
-    wait: Wait, attempts: Attempts, connection: Connection, trigger: Trigger, capfd: pytest.CaptureFixture[str]
+def test_a_batch_that_stays_refused_wakes_no_worker_before_its_next_try_is_due_and_changes_nothing(
+    wait: Wait, connection: Connection, trigger: Trigger, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    before = row(connection, trigger)
-    wait.start(error="It failed.")
-    wait.until(lambda: attempts() >= before.attempts + 3, "three tries")
-    after = row(connection, trigger)
-    assert after.last_error is not None
-    assert LOST in after.last_error
-    assert after.next_attempt_at is not None
-    assert before.next_attempt_at is not None
-    assert after.next_attempt_at > before.next_attempt_at
-    output = capfd.readouterr().out
-    # What failed ends the log; the same sentence again and again would only lengthen it.
-    assert output.index("It failed.") < output.index("[10, 15)")
-    assert output.count("Next try in 1 s.") == 1
-
-
-def test_nothing_is_tried_before_the_next_try_is_due(wait: Wait, attempts: Attempts) -> None:
-    before = attempts()
-    wait.start(delay=HOUR)
-    wait.start()
-    wait.until(lambda: attempts() > before, "the try of the wait that is due")
-    assert attempts() == before + 1
+    before = everything(connection, trigger)
+    wait.start(error="It failed.", delay=HOUR)
+    wait.until(lambda: "It failed." in capfd.readouterr().out, "the error at the end of the log")
+    assert everything(connection, trigger) == before
 
 
 def test_a_decision_wakes_a_worker_before_the_next_try_is_due(
     stack: LocalStack, cluster: KafkaAdmin, wait: Wait, name: str, *, capfd: pytest.CaptureFixture[str]
 ) -> None:
     wait.start(delay=HOUR)
-    looked = eventually_looked(wait, capfd)
-    assert looked
+    checked(wait, capfd)
     decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     assert wait.event() == "The batch or the definition of its trigger has changed; a worker makes the next try now."
 
@@ -185,20 +153,13 @@ def test_a_changed_definition_of_the_trigger_wakes_a_worker(
     wait: Wait, connection: Connection, trigger: Trigger, capfd: pytest.CaptureFixture[str]
 ) -> None:
     wait.start(delay=HOUR)
-    assert eventually_looked(wait, capfd)
+    checked(wait, capfd)
     connection.execute(
         """UPDATE workorders.triggers SET definition = definition || '{"max_rejected_share": 0.5}' WHERE id = %s""",
         (trigger.id,),
     )
     connection.commit()
     assert wait.event() == "The batch or the definition of its trigger has changed; a worker makes the next try now."
-
-
-def eventually_looked(wait: Wait, capfd: pytest.CaptureFixture[str]) -> bool:
-    """Let a wait look at the database some times."""
-    looks: list[None] = []
-    wait.until(lambda: looks.append(None) or len(looks) > 20, "some looks")  # type: ignore[func-returns-value]
-    return "Waiting for the next try of batch" in capfd.readouterr().out
 
 
 def test_a_batch_that_can_be_read_is_left_to_a_worker_when_its_next_try_is_due(
@@ -226,141 +187,57 @@ def test_a_full_workflow_holds_the_batch_until_it_takes_work_orders_again(
     topics.produce(name, TEN)
     planned = idle.plan().batch_id
     assert planned is not None
-    trigger = triggers.find(connection, name)
-    limit(connection, trigger.workflow, waiting=10, kind="hard")
+    limit(connection, name, waiting=10, kind="hard")
     connection.commit()
     wait = Wait(name, planned)
     try:
-        wait.start()
-        wait.until(lambda: Attempts(connection, trigger)() >= 2 if is_stalled(connection, trigger) else False, "tries")
-        found = row(connection, trigger)
-        connection.rollback()
-        assert found.last_error is not None
-        assert found.last_error.endswith("Nothing was committed.")
-        limit(connection, trigger.workflow, waiting=1000, kind="hard")
+        wait.start(delay=HOUR)
+        checked(wait, capfd)
+        limit(connection, name, waiting=1000, kind="hard")
         connection.commit()
-        assert wait.event() == "The next try is due, and a worker makes it."
+        assert wait.event() == ENDED
     finally:
         wait.close()
 
 
-def is_stalled(connection: Connection, trigger: Trigger) -> bool:
-    found = row(connection, trigger)
-    connection.rollback()
-    return found.status == "stalled"
-
-
-def test_an_alert_that_is_due_is_sent_by_a_worker(
-    wait: Wait, attempts: Attempts, connection: Connection, trigger: Trigger
-) -> None:
-    before = attempts()
-    wait.start()
-    wait.until(lambda: attempts() > before, "a try")
-    let_it_last(connection, trigger, HOUR)
-    assert wait.event() == "An alert is due, which a worker sends."
-    assert len(stall_alerts.claim(connection, trigger, after_seconds=HOUR)) == 1
-
-
-def test_an_alert_that_was_sent_wakes_no_worker_again(
-    wait: Wait, attempts: Attempts, connection: Connection, trigger: Trigger
-) -> None:
-    let_it_last(connection, trigger, HOUR)
-    assert len(stall_alerts.claim(connection, trigger, after_seconds=HOUR)) == 1
-    before = attempts()
-    wait.start()
-    wait.until(lambda: attempts() > before + 1, "two tries")
-
-
-def test_a_cluster_that_is_away_is_waited_for_and_a_corrected_connection_is_used(
+def test_a_cluster_that_is_unavailable_is_waited_for_and_a_corrected_connection_wakes_a_worker(
     stack: LocalStack,
-    wait: Wait,
-    attempts: Attempts,
-    connection: Connection,
-    trigger: Trigger,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    name: str,
     *,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    connect_kafka(monkeypatch, {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
-    monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
-    wait.start()
-    wait.until(lambda: "did not answer" in str(last_error(connection, trigger)), "the error of the cluster")
-    connect_kafka(monkeypatch, dict(stack.kafka_settings))
-    wait.until(lambda: LOST in str(last_error(connection, trigger)), "an answer of the cluster")
-
-
-def last_error(connection: Connection, trigger: Trigger) -> str | None:
-    found = row(connection, trigger)
-    connection.rollback()
-    return found.last_error
-
-
-def test_a_database_that_is_away_is_waited_for_without_a_worker(
-    stack: LocalStack,
-    wait: Wait,
-    attempts: Attempts,
-    *,
     capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = attempts()
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{free_port()}/a")
+    topics.produce(name, TEN)
+    planned = idle_trigger.plan().batch_id
+    assert planned is not None
+    connect_kafka(monkeypatch, {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
+    monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=0.2))
+    wait = Wait(name, planned)
+    try:
+        wait.start(delay=HOUR)
+        checked(wait, capfd)
+        connect_kafka(monkeypatch, dict(stack.kafka_settings))
+        monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", KafkaAdmin)
+        assert wait.event() == ENDED
+    finally:
+        wait.close()
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["unavailable", "refuses the login"])
+def test_a_database_that_does_not_answer_wakes_no_worker_although_the_next_try_is_due(
+    stack: LocalStack, wait: Wait, *, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """A worker would fail as well, and the task would be deferred again at once."""
+    parts = conninfo_to_dict(stack.database_url)
+    wrong = stack.database_url.replace(str(parts["password"]), "wrong")
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_WORKORDERS_DB", wrong if refused else f"postgresql://a:secret@127.0.0.1:{free_port()}/a"
+    )
     wait.start()
     seen: list[str] = []
     wait.until(lambda: seen.append(capfd.readouterr().out) or "the next look is in 1 s." in "".join(seen), "a line")  # type: ignore[func-returns-value]
-    assert attempts() == before
     assert "secret" not in "".join(seen)
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
-    wait.until(lambda: attempts() > before, "a try once the database is back")
-
-
-def test_a_replay_that_fails_waits_as_well_and_stalls_nothing(
-    connection: Connection, idle_trigger: InProcessTrigger, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trigger = triggers.find(connection, name)
-    (finished,) = {found.id for found in batches.summaries(connection, name)}
-    connect_kafka(monkeypatch, {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
-    monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
-    wait = Wait(name, finished)
-
-    def errors() -> list[str | None]:
-        found = [part.last_error for part in batches.load(connection, finished).ranges]
-        connection.rollback()
-        return found
-
-    try:
-        wait.start()
-        wait.until(lambda: any(errors()), "a try of the replay")
-        assert not is_stalled(connection, trigger)
-    finally:
-        wait.close()
-
-
-def test_two_waits_for_one_batch_harm_nothing(
-    stack: LocalStack, cluster: KafkaAdmin, wait: Wait, attempts: Attempts, name: str
-) -> None:
-    """As on two triggerers, of which one is thought to be dead."""
-    before = attempts()
-    wait.start()
-    wait.start()
-    wait.until(lambda: attempts() >= before + 4, "tries of both")
-    decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
-    assert wait.event().endswith("now.")
-
-
-def test_a_database_that_refuses_the_triggerer_wakes_no_worker(
-    stack: LocalStack,
-    wait: Wait,
-    attempts: Attempts,
-    *,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A worker would be refused as well, and the task would be deferred again at once."""
-    parts = conninfo_to_dict(stack.database_url)
-    wrong = stack.database_url.replace(str(parts["password"]), "wrong")
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", wrong)
-    before = attempts()
-    wait.start()
-    seen: list[str] = []
-    wait.until(lambda: seen.append(capfd.readouterr().out) or "the next look is in 2 s." in "".join(seen), "two lines")  # type: ignore[func-returns-value]
-    assert attempts() == before
+    assert wait.event() == "The next try is due, and a worker makes it."

@@ -16,15 +16,12 @@ from support.eventually import eventually
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.triggers import DISPATCH_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.attempt_lock import attempt_lock, try_take
-from workorders.kafka.planning import wakeup
 from workorders.kafka.planning.planner import plan_batch
 
 pytestmark = pytest.mark.integration
@@ -32,6 +29,10 @@ pytestmark = pytest.mark.integration
 SECONDS = 300.0
 POLL_SECONDS = 0.1
 T = TypeVar("T")
+
+_OPEN = """
+    UPDATE workorders.kafka_batches SET open_until = now() + %(seconds)s * interval '1 s' WHERE id = %(batch_id)s
+"""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +93,7 @@ class Waiting:
         batch_id = self.plan()
         assert batch_id is not None
         with connect(self._database_url) as connection:
-            batches.mark_handed_over(connection, [batch_id])
+            batches.mark_dispatched(connection, [batch_id])
         return batch_id
 
     def plan_long_ago(self) -> None:
@@ -100,8 +101,8 @@ class Waiting:
         with connect(self._database_url) as connection:
             connection.execute(
                 """
-                UPDATE workorders.kafka_batches SET planned_at = now() - %s * interval '1 second'
-                FROM workorders.triggers WHERE triggers.id = kafka_batches.trigger_id AND triggers.name = %s
+                UPDATE workorders.kafka_ranges SET planned_at = now() - %s * interval '1 second'
+                FROM workorders.triggers WHERE triggers.id = kafka_ranges.trigger_id AND triggers.name = %s
                 """,
                 (DISPATCH_SECONDS + 1, self._name),
             )
@@ -237,32 +238,17 @@ def test_it_fires_for_a_batch_that_was_not_dispatched(
     assert "A batch was planned and not dispatched" in capfd.readouterr().out
 
 
-def test_free_partitions_are_left_for_a_moment_to_a_running_task_that_takes_batches(
-    known: Waiting, stack: LocalStack, *, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch
+def test_free_partitions_are_left_to_a_batch_that_grows_until_its_lease_has_expired(
+    known: Waiting, stack: LocalStack, *, name: str, topics: Topics
 ) -> None:
-    monkeypatch.setattr(wakeup, "TAKER_SECONDS", 2.5)
     topics.produce(name, [b"{}"])
     batch_id = known.plan_and_dispatch()
     topics.produce(name, [b"{}"], 1)
-    with connect(stack.database_url) as connection:
-        trigger_id = batches.load(connection, batch_id).trigger.id
-    with attempt_lock(stack.database_url, batch_id) as lock:
-        assert try_take(lock, trigger_id)
+    with connect(stack.database_url, autocommit=True) as connection:
+        connection.execute(_OPEN, {"batch_id": batch_id, "seconds": 60})
         assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
-        assert isinstance(known.event(), TaskSuccessEvent)  # its batch takes long
-
-
-def test_it_fires_for_a_batch_whose_run_the_task_that_took_it_did_not_start(
-    known: Waiting, stack: LocalStack, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
-) -> None:
-    topics.produce(name, [b"{}"])
-    batch_id = known.plan()
-    assert batch_id is not None
-    with connect(stack.database_url) as connection:
-        connection.execute("UPDATE workorders.kafka_batches SET taken_by = id WHERE id = %s", (batch_id,))
-        batches.finish(connection, batch_id, batches.load(connection, batch_id).ranges[0].range, Created(1, 0, 0))
-    assert isinstance(known.event(), TaskSuccessEvent)
-    assert "ended before it started the batch's own run; it is started now." in capfd.readouterr().out
+        connection.execute(_OPEN, {"batch_id": batch_id, "seconds": 2})
+        assert isinstance(known.event(), TaskSuccessEvent)
 
 
 @pytest.mark.parametrize("at_work", [1, 0])

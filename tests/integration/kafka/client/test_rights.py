@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka.admin import AclOperation, ResourceType  # type: ignore[attr-defined]
 
 from local_stack.stack import LocalStack
+from support.attempting import ingest_batch, preflight
 from support.command import Command
 from support.definitions import define
 from support.login_path import LoginPath
@@ -18,10 +19,8 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import GroupCommitError, KafkaRefusedError, TopicForbiddenError
-from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ledger import batches
 from workorders.kafka.planning.planner import plan_batch
-from workorders.kafka.spark.driver import ingest_batch
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -67,13 +66,13 @@ def test_a_topic_that_may_not_be_described_is_named_by_listener_and_planner(path
 def test_a_topic_that_may_not_be_read_stalls_its_ranges_before_spark_starts(
     stack: LocalStack, path: LoginPath, rights: Rights
 ) -> None:
-    def no_spark() -> NoReturn:
+    def no_spark(_: int) -> NoReturn:
         raise AssertionError("Spark was started.")
 
     rights.give(ResourceType.TOPIC, path.name, AclOperation.DESCRIBE)
     rights.take(ResourceType.TOPIC, path.name, AclOperation.READ)
     batch_id = path.plan()
-    (outcome,), _ = ingest_batch(JobSecrets(stack.database_url, path.settings), batch_id, None, no_spark)
+    (outcome,) = ingest_batch(JobSecrets(stack.database_url, path.settings), batch_id, no_spark)
     assert outcome.error is not None
     assert outcome.error.startswith(f"{path.name} 0 [0, 6): nothing was committed there.")
     assert f"grant Read on topic {path.name} to the user" in outcome.error

@@ -13,13 +13,13 @@ import pytest
 from psycopg.rows import class_row
 
 from local_stack.stack import LocalStack
+from support.attempting import preflight
 from support.definitions import define
 from support.raw_records import produce_raw
 from support.topics import Topics
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.ingest.preflight import preflight
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.planning.planner import Plan, plan_batch

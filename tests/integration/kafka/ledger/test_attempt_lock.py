@@ -7,8 +7,9 @@ from support.eventually import eventually
 from support.ingesting import partition_of, plan
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import UnknownBatchError
-from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts, try_take
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
+from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark import driver
 
@@ -36,15 +37,6 @@ def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(
     assert none_at_work(connection, batch_id)
 
 
-def test_no_attempt_begins_at_a_number_that_no_batch_has_any_more(stack: LocalStack) -> None:
-    """It was merged after its number was looked up: the attempt would lock nothing."""
-    with (
-        pytest.raises(UnknownBatchError, match=r"no attempt at it was made\. If it was merged just now"),
-        attempt_lock(stack.database_url, 999_999_001),
-    ):
-        pytest.fail("an attempt began")
-
-
 def test_an_attempt_whose_connection_is_cut_continues_unnoticed_and_ends_well(
     stack: LocalStack, connection: Connection, batch_id: int
 ) -> None:
@@ -68,8 +60,6 @@ def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
 
     with attempt_lock(stack.database_url, batch_id) as held:
         assert horizon() == (None, None)
-        assert try_take(held, 0)
-        assert horizon() == (None, None)
         assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
 
 
@@ -79,11 +69,14 @@ def test_the_spark_driver_holds_the_lock_of_its_attempt(
     for variable, value in stack.environment().items():
         monkeypatch.setenv(variable, value)
     seen: list[bool] = []
+    batch = batches.load(connection, batch_id)
+    connection.commit()
 
-    def ingest_batch(*_: object, **__: object) -> tuple[list[object], tuple[str, ...]]:
+    def ingest(*_: object) -> list[str]:
         seen.append(none_at_work(connection, batch_id))
-        return [], ()
+        return []
 
-    monkeypatch.setattr(driver, "ingest_batch", ingest_batch)
+    monkeypatch.setattr(driver, "ingest", ingest)
+    monkeypatch.setattr(IngestAttempt, "resume", lambda attempt, _: setattr(attempt, "batch", batch))
     assert driver.main(["--batch", str(batch_id)]) == 0
     assert seen == [False]

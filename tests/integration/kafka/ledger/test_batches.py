@@ -1,16 +1,17 @@
+from datetime import UTC, datetime, timedelta
+
 import psycopg
 import pytest
 
-from local_stack.stack import LocalStack
-from support.eventually import eventually
 from support.ingesting import partition_of, plan
+from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import Created
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, UnknownBatchError
 from workorders.kafka.ledger import batches, positions
-from workorders.kafka.ledger.attempt_lock import attempt_lock
-from workorders.kafka.ledger.batches import UnfinishedBatch
+from workorders.kafka.ledger.batches import LastPlan, UnfinishedBatch
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -32,12 +33,12 @@ def test_a_recorded_batch_is_loaded_as_it_was_planned(
     assert batch.trigger == trigger
     assert [part.range for part in batch.ranges] == ranges
     assert [(part.finished, part.created, part.rejected) for part in batch.ranges] == [(False, None, None)] * 2
-    assert batch.handed_over_at is None
+    assert batch.dispatched_at is None
     assert batch.label == f"{name} 0 [0, 50), {name} 1 [100, 150)"
 
 
 def test_a_batch_that_is_not_there_is_unknown(connection: Connection) -> None:
-    with pytest.raises(UnknownBatchError, match=r"^There is no batch 999999999 in this database; see "):
+    with pytest.raises(UnknownBatchError, match=r"^There is no batch 999999999 in this database; nothing was done"):
         batches.load(connection, 999_999_999)
 
 
@@ -87,21 +88,21 @@ def test_a_batch_is_to_be_worked_at_until_its_last_range_is_finished_oldest_firs
 ) -> None:
     first = plan(connection, trigger, *ranges)
     second = plan(connection, trigger, OffsetRange(partition_of(name, 2), 0, 5))
-    assert [batch.id for batch in batches.unfinished(connection, name)] == [first, second]
-    assert batches.unfinished(connection, f"{name}-other") == []
+    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [first, second]
+    assert batches.list_unfinished(connection, f"{name}-other") == []
     finish(connection, first, ranges[0])
-    assert [batch.id for batch in batches.unfinished(connection, name)] == [first, second]
+    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [first, second]
     finish(connection, first, ranges[1])
-    assert [batch.id for batch in batches.unfinished(connection, name)] == [second]
+    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [second]
 
 
 def test_a_batch_that_was_dispatched_is_still_to_be_worked_at(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)
-    assert batches.unfinished(connection, name) == [UnfinishedBatch(batch_id, handed_over=False)]
-    batches.mark_handed_over(connection, [batch_id])
-    assert batches.unfinished(connection, name) == [UnfinishedBatch(batch_id, handed_over=True)]
+    assert batches.list_unfinished(connection, name) == [UnfinishedBatch(batch_id, dispatched=False)]
+    batches.mark_dispatched(connection, [batch_id])
+    assert batches.list_unfinished(connection, name) == [UnfinishedBatch(batch_id, dispatched=True)]
 
 
 def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
@@ -111,68 +112,21 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     epoch = positions.take_epoch(connection, batch_id)
     # now() does not change within this transaction.
     positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=1)
-    assert batches.unfinished(connection, name) == []
+    assert batches.list_unfinished(connection, name) == []
     positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=0)
-    assert [batch.id for batch in batches.unfinished(connection, name)] == [batch_id]
-
-
-def test_a_batch_without_a_run_is_left_to_the_task_that_took_it_while_that_runs(
-    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    own = plan(connection, trigger, ranges[0])
-    finish(connection, own, ranges[0])
-    batches.mark_handed_over(connection, [own])
-    with attempt_lock(stack.database_url, own):
-        taken = plan(connection, trigger, ranges[1], taken_by=own)
-        assert batches.load(connection, taken).taken_by == own
-        assert batches.unfinished(connection, name) == []
-        # It failed, and its own run continues with it.
-        batches.mark_handed_over(connection, [taken])
-        assert batches.unfinished(connection, name) == [UnfinishedBatch(taken, handed_over=True)]
-        connection.rollback()
-    assert batches.unfinished(connection, name) == [UnfinishedBatch(taken, handed_over=False)]
-
-
-def test_a_finished_batch_that_was_taken_lacks_its_run_once_its_taker_has_ended(
-    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    own = plan(connection, trigger, ranges[0])
-    finish(connection, own, ranges[0])
-    with attempt_lock(stack.database_url, own):
-        taken = plan(connection, trigger, ranges[1], taken_by=own)
-        finish(connection, taken, ranges[1])
-        assert batches.finished_without_run(connection, name) == []
-    assert batches.finished_without_run(connection, name) == [taken]
-    assert batches.finished_without_run(connection, f"{name}-other") == []
-    batches.mark_handed_over(connection, [taken])
-    assert batches.finished_without_run(connection, name) == []
-
-
-def test_a_taker_whose_process_is_gone_takes_nothing_any_more(
-    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    own = plan(connection, trigger, ranges[0])
-    with attempt_lock(stack.database_url, own) as held:
-        taken = plan(connection, trigger, ranges[1], taken_by=own)
-        assert taken not in [batch.id for batch in batches.unfinished(connection, name)]
-        connection.execute("SELECT pg_terminate_backend(%s)", (held.info.backend_pid,))
-        eventually(
-            lambda: taken in [batch.id for batch in batches.unfinished(connection, name)],
-            seconds=10,
-            what="the release of the lock",
-        )
+    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [batch_id]
 
 
 def test_marking_a_start_again_keeps_the_first_time(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)
-    batches.mark_handed_over(connection, [batch_id])
+    batches.mark_dispatched(connection, [batch_id])
     connection.commit()
-    before = batches.load(connection, batch_id).handed_over_at
+    before = batches.load(connection, batch_id).dispatched_at
     connection.commit()
-    batches.mark_handed_over(connection, [batch_id])
-    assert batches.load(connection, batch_id).handed_over_at == before
+    batches.mark_dispatched(connection, [batch_id])
+    assert batches.load(connection, batch_id).dispatched_at == before
 
 
 def test_young_batches_can_be_left_out(
@@ -180,23 +134,116 @@ def test_young_batches_can_be_left_out(
 ) -> None:
     batch_id = plan(connection, trigger, *ranges)
     connection.execute(
-        "UPDATE workorders.kafka_batches SET planned_at = now() - interval '60 s' WHERE id = %s", (batch_id,)
+        "UPDATE workorders.kafka_ranges SET planned_at = now() - interval '60 s' WHERE batch_id = %s", (batch_id,)
     )
-    assert batches.unfinished(connection, name, older_than_seconds=59)
-    assert not batches.unfinished(connection, name, older_than_seconds=61)
+    assert batches.list_unfinished(connection, name, older_than_seconds=59)
+    assert not batches.list_unfinished(connection, name, older_than_seconds=61)
 
 
-def test_the_time_since_the_last_batch_is_the_databases(
+def test_the_time_since_the_last_plan_is_the_databases(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 ) -> None:
-    assert batches.seconds_since_last(connection, trigger.name) is None
+    assert batches.last_plan(connection, trigger.name) == LastPlan(None, is_open=False)
     for range_, age in zip(ranges, (3600, 60), strict=True):
         batch_id = plan(connection, trigger, range_)
         connection.execute(
-            "UPDATE workorders.kafka_batches SET planned_at = now() - %s * interval '1 s' WHERE id = %s",
+            "UPDATE workorders.kafka_ranges SET planned_at = now() - %s * interval '1 s' WHERE batch_id = %s",
             (age, batch_id),
         )
-    assert batches.seconds_since_last(connection, trigger.name) == pytest.approx(60, abs=30)
+    assert batches.last_plan(connection, trigger.name).seconds_ago == pytest.approx(60, abs=30)
+
+
+def is_open(connection: Connection, trigger: Trigger) -> bool:
+    connection.commit()
+    return batches.last_plan(connection, trigger.name).is_open
+
+
+def test_a_batch_is_open_from_its_plan_until_its_attempt_ends(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
+) -> None:
+    first = batches.create(connection, trigger, ranges[:1], lease_seconds=60)
+    assert is_open(connection, trigger)
+    epoch = positions.take_epoch(connection, first)
+    assert is_open(connection, trigger)
+    batches.end_growth(connection, first, epoch)
+    assert not is_open(connection, trigger)
+    assert batches.renew_lease(connection, first, epoch), "after its ranges were ingested"
+    assert is_open(connection, trigger)
+
+
+def test_a_lease_is_renewed_by_the_newest_attempt_at_the_oldest_open_batch_alone(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
+) -> None:
+    older = batches.create(connection, trigger, ranges[:1], lease_seconds=60)
+    younger = batches.create(connection, trigger, ranges[1:], lease_seconds=60)
+    epochs = {batch_id: positions.take_epoch(connection, batch_id) for batch_id in (older, younger)}
+    assert not batches.renew_lease(connection, younger, epochs[younger])
+    assert batches.renew_lease(connection, older, epochs[older])
+    newer = positions.take_epoch(connection, older)
+    assert not batches.renew_lease(connection, older, epochs[older])
+    batches.end_growth(connection, older, epochs[older])
+    assert not batches.renew_lease(connection, younger, epochs[younger]), "a fenced attempt ends no growth"
+    batches.end_growth(connection, older, newer)
+    assert batches.renew_lease(connection, younger, epochs[younger])
+
+
+def test_a_lease_that_was_closed_stays_closed_until_the_next_attempt(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
+) -> None:
+    batch_id = batches.create(connection, trigger, ranges[:1], lease_seconds=60)
+    epoch = positions.take_epoch(connection, batch_id)
+    batches.close_lease(connection, batch_id)
+    assert not is_open(connection, trigger)
+    assert not batches.renew_lease(connection, batch_id, epoch)
+    assert batches.renew_lease(connection, batch_id, positions.take_epoch(connection, batch_id))
+
+
+def test_finished_ranges_that_follow_one_another_become_one_and_gaps_and_other_logs_remain(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
+) -> None:
+    partition, other = (range_.partition for range_ in ranges)
+    added = [OffsetRange(partition, start, end) for start, end in ((50, 60), (60, 61), (70, 80))]
+    batch_id = plan(connection, trigger, *ranges)
+    counted = (Created(6, 4, 0), Created(1, 0, 0), *[Created(1, 0, 9)] * 3)
+    for range_, counts in zip([*ranges, *added], counted, strict=True):
+        if range_ in added:
+            batches.add_ranges(connection, batch_id, trigger, [range_])
+        finish(connection, batch_id, range_, counts)
+    batches.add_ranges(connection, batch_id, trigger, [OffsetRange(partition, 80, 90)])
+    batches.join_ranges(connection, batch_id)
+    batches.join_ranges(connection, batch_id)
+    found = [
+        (str(range_.range), range_.created, range_.rejected, range_.existing)
+        for range_ in batches.load(connection, batch_id).ranges
+    ]
+    topic = partition.topic
+    assert found == [
+        (f"{topic} 0 [{ranges[0].start}, 61)", 8, 4, 18),
+        (f"{topic} 0 [70, 80)", 1, 0, 9),
+        (f"{topic} 0 [80, 90)", None, None, 0),
+        (f"{topic} {other.partition} [{ranges[1].start}, {ranges[1].end})", 1, 0, 0),
+    ]
+
+
+def test_a_batch_is_deleted_once_its_workflow_keeps_nothing_of_its_time(
+    connection: Connection, name: str, ranges: list[OffsetRange]
+) -> None:
+    workflow = {"name": name, "callable": "shop:ship", "retention": {"days": 7, "keep_errors_days": 30}}
+    workflows.register(connection, parse_workflow(workflow, where=name))
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
+    old, unfinished = (plan(connection, trigger, range_) for range_ in ranges)
+    finish(connection, old, ranges[0])
+    connection.commit()
+
+    def left(days: float) -> set[int]:
+        for _ in batches.delete_expired(connection, datetime.now(UTC) + timedelta(days=days)):
+            connection.commit()
+        return {batch.id for batch in batches.summaries(connection, name)}
+
+    assert left(29) == {old, unfinished}
+    assert left(31) == {unfinished}
+    with pytest.raises(UnknownBatchError, match="Retention may have deleted it"):
+        batches.load(connection, old)
 
 
 def test_summaries_are_newest_first_and_finished_only_when_every_range_is(

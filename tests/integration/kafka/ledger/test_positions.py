@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -181,16 +180,6 @@ def test_the_positions_of_a_batch_are_the_ledgers_and_not_the_ranges(
     positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
     positions.advance(connection, trigger, OffsetRange(partition, 110, 200), epoch, None)
     assert positions.positions_of_batch(connection, batch_id) == {partition: 200}
-
-
-def test_the_positions_of_a_batch_include_those_of_the_batches_that_its_task_took(
-    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
-) -> None:
-    """Their own runs are skipped, and commit nothing to the group."""
-    other = replace(partition, partition=partition.partition + 1)
-    taken = plan(connection, trigger, OffsetRange(other, 7, 9), taken_by=batch_id)
-    assert positions.positions_of_batch(connection, batch_id) == {partition: 100, other: 7}
-    assert positions.positions_of_batch(connection, taken) == {other: 7}
 
 
 def test_the_ledger_never_goes_behind_its_start(

@@ -47,7 +47,7 @@ def test_a_failure_stalls_its_partition_alone_and_keeps_its_reason(
     finish(connection, batch_id, ranges[0], epoch)
     write_down(connection, batch_id, epoch, {ranges[1]: "orders 1: no."})
     assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
-    assert stalls.errors_of_batch(connection, batch_id) == ["orders 1: no."]
+    assert stalls.errors_of(batches.load(connection, batch_id)) == ["orders 1: no."]
 
 
 def test_the_wait_doubles_with_every_attempt(
@@ -87,7 +87,7 @@ def test_an_attempt_that_died_is_named_for_every_range_that_it_left(
     connection: Connection, ranges: list[OffsetRange], batch_id: int
 ) -> None:
     finish(connection, batch_id, ranges[0], begin(connection, batch_id))
-    assert stalls.errors_of_batch(connection, batch_id) == [
+    assert stalls.errors_of(batches.load(connection, batch_id)) == [
         f"{ranges[1]}: the attempt ended without recording an error; nothing was committed there."
     ]
 
@@ -100,7 +100,7 @@ def test_a_replay_that_fails_keeps_its_reason_and_stalls_nothing(
         finish(connection, batch_id, range_, epoch)
     write_down(connection, batch_id, begin(connection, batch_id), {ranges[0]: "orders 0: two are lost."})
     assert row(connection, trigger).status == "active"
-    assert stalls.errors_of_batch(connection, batch_id) == ["orders 0: two are lost."]
+    assert stalls.errors_of(batches.load(connection, batch_id)) == ["orders 0: two are lost."]
 
 
 def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
@@ -110,7 +110,7 @@ def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
     epoch = begin(connection, batch_id)
     for range_ in ranges:
         finish(connection, batch_id, range_, epoch)
-    assert stalls.errors_of_batch(connection, batch_id) == []
+    assert stalls.errors_of(batches.load(connection, batch_id)) == []
 
 
 @pytest.mark.parametrize("finished", [False, True], ids=["the newer one continues", "the newer one is done"])

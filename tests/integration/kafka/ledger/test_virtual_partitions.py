@@ -48,8 +48,7 @@ def finish(connection: Connection, attempt: Attempt, created: Created = Created(
 
 
 def advance(connection: Connection, attempt: Attempt, mean_message_bytes: float | None = None) -> None:
-    partition = attempt.range.partition.topic_partition
-    virtual_partitions.advance(connection, attempt.batch_id, partition, attempt.epoch, mean_message_bytes)
+    virtual_partitions.advance(connection, attempt.batch_id, attempt.range.planned, attempt.epoch, mean_message_bytes)
 
 
 def the_range(connection: Connection, batch_id: int) -> BatchRange:
@@ -186,7 +185,7 @@ def test_an_attempt_that_died_without_an_error_is_recorded_with_what_it_has_stor
     connection: Connection, trigger: Trigger, batch_id: int, planned: OffsetRange, begun: list[Attempt]
 ) -> None:
     finish(connection, begun[2])
-    stalls.record_unexplained(connection, batch_id, begun[0].epoch)
+    stalls.record_unexplained(connection, batches.load(connection, batch_id), begun[0].epoch)
     entry = row(connection, trigger)
     assert entry.status == "stalled"
     assert entry.last_error == (

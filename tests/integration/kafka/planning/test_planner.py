@@ -53,11 +53,9 @@ class InterruptedCluster(KafkaAdmin):
 def plan(stack: LocalStack, cluster: KafkaAdmin) -> Callable[..., Plan]:
     """Plans on a connection of its own, as a task does."""
 
-    def planned(
-        definition: KafkaTriggerDefinition, asked: KafkaAdmin = cluster, *, taken_by: int | None = None
-    ) -> Plan:
+    def planned(definition: KafkaTriggerDefinition, asked: KafkaAdmin = cluster) -> Plan:
         with connect(stack.database_url) as own:
-            return run(plan_batch(own, asked, definition, taken_by=taken_by))
+            return run(plan_batch(own, asked, definition))
 
     return planned
 

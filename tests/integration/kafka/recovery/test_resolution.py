@@ -393,7 +393,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
         f"{name} 0 [10, 20) was superseded by decision {number} and is not ingested; "
         f"`workorders decisions` shows who decided and why.",
     )
-    assert batches.unfinished(connection, name) == []
+    assert batches.list_unfinished(connection, name) == []
     assert batches.summaries(connection, name)[0].finished_at is not None
     prepared = idle_trigger.prepare(stalled)
     assert (prepared.attempts, dict(prepared.unreadable)) == ((), {})

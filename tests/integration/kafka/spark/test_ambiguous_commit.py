@@ -19,12 +19,13 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import RangeOutcome
+from workorders.kafka.ingest.ingest_attempt import ingest_attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark import partition_ingest
-from workorders.kafka.spark.driver import _reconcile_with_database
+from workorders.kafka.spark.driver import _settled
 from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = pytest.mark.integration
@@ -95,7 +96,9 @@ def test_a_commit_whose_answer_is_lost_counts_and_stalls_nothing(
     assert outcome.error is not None
 
     let_answers_go(stack)  # a stall that is wrongly recorded shall fail this test and not wait for a standby
-    (settled,) = _reconcile_with_database(JobSecrets(stack.database_url, {}), before, made.epoch, [outcome])
+    with ingest_attempt(JobSecrets(stack.database_url, {}), batch_id, application_name="test") as tried:
+        tried.batch, tried.epoch = before, made.epoch
+        (settled,) = _settled(tried, made.epoch, [outcome])
     assert settled == RangeOutcome(range_, Created(10, 0), outcome.seconds)
     entry = row(connection, trigger)
     assert (entry.next_offset, entry.status, entry.last_error) == (110, "active", None)

@@ -15,6 +15,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
+from support.attempting import ingest_batch
 from support.definitions import define
 from support.ingesting import row
 from support.topics import Topics
@@ -28,7 +29,6 @@ from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.spark import connect as spark_connect
 from workorders.kafka.spark import driver
 from workorders.kafka.spark.connect import FEW_OFFSETS, ConnectServer, ConnectSession
-from workorders.kafka.spark.driver import ingest_batch
 from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -86,7 +86,7 @@ def attempted(
     assert planned.batch_id is not None
     secrets = JobSecrets(stack.database_url, stack.kafka_settings)
     with ConnectSession(server, conf=conf or {}) as session:
-        outcomes, _ = ingest_batch(secrets, planned.batch_id, epoch, session.open)
+        outcomes = ingest_batch(secrets, planned.batch_id, session.open, epoch=epoch)
     return sorted(outcomes, key=lambda outcome: outcome.range)
 
 
@@ -222,8 +222,7 @@ def test_a_setting_that_is_none_of_a_session_is_refused_before_anything_is_read(
 def test_a_large_batch_enters_another_scheduler_pool_than_small_ones(stack: LocalStack, server: ConnectServer) -> None:
     with ConnectSession(server, conf={}) as session:
         for offsets, pool in ((1, "few_messages"), (FEW_OFFSETS + 1, "many_messages"), (FEW_OFFSETS, "few_messages")):
-            session.expect(offsets)
-            assert session.open().conf.get("spark.scheduler.pool") == pool
+            assert session.open(offsets).conf.get("spark.scheduler.pool") == pool
 
 
 def test_an_attempt_leaves_no_thread_behind(stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan]) -> None:

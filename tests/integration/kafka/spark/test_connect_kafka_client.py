@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from confluent_kafka.admin import AclOperation, AdminClient, ResourceType  # typ
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
+from support.attempting import ingest_batch
 from support.definitions import define
 from support.rights import Rights
 from support.topics import Topics
@@ -26,12 +28,9 @@ from workorders.core.postgres.connection import connect
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ingest.attempt import RangeOutcome
-from workorders.kafka.ingest.preflight import preflight
-from workorders.kafka.ledger import batches, positions
 from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 from workorders.kafka.spark.connect_server import TOKEN_VARIABLE
-from workorders.kafka.spark.driver import ingest_prepared
 from workorders.kafka.spark.source import GROUP_PREFIX
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -40,6 +39,8 @@ TOKEN = "the-token-of-a-test"
 HUNDRED = [b'{"n":1}'] * 100
 PAGES = ("environment/", "SQL/", "SQL/execution/?id=0", "SQL/execution/?id=1", "connect/", "jobs/", "stages/")
 PARTS = ("jobs", "stages?details=true", "executors", "environment", "sql?details=true&length=1000")
+
+_LOCK = "SELECT FROM workorders.kafka_ledger WHERE trigger_id = %s FOR UPDATE"
 
 
 class Server:
@@ -126,13 +127,9 @@ def attempted(
 ) -> list[RangeOutcome]:
     """Make one attempt at the batch, as the task does; something may happen between its checks and its query."""
     assert planned.batch_id is not None
-    with connect(stack.database_url, autocommit=True) as own:
-        epoch = positions.take_epoch(own, planned.batch_id)
-        batch = batches.load(own, planned.batch_id)
-    prepared = preflight(kafka, batch, epoch)
-    before_spark()
+    secrets = JobSecrets(stack.database_url, kafka)
     with ConnectSession(server.address, conf={}) as session:
-        return ingest_prepared(JobSecrets(stack.database_url, kafka), batch, epoch, prepared, session.open)
+        return ingest_batch(secrets, planned.batch_id, session.open, before_spark=before_spark)
 
 
 def while_it_runs(
@@ -191,14 +188,10 @@ def test_killed_queries_leave_no_process_behind(stack: LocalStack, server: Serve
     assert batch_id is not None
     for _ in range(5):
         with connect(stack.database_url) as lock, ThreadPoolExecutor(1) as pool:
-            epoch = positions.take_epoch(lock, batch_id)
-            batch = batches.load(lock, batch_id)
-            lock.commit()
-            prepared = preflight(stack.kafka_settings, batch, epoch)
-            lock.execute("SELECT FROM workorders.kafka_ledger WHERE trigger_id = %s FOR UPDATE", (planned.trigger.id,))
             secrets = JobSecrets(stack.database_url, stack.kafka_settings)
             with ConnectSession(server.address, conf={}) as session:
-                attempt = pool.submit(ingest_prepared, secrets, batch, epoch, prepared, session.open)
+                locked = partial(lock.execute, _LOCK, (planned.trigger.id,))
+                attempt = pool.submit(ingest_batch, secrets, batch_id, session.open, before_spark=locked)
                 assert wait_until(lambda: waits(stack, planned), seconds=120)
                 server.lose_a_worker(session.release)  # one that gets the lock first would commit
                 lock.rollback()

@@ -2,16 +2,14 @@
 
 import logging
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from support.dag_runs import DagRuns
 from workorders.airflow.dag_runs import client
-from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, active, start
-from workorders.kafka.ledger.batches import Batch, BatchRange, run_id
+from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, _start, active
+from workorders.kafka.ledger.batches import run_id
 from workorders.kafka.partitions import OffsetRange, Partition
 
 LOG = logging.getLogger("ingest runs")
@@ -80,19 +78,10 @@ def test_no_request_names_too_many_runs(table: DagRuns) -> None:
     assert max(table.counted) <= client.MAX_IDS
 
 
-def batch_of(ranges: int, finished_at: datetime | None = None) -> Batch:
-    """Return batch 7, with ranges of 100 messages each."""
-    trigger = Trigger(1, "orders", "kafka", 1, "ship")
-    parts = (
-        BatchRange(OffsetRange(Partition("orders", part, "a"), 0, 100), finished_at, None, None)
-        for part in range(ranges)
-    )
-    return Batch(7, trigger, {}, datetime.now(UTC), None, tuple(parts))
-
-
 def started(*, ranges: int = 1, is_new: bool = True) -> bool:
-    """Start the Dag run of a batch."""
-    return start(client.DagRuns("orders_ingest"), batch_of(ranges), LOG, is_new=is_new)
+    """Start the Dag run of batch 7, with ranges of 100 messages each."""
+    label = ", ".join(str(OffsetRange(Partition("orders", number, "a"), 0, 100)) for number in range(ranges))
+    return _start(client.DagRuns("orders_ingest"), 7, label, LOG, is_new=is_new)
 
 
 def test_a_new_batch_has_its_run_started_with_its_ranges_as_the_note(table: DagRuns, log: Lines) -> None:
@@ -140,18 +129,4 @@ def test_a_run_that_the_last_try_started_without_hearing_the_answer_is_not_clear
         started()
     table.states["batch_7"] = "running"
     assert not started()
-    assert table.cleared == []
-
-
-@pytest.mark.parametrize("state", ["success", "running"])
-def test_a_run_that_shows_a_finished_batch_is_started_once_and_never_again(
-    table: DagRuns, log: Lines, state: str
-) -> None:
-    """It was started by a task that died before it could record that."""
-    finished = batch_of(1, datetime.now(UTC))
-    orders = client.DagRuns("orders_ingest")
-    assert start(orders, finished, LOG, is_new=False)
-    assert log == ["Started run batch_7 of Dag orders_ingest."]
-    table.states["batch_7"] = state
-    assert not start(orders, finished, LOG, is_new=False)
     assert table.cleared == []

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from workorders.kafka.partitions import Partition, PartitionOffsets, Position
 from workorders.kafka.planning.range_planning import BatchLimits, plan_ranges
 from workorders.kafka.planning.wakeup import (
-    TAKER_SECONDS,
     Backlog,
     BatchPolicy,
     backlog,
@@ -91,29 +90,19 @@ def test_a_rate_limit_is_slept_out(since_last: float | None, wanted: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("waited", "since_last", "wanted"),
+    ("waiting", "wanted"),
     [
-        pytest.param(1e9, TAKER_SECONDS - 0.1, False, id="it has just taken one"),
-        pytest.param(TAKER_SECONDS - 0.1, 1e9, False, id="partitions have just become free"),
-        pytest.param(TAKER_SECONDS, TAKER_SECONDS, True, id="its batch takes long"),
+        pytest.param(Backlog(1000, (), ()), False, id="messages"),
+        pytest.param(Backlog(1000, (), (ORDERS,)), True, id="a mismatch"),
+        pytest.param(Backlog(0, (ORDERS,), ()), True, id="a new partition"),
     ],
 )
-@pytest.mark.parametrize("waiting", [Backlog(1000, (), ()), Backlog(0, (), (ORDERS,))], ids=["messages", "a mismatch"])
-def test_free_partitions_are_left_for_a_moment_to_a_task_that_takes_batches(
-    waiting: Backlog, waited: float, since_last: float, *, wanted: bool
-) -> None:
-    def planned(*, is_taken: bool) -> bool:
-        return should_plan(
-            waiting, AT_ONCE, waited_seconds=waited, seconds_since_last_batch=since_last, is_taken=is_taken
-        )
+def test_messages_of_free_partitions_are_left_to_a_batch_that_grows(waiting: Backlog, *, wanted: bool) -> None:
+    def planned(*, is_open: bool) -> bool:
+        return should_plan(waiting, AT_ONCE, waited_seconds=1e9, seconds_since_last_batch=1e9, is_open=is_open)
 
-    assert planned(is_taken=True) is wanted
-    assert planned(is_taken=False)
-
-
-def test_a_new_partition_is_not_left_to_a_task_that_takes_batches() -> None:
-    new = Backlog(0, (ORDERS,), ())
-    assert should_plan(new, AT_ONCE, waited_seconds=0.0, seconds_since_last_batch=0.0, is_taken=True)
+    assert planned(is_open=True) is wanted
+    assert planned(is_open=False)
 
 
 def test_a_new_partition_does_not_wait_for_the_rate_limit() -> None:
@@ -145,9 +134,6 @@ def test_a_partition_that_a_recreated_topic_lacks_wakes_unless_a_batch_holds_it(
     assert backlog({ORDERS: 7}, ledger).mismatches == (() if busy else (old,))
 
 
-@pytest.mark.parametrize(("batch_seconds", "rest"), [(0.5, 2.0), (1.6, 6.4), (2.0, 6.0), (7.0, 1.0), (60.0, 0.0)])
-def test_a_task_rests_after_a_batch_but_begins_the_next_before_the_listener_would_plan_it(
-    batch_seconds: float, rest: float
-) -> None:
-    assert rest_seconds(batch_seconds) == pytest.approx(rest)
-    assert batch_seconds + rest < max(TAKER_SECONDS, batch_seconds + 1)
+@pytest.mark.parametrize(("seconds", "rest"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0), (1.5, 6.0), (2.0, 6.0), (60.0, 0.0)])
+def test_a_batch_rests_after_a_round_and_longer_on_a_busy_machine(seconds: float, rest: float) -> None:
+    assert rest_seconds(seconds) == pytest.approx(rest)

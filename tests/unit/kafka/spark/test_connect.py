@@ -31,7 +31,7 @@ def test_a_session_whose_server_does_not_answer_is_closed_and_not_returned_by_th
     with ConnectSession(SERVER, conf={}) as session:
         for tries in (1, 2):
             with pytest.raises(SparkServerError, match="could not be used"):
-                session.open()
+                session.open(1)
             assert len(stopped) == tries
 
 
@@ -41,5 +41,5 @@ def test_a_session_that_another_version_refuses_is_closed(
     monkeypatch.setattr(ConnectSparkSession, "version", "3.5.0")
     with ConnectSession(SERVER, conf={}) as session:
         with pytest.raises(ConfigurationError, match=r"runs Spark 3\.5\.0"):
-            session.open()
+            session.open(1)
         assert len(stopped) == 1

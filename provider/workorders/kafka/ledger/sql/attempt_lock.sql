@@ -12,13 +12,6 @@ FROM (VALUES
 -- name: hold_attempt
 SELECT pg_advisory_xact_lock_shared(hashtextextended('workorders attempt', %(batch_id)s));
 
--- name: try_take
--- For the transaction that holds the attempt's lock. At most one task takes the batches of a trigger.
-SELECT pg_try_advisory_xact_lock(hashtextextended('workorders taking', %(trigger_id)s));
-
--- name: batch_exists
-SELECT EXISTS (SELECT FROM workorders.kafka_batches WHERE id = %(batch_id)s);
-
 -- name: try_exclude_attempts
 SELECT id
 FROM unnest(%(batch_ids)s::bigint[]) AS batches (id)

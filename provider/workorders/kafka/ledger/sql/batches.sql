@@ -1,22 +1,7 @@
--- block: is_held
--- Whether a lock is held, whose key Postgres shows in two halves. To request it instead would make its next holder wait.
-EXISTS (
-    SELECT FROM pg_locks AS locks
-    WHERE locks.locktype = 'advisory'
-        AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND locks.objsubid = 1
-        AND locks.classid::bigint << 32 | locks.objid::bigint =
-
--- block: taker_runs
--- Whether the task that took the batch still runs: it holds the lock of attempts at its own batch.
--- use: is_held
-    hashtextextended('workorders attempt', batches.taken_by)
-)
-
 -- name: insert_batch
 -- With the trigger's filter of now, so that a replay takes the same messages.
-INSERT INTO workorders.kafka_batches (trigger_id, taken_by, filter)
-SELECT id, %(taken_by)s, nullif(definition -> 'filter', 'null')
+INSERT INTO workorders.kafka_batches (trigger_id, open_until, filter)
+SELECT id, clock_timestamp() + %(lease_seconds)s * interval '1 second', nullif(definition -> 'filter', 'null')
 FROM workorders.triggers
 WHERE id = %(trigger_id)s
 RETURNING id;
@@ -30,72 +15,136 @@ SELECT %(batch_id)s, %(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(s
 FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
--- name: newest_batch
-SELECT extract(epoch FROM clock_timestamp() - batches.planned_at)::double precision AS seconds_ago,
--- use: is_held
-    hashtextextended('workorders taking', triggers.id)
-) AS is_taken
-FROM workorders.kafka_batches AS batches
-JOIN workorders.triggers ON triggers.id = batches.trigger_id
-WHERE triggers.name = %(trigger)s
-ORDER BY batches.id DESC
-LIMIT 1;
+-- name: last_plan
+-- When the trigger planned last, and whether a batch of it grows, which takes the free partitions.
+SELECT (
+    SELECT extract(epoch FROM clock_timestamp() - max(ranges.planned_at))::double precision
+    FROM workorders.kafka_ranges AS ranges
+    WHERE ranges.trigger_id = triggers.id
+) AS seconds_ago, EXISTS (
+    SELECT FROM workorders.kafka_batches AS batches
+    WHERE batches.trigger_id = triggers.id AND batches.open_until > clock_timestamp()
+) AS is_open
+FROM workorders.triggers
+WHERE triggers.name = %(trigger)s;
+
+-- name: renew_lease
+-- The oldest open batch grows: a younger one was planned because the older one's lease had expired. The row is locked
+-- until the transaction ends, so a newer attempt begins before or after its growth.
+UPDATE workorders.kafka_batches AS own
+SET open_until = clock_timestamp() + %(lease_seconds)s * interval '1 second'
+WHERE own.id = %(batch_id)s
+    AND own.epoch = %(epoch)s
+    AND own.open_until IS DISTINCT FROM '-infinity'
+    AND NOT EXISTS (
+        SELECT FROM workorders.kafka_batches AS older
+        WHERE older.trigger_id = own.trigger_id AND older.id < own.id AND older.open_until > clock_timestamp()
+    );
+
+-- name: close_lease
+UPDATE workorders.kafka_batches SET open_until = '-infinity' WHERE id = %(batch_id)s;
+
+-- name: end_growth
+UPDATE workorders.kafka_batches SET open_until = NULL WHERE id = %(batch_id)s AND epoch = %(epoch)s;
+
+-- name: join_ranges
+-- Finished ranges of a partition that follow one another, without a gap and in one log, become the first of them.
+WITH ordered AS (
+    SELECT *, lag(end_offset) OVER log IS DISTINCT FROM start_offset AS begins
+    FROM workorders.kafka_ranges
+    WHERE batch_id = %(batch_id)s AND finished_at IS NOT NULL AND last_error IS NULL
+    WINDOW log AS (PARTITION BY topic, partition, topic_id, generation ORDER BY start_offset)
+), numbered AS (
+    SELECT *, count(*) FILTER (WHERE begins) OVER log AS number
+    FROM ordered
+    WINDOW log AS (PARTITION BY topic, partition, topic_id, generation ORDER BY start_offset)
+), joined AS (
+    SELECT topic, partition, min(start_offset) AS start_offset, max(end_offset) AS end_offset,
+        max(planned_at) AS planned_at, max(finished_at) AS finished_at, sum(created) AS created,
+        sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
+    FROM numbered
+    GROUP BY topic, partition, topic_id, generation, number
+    HAVING count(*) > 1
+), removed AS (
+    DELETE FROM workorders.kafka_ranges AS ranges
+    USING joined
+    WHERE ranges.batch_id = %(batch_id)s
+        AND (ranges.topic, ranges.partition) = (joined.topic, joined.partition)
+        AND ranges.start_offset > joined.start_offset
+        AND ranges.end_offset <= joined.end_offset
+), uncut AS (
+    DELETE FROM workorders.kafka_virtual_partitions AS parts
+    USING joined
+    WHERE parts.batch_id = %(batch_id)s
+        AND (parts.topic, parts.partition, parts.range_start) = (joined.topic, joined.partition, joined.start_offset)
+)
+UPDATE workorders.kafka_ranges AS ranges
+SET end_offset = joined.end_offset,
+    planned_at = joined.planned_at,
+    finished_at = joined.finished_at,
+    created = joined.created,
+    rejected = joined.rejected,
+    existing = joined.existing,
+    filtered = joined.filtered
+FROM joined
+WHERE ranges.batch_id = %(batch_id)s
+    AND (ranges.topic, ranges.partition, ranges.start_offset)
+        = (joined.topic, joined.partition, joined.start_offset);
 
 -- name: unfinished
--- A batch that failed is left alone until its next try is due, which the ledger knows. A batch without an ingest run is
--- left to the task that took it.
-SELECT batches.id, batches.handed_over_at IS NOT NULL AS handed_over
+-- A batch that failed is left alone until its next try is due, which the ledger knows.
+SELECT batches.id, batches.dispatched_at IS NOT NULL AS dispatched
 FROM workorders.triggers
 JOIN workorders.kafka_ranges AS ranges
     ON ranges.trigger_id = triggers.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
 JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-WHERE triggers.name = %(trigger)s
-    AND batches.planned_at <= now() - %(seconds)s * interval '1 second'
-    AND (batches.handed_over_at IS NOT NULL OR NOT
--- use: taker_runs
-    )
+WHERE triggers.name = %(trigger)s AND ranges.planned_at <= now() - %(seconds)s * interval '1 second'
 GROUP BY batches.id
 HAVING coalesce(max(ledger.next_attempt_at) <= now(), true)
 ORDER BY batches.id;
 
--- name: finished_without_run
--- Batches that a task took and whose ingest run it could not start before it ended.
-SELECT batches.id
-FROM workorders.triggers
-JOIN workorders.kafka_batches AS batches ON batches.trigger_id = triggers.id
-WHERE triggers.name = %(trigger)s
-    AND batches.handed_over_at IS NULL
-    AND batches.taken_by IS NOT NULL
-    AND NOT EXISTS (
-        SELECT FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
-    )
-    AND NOT
--- use: taker_runs
-ORDER BY batches.id;
-
--- name: taken_without_run
-SELECT id FROM workorders.kafka_batches WHERE taken_by = %(taker)s AND handed_over_at IS NULL ORDER BY id;
-
--- name: mark_handed_over
+-- name: mark_dispatched
 UPDATE workorders.kafka_batches
-SET handed_over_at = now()
-WHERE id = ANY (%(batch_ids)s) AND handed_over_at IS NULL;
+SET dispatched_at = now()
+WHERE id = ANY (%(batch_ids)s) AND dispatched_at IS NULL;
 
--- name: batch
-SELECT batches.id, batches.planned_at, batches.handed_over_at, batches.taken_by, batches.first_id, triggers.name,
-    triggers.definition || jsonb_build_object('filter', batches.filter),
-    ARRAY(
-        SELECT DISTINCT concat(topic_id, '~', generation)
-        FROM workorders.kafka_ledger AS ledger
-        WHERE ledger.trigger_id = batches.trigger_id
-        ORDER BY 1
-    ) AS logs
+-- name: owner
+-- The trigger of a batch, and how many of its ranges wait.
+SELECT triggers.name, count(ranges.batch_id)
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
+LEFT JOIN workorders.kafka_ranges AS ranges
+    ON ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+WHERE batches.id = %(batch_id)s
+GROUP BY triggers.name;
+
+-- block: logs
+-- Which logs the offsets of a trigger belong to now.
+ARRAY(
+    SELECT DISTINCT concat(topic_id, '~', generation)
+    FROM workorders.kafka_ledger AS ledger
+    WHERE ledger.trigger_id = triggers.id
+    ORDER BY 1
+)
+
+-- name: batch
+SELECT batches.id, batches.planned_at, batches.dispatched_at, triggers.name,
+    triggers.definition || jsonb_build_object('filter', batches.filter),
+-- use: logs
+    AS logs, workflows.definition::text
+FROM workorders.kafka_batches AS batches
+JOIN workorders.triggers ON triggers.id = batches.trigger_id
+JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE batches.id = %(batch_id)s;
+
+-- name: is_unchanged
+SELECT (triggers.definition, workflows.definition) = (%(definition)s, %(workflow)s::jsonb) AND %(logs)s =
+-- use: logs
+FROM workorders.triggers
+JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+WHERE triggers.id = %(trigger_id)s;
 
 -- name: state
 -- What changes when something of a batch is finished or superseded, or when the definition of its trigger changes.
@@ -110,20 +159,6 @@ FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 WHERE batches.id = %(batch_id)s;
 
--- name: merged_into
--- The numbers of several triggers alternate, so merged batches of several may have the number among theirs.
-SELECT batches.id, triggers.name
-FROM workorders.triggers
-CROSS JOIN LATERAL (
-    SELECT id, first_id
-    FROM workorders.kafka_batches
-    WHERE trigger_id = triggers.id AND id > %(batch_id)s
-    ORDER BY id
-    LIMIT 1
-) AS batches
-WHERE batches.first_id <= %(batch_id)s
-ORDER BY batches.id;
-
 -- name: ranges
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
     ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.existing,
@@ -133,7 +168,8 @@ FROM workorders.kafka_ranges AS ranges
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
 WHERE ranges.batch_id = %(batch_id)s
-ORDER BY ranges.topic, ranges.partition;
+    AND (NOT %(unfinished)s OR ranges.finished_at IS NULL AND ranges.superseded_by IS NULL)
+ORDER BY ranges.topic, ranges.partition, ranges.start_offset;
 
 -- name: finish_range
 WITH counted AS (
@@ -146,6 +182,7 @@ WITH counted AS (
     WHERE ranges.batch_id = %(batch_id)s
         AND ranges.topic = %(topic)s
         AND ranges.partition = %(partition)s
+        AND ranges.start_offset = %(start_offset)s
         AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
 )
 UPDATE workorders.kafka_ranges
@@ -158,22 +195,9 @@ SET finished_at = clock_timestamp(),
 WHERE batch_id = %(batch_id)s
     AND topic = %(topic)s
     AND partition = %(partition)s
+    AND start_offset = %(start_offset)s
     AND finished_at IS NULL
     AND superseded_by IS NULL;
-
--- block: of_task
--- Batches that a task took may have become one with its own, under the number of the last one.
-FROM workorders.triggers
-JOIN workorders.kafka_batches AS batches ON batches.trigger_id = triggers.id
-JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
-WHERE triggers.name = %(trigger)s
-    AND batches.id >= %(batch_id)s
-    AND (batches.id = %(batch_id)s OR batches.taken_by = %(batch_id)s OR batches.first_id <= %(batch_id)s)
-
--- name: created_by_task
-SELECT coalesce(sum(ranges.created), 0), coalesce(sum(ranges.rejected), 0)
--- use: of_task
-;
 
 -- name: first_messages_of_attempt
 -- The caller's transaction began with the attempt. The senders of these messages began a trace.
@@ -181,9 +205,9 @@ SELECT created.id, created.topic, created.partition, created.position, dataclips
 FROM (
     SELECT work_orders.id, ranges.topic, ranges.partition, work_orders.position
     FROM (
-        SELECT ranges.*
-        -- use: of_task
-            AND ranges.finished_at >= now()
+        SELECT *
+        FROM workorders.kafka_ranges
+        WHERE batch_id = %(batch_id)s AND finished_at >= now()
     ) AS ranges
     JOIN workorders.kafka_ledger AS ledger
         ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -202,7 +226,18 @@ WHERE jsonb_path_exists(dataclips.request, '$.headers[*] ? (@[0] like_regex "^tr
 ORDER BY created.topic, created.partition, created.position;
 
 -- name: begin_attempt
-UPDATE workorders.kafka_batches SET epoch = greatest(epoch, %(after)s) + 1 WHERE id = %(batch_id)s RETURNING epoch;
+-- The lease of the plan covers the start of the first attempt. It does not begin again with a later one, which grows only
+-- after it has ingested what failed.
+UPDATE workorders.kafka_batches
+SET epoch = greatest(epoch, %(after)s) + 1,
+    open_until = CASE
+        WHEN open_until = '-infinity' THEN NULL
+        WHEN epoch = 0 AND open_until IS NOT NULL
+            THEN clock_timestamp() + %(lease_seconds)s * interval '1 second'
+        ELSE open_until
+    END
+WHERE id = %(batch_id)s
+RETURNING epoch;
 
 -- name: clear_errors
 UPDATE workorders.kafka_ranges SET last_error = NULL WHERE batch_id = %(batch_id)s AND last_error IS NOT NULL;
@@ -218,23 +253,24 @@ WHERE batches.id = ranges.batch_id
     AND ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
+    AND ranges.start_offset = %(start_offset)s
     AND ranges.superseded_by IS NULL;
 
 -- name: batches
 -- The index selects the page first, and only its batches are aggregated.
-SELECT batches.id, batches.first_id, triggers.name AS trigger, batches.planned_at, batches.handed_over_at,
+SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.dispatched_at,
     max(coalesce(ranges.finished_at, decisions.decided_at)) FILTER (WHERE NOT EXISTS (
         SELECT FROM workorders.kafka_ranges AS unfinished
         WHERE unfinished.batch_id = batches.id
             AND unfinished.finished_at IS NULL
             AND unfinished.superseded_by IS NULL
     )) AS finished_at,
-    count(*) AS partitions,
+    count(DISTINCT (ranges.topic, ranges.partition)) AS partitions,
     coalesce(sum(ranges.created), 0)::bigint AS created,
     coalesce(sum(ranges.rejected), 0)::bigint AS rejected,
     coalesce(sum(ranges.filtered), 0)::bigint AS filtered
 FROM (
-    SELECT id, first_id, trigger_id, planned_at, handed_over_at
+    SELECT id, trigger_id, planned_at, dispatched_at
     FROM workorders.kafka_batches
     WHERE (%(trigger)s::text IS NULL OR trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s))
         AND (%(before)s::bigint IS NULL OR id < %(before)s)
@@ -244,7 +280,7 @@ FROM (
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
 LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.superseded_by
-GROUP BY batches.id, batches.first_id, batches.planned_at, batches.handed_over_at, triggers.name
+GROUP BY batches.id, batches.planned_at, batches.dispatched_at, triggers.name
 ORDER BY batches.id DESC;
 
 -- name: last_planned
@@ -289,3 +325,30 @@ SELECT (
         AND deleted_positions.to_position > %(start_offset)s
         AND deleted_positions.from_position < %(end_offset)s
 );
+
+-- name: delete_expired
+-- A batch whose ranges all ended before the retention of its workflow. Decisions keep its number.
+WITH expired AS (
+    SELECT batches.id
+    FROM workorders.kafka_batches AS batches
+    JOIN workorders.triggers ON triggers.id = batches.trigger_id
+    JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+    CROSS JOIN LATERAL (
+        SELECT %(now)s::timestamptz - greatest(
+            (workflows.definition #>> '{retention,days}')::double precision,
+            (workflows.definition #>> '{retention,keep_errors_days}')::double precision
+        ) * interval '1 day' AS time
+    ) AS before
+    WHERE workflows.definition #>> '{retention,days}' IS NOT NULL
+        AND batches.planned_at < before.time
+        AND NOT EXISTS (
+            SELECT FROM workorders.kafka_ranges AS ranges
+            WHERE ranges.batch_id = batches.id
+                AND coalesce(ranges.finished_at >= before.time, ranges.superseded_by IS NULL)
+        )
+    ORDER BY batches.id
+    LIMIT %(limit)s
+), ranges AS (
+    DELETE FROM workorders.kafka_ranges USING expired WHERE kafka_ranges.batch_id = expired.id
+)
+DELETE FROM workorders.kafka_batches USING expired WHERE kafka_batches.id = expired.id;

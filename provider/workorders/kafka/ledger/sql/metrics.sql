@@ -74,24 +74,21 @@ CROSS JOIN LATERAL (
 ) AS counts (outcome, messages)
 GROUP BY triggers.name, counts.outcome;
 
--- name: batch_durations
+-- name: range_durations
 SELECT triggers.name, percentiles.percentile, found.durations[percentiles.place]
 FROM workorders.triggers
 CROSS JOIN LATERAL (
-    SELECT percentile_disc(ARRAY[0.5, 0.95, 1]) WITHIN GROUP (ORDER BY batches.seconds) AS durations
+    SELECT percentile_disc(ARRAY[0.5, 0.95, 1]) WITHIN GROUP (ORDER BY extract(epoch FROM finished_at - planned_at))
+        AS durations
     FROM (
-        SELECT extract(epoch FROM max(ranges.finished_at) - newest.planned_at) AS seconds
-        FROM (
-            SELECT id, planned_at FROM workorders.kafka_batches
-            WHERE kafka_batches.trigger_id = triggers.id
-            ORDER BY id DESC
-            LIMIT 50
-        ) AS newest
-        JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = newest.id
-        WHERE newest.planned_at > now() - interval '15 minutes' AND ranges.superseded_by IS NULL
-        GROUP BY newest.id, newest.planned_at
-        HAVING bool_and(ranges.finished_at IS NOT NULL)
-    ) AS batches
+        SELECT ranges.finished_at, ranges.planned_at
+        FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.trigger_id = triggers.id
+            AND ranges.planned_at > now() - interval '15 minutes'
+            AND ranges.finished_at IS NOT NULL
+        ORDER BY ranges.planned_at DESC
+        LIMIT 50
+    ) AS newest
 ) AS found
 CROSS JOIN unnest(ARRAY['50', '95', '100']) WITH ORDINALITY AS percentiles (percentile, place)
 WHERE triggers.type = 'kafka';

@@ -1,6 +1,6 @@
 -- name: batch_of_position
 -- A decision to go back puts an offset into several batches. The newest one that was planned before the work order was
--- created has created it; a merged batch counts as planned with its last part. A thousand ranges bound the search.
+-- created has created it. A thousand ranges bound the search.
 SELECT batches.id
 FROM (
     SELECT ranges.batch_id, ranges.topic_id, ranges.generation, ranges.end_offset

@@ -122,16 +122,12 @@ WHERE ranges.batch_id = %(batch_id)s
 SELECT pg_advisory_xact_lock(%(class)s, %(trigger_id)s);
 
 -- name: positions_of_batch
--- With the batches that its task took. Without superseded ranges: Kafka may not have their partitions any more.
+-- Without superseded ranges: Kafka may not have their partitions any more.
 SELECT DISTINCT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset
-FROM workorders.kafka_batches AS own
-JOIN workorders.kafka_batches AS batches ON batches.trigger_id = own.trigger_id
-JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
+FROM workorders.kafka_ranges AS ranges
 JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-WHERE own.id = %(batch_id)s
-    AND (batches.id = own.id OR batches.taken_by BETWEEN coalesce(own.first_id, own.id) AND own.id)
-    AND ranges.superseded_by IS NULL
+WHERE ranges.batch_id = %(batch_id)s AND ranges.superseded_by IS NULL
 ORDER BY ledger.topic, ledger.partition;
 
 -- name: status

@@ -1,15 +1,3 @@
--- block: has_due_alert
-        AND ledger.status = 'stalled'
-        AND ledger.alerted_since IS DISTINCT FROM ledger.status_since
-        AND extract(epoch FROM now() - ledger.status_since) >= %(after_seconds)s
-
--- name: is_due
-SELECT EXISTS (
-    SELECT FROM workorders.kafka_ledger AS ledger
-    WHERE ledger.trigger_id = %(trigger_id)s
--- use: has_due_alert
-);
-
 -- name: claim_stalled
 -- One statement finds and records, so one of several concurrent callers gets the stall. The clock is the database's.
 -- SKIP LOCKED leaves a row to the next caller if it is being ingested or claimed now.
@@ -17,7 +5,9 @@ WITH due AS (
     SELECT ledger.trigger_id, ledger.topic, ledger.partition
     FROM workorders.kafka_ledger AS ledger
     WHERE ledger.trigger_id = %(trigger_id)s
--- use: has_due_alert
+        AND ledger.status = 'stalled'
+        AND ledger.alerted_since IS DISTINCT FROM ledger.status_since
+        AND extract(epoch FROM now() - ledger.status_since) >= %(after_seconds)s
     FOR UPDATE SKIP LOCKED
 )
 UPDATE workorders.kafka_ledger AS ledger

@@ -1,11 +1,18 @@
 -- name: insert
-INSERT INTO workorders.kafka_virtual_partitions (batch_id, topic, partition, start_offset, end_offset)
-VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(start_offset)s, %(end_offset)s);
+INSERT INTO workorders.kafka_virtual_partitions (batch_id, topic, partition, range_start, start_offset, end_offset)
+VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(range_start)s, %(start_offset)s, %(end_offset)s);
 
 -- name: of_batch
-SELECT topic, partition, start_offset, end_offset, finished_at, created, rejected, existing, filtered
-FROM workorders.kafka_virtual_partitions
+SELECT topic, partition, range_start, start_offset, end_offset, finished_at, created, rejected, existing, filtered
+FROM workorders.kafka_virtual_partitions AS parts
 WHERE batch_id = %(batch_id)s
+    AND (NOT %(unfinished)s OR EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges
+        WHERE (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
+                = (parts.batch_id, parts.topic, parts.partition, parts.range_start)
+            AND ranges.finished_at IS NULL
+            AND ranges.superseded_by IS NULL
+    ))
 ORDER BY topic, partition, start_offset;
 
 -- name: lock
@@ -31,9 +38,11 @@ WHERE batch_id = %(batch_id)s
     AND start_offset = %(start_offset)s;
 
 -- name: unfinished_ranges
-SELECT DISTINCT ranges.topic, ranges.partition
+SELECT DISTINCT ranges.topic, ranges.partition, ranges.start_offset
 FROM workorders.kafka_ranges AS ranges
-JOIN workorders.kafka_virtual_partitions USING (batch_id, topic, partition)
+JOIN workorders.kafka_virtual_partitions AS parts
+    ON (parts.batch_id, parts.topic, parts.partition, parts.range_start)
+        = (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
 WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
 ORDER BY ranges.topic, ranges.partition;
 
@@ -46,6 +55,7 @@ JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
+    AND ranges.start_offset = %(range_start)s
 FOR NO KEY UPDATE OF ledger;
 
 -- name: advance
@@ -55,7 +65,10 @@ WITH prefix AS (
     SELECT coalesce(min(start_offset) FILTER (WHERE parts.finished_at IS NULL), max(end_offset)) AS end_offset,
         sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
     FROM workorders.kafka_virtual_partitions AS parts
-    WHERE batch_id = %(batch_id)s AND topic = %(topic)s AND partition = %(partition)s
+    WHERE batch_id = %(batch_id)s
+        AND topic = %(topic)s
+        AND partition = %(partition)s
+        AND range_start = %(range_start)s
 ), moved AS (
     UPDATE workorders.kafka_ledger AS ledger
     SET next_offset = prefix.end_offset,
@@ -73,6 +86,7 @@ WITH prefix AS (
     WHERE ranges.batch_id = %(batch_id)s
         AND ranges.topic = %(topic)s
         AND ranges.partition = %(partition)s
+        AND ranges.start_offset = %(range_start)s
         AND ranges.finished_at IS NULL
         AND ranges.superseded_by IS NULL
         AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -92,4 +106,5 @@ FROM prefix, moved
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
+    AND ranges.start_offset = %(range_start)s
     AND ranges.end_offset = moved.next_offset;

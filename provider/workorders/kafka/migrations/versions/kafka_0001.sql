@@ -51,25 +51,22 @@ WITH (fillfactor = 50);
 
 -- Batches, the decisions of operators, and the ranges of batches.
 
+-- A batch is the ranges of one ingest Dag run. It grows while messages arrive.
 CREATE TABLE workorders.kafka_batches (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
     planned_at timestamptz NOT NULL DEFAULT now(),
-    handed_over_at timestamptz,
+    dispatched_at timestamptz,
     epoch bigint NOT NULL DEFAULT 0,
-    -- The batch whose task planned and ingested this one as well, which may be a part of a merged one now; NULL if the
-    -- listener planned it.
-    taken_by bigint,
-    -- The trigger's batches from this number on were merged into this batch; NULL if none.
-    first_id bigint,
+    -- The lease under which the batch's attempt adds ranges: until then the listener leaves free partitions to it. NULL
+    -- while the batch does not grow, and -infinity if the attempt was told to add nothing any more.
+    open_until timestamptz,
     -- The filter of the trigger when the batch was planned, which a replay uses; NULL if it had none.
-    filter jsonb,
-    CONSTRAINT kafka_batches_first_id_check CHECK (first_id < id)
+    filter jsonb
 );
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches (trigger_id, id);
-CREATE INDEX kafka_batches_taken_by_idx ON workorders.kafka_batches (taken_by) WHERE taken_by IS NOT NULL;
--- The batches whose ingest run is still to be started: a few at any moment.
-CREATE INDEX kafka_batches_without_run_idx ON workorders.kafka_batches (trigger_id) WHERE handed_over_at IS NULL;
+-- The batches that grow: one for most triggers, and those whose attempts died.
+CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches (trigger_id) WHERE open_until IS NOT NULL;
 
 -- What operators decided where Kafka lost data. Rows are only added.
 CREATE TABLE workorders.kafka_decisions (
@@ -87,7 +84,7 @@ CREATE TABLE workorders.kafka_decisions (
     to_offset bigint NOT NULL,
     lost_start bigint,
     lost_end bigint,
-    superseded_batch_id bigint REFERENCES workorders.kafka_batches (id),
+    superseded_batch_id bigint,
     account text,
     request_key text,
     CONSTRAINT kafka_decisions_kind_check CHECK (kind IN ('skip-lost', 'accept-topic', 'seek')),
@@ -102,8 +99,9 @@ CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions (tr
 CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions (request_key, partition)
     WHERE request_key IS NOT NULL;
 
--- What was planned changes only when old batches are merged. finished_at and the counts are written once, together with
--- the work orders.
+-- A range is recorded before anything of it is read, and its offsets never change. finished_at and the counts are written
+-- once, together with the work orders. Finished ranges of a batch that follow one another become one when the batch stops
+-- to grow.
 CREATE TABLE workorders.kafka_ranges (
     batch_id bigint NOT NULL REFERENCES workorders.kafka_batches (id),
     topic text NOT NULL,
@@ -112,6 +110,7 @@ CREATE TABLE workorders.kafka_ranges (
     topic_id text NOT NULL,
     start_offset bigint NOT NULL,
     end_offset bigint NOT NULL,
+    planned_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at timestamptz,
     created bigint,
     rejected bigint,
@@ -120,16 +119,18 @@ CREATE TABLE workorders.kafka_ranges (
     existing bigint NOT NULL DEFAULT 0,
     filtered bigint NOT NULL DEFAULT 0,
     superseded_by bigint REFERENCES workorders.kafka_decisions (id),
-    PRIMARY KEY (batch_id, topic, partition),
+    PRIMARY KEY (batch_id, topic, partition, start_offset),
     CONSTRAINT kafka_ranges_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
     CONSTRAINT kafka_ranges_finished_check CHECK (
         (finished_at IS NULL) = (created IS NULL) AND (finished_at IS NULL) = (rejected IS NULL)
     ),
     CONSTRAINT kafka_ranges_superseded_check CHECK (superseded_by IS NULL OR finished_at IS NULL)
 );
--- A partition belongs to at most one unfinished batch: isolation and order rest on this index.
+-- A partition has at most one unfinished range: isolation and order rest on this index.
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges (trigger_id, topic, partition)
     WHERE finished_at IS NULL AND superseded_by IS NULL;
+-- Tells when a trigger planned last, which its rate limit counts from.
+CREATE INDEX kafka_ranges_planned_at_idx ON workorders.kafka_ranges (trigger_id, planned_at);
 -- Leads from a work order's offset to its batch.
 CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges (trigger_id, topic, partition, start_offset);
 
@@ -139,6 +140,8 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     batch_id bigint NOT NULL,
     topic text NOT NULL,
     partition integer NOT NULL,
+    -- The start of the range.
+    range_start bigint NOT NULL,
     start_offset bigint NOT NULL,
     end_offset bigint NOT NULL,
     finished_at timestamptz,
@@ -147,8 +150,8 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     existing bigint,
     filtered bigint,
     PRIMARY KEY (batch_id, topic, partition, start_offset),
-    FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges (batch_id, topic, partition)
-        ON UPDATE CASCADE ON DELETE CASCADE,
+    FOREIGN KEY (batch_id, topic, partition, range_start)
+        REFERENCES workorders.kafka_ranges (batch_id, topic, partition, start_offset) ON DELETE CASCADE,
     CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (start_offset >= 0 AND start_offset < end_offset),
     CONSTRAINT kafka_virtual_partitions_finished_check CHECK (
         (finished_at IS NULL) = (created IS NULL)

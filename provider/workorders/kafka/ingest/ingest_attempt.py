@@ -1,0 +1,216 @@
+"""One attempt at a batch: it takes the batch, knows what came of it, and asks the database for nothing twice."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cached_property
+from typing import Final
+
+import psycopg
+
+from workorders.core.admission import limits
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.postgres.connection import Connection, connect
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import StalledError
+from workorders.kafka.ingest.growth import GrowingBatch
+from workorders.kafka.ingest.preflight import PreflightResult, check_batch
+from workorders.kafka.ledger import batches, stalls
+from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.planning import planner
+
+NOTHING_COMMITTED: Final = "Nothing was committed."
+"""What an error before Spark has begun says."""
+
+
+class IngestAttempt:
+    """An attempt at a batch, which holds the lock of attempts and a connection to work with.
+
+    Args:
+        secrets: of Postgres and Kafka.
+        batch_id: the batch.
+        lock: holds the attempt's lock, in a transaction that began with the attempt.
+        database: a connection in autocommit mode.
+        max_rejected_share: as in `Attempt`.
+    """
+
+    batch: Batch
+    """The batch as it was when the attempt began."""
+    epoch: int = 0
+    """Number of the attempt; an earlier one changes nothing any more. 0 until it is taken."""
+    prepared: PreflightResult
+    """Which ranges can be read."""
+    ended: Batch | None = None
+    """The batch as it was when the engine had returned; None before."""
+
+    def __init__(
+        self,
+        secrets: JobSecrets,
+        batch_id: int,
+        lock: Connection,
+        database: Connection,
+        *,
+        max_rejected_share: float | None,
+    ) -> None:
+        self.secrets = secrets
+        self.batch_id = batch_id
+        self.lock = lock
+        self.database = database
+        self.max_rejected_share = max_rejected_share
+        self._unfinished_before = 0
+        self._refusal: WorkOrdersError | None = None
+
+    @cached_property
+    def cluster(self) -> KafkaAdmin:
+        """The trigger's cluster.
+
+        Raises:
+            ClientSettingsError: a client cannot start with the settings of the connection.
+        """
+        return KafkaAdmin(client_settings(self.secrets.kafka))
+
+    def require_own(self, trigger: str) -> None:
+        """Refuse the batch of another trigger before an epoch is taken, which fences others.
+
+        Raises:
+            ForeignBatchError: it belongs to another trigger; nothing was done.
+            UnknownBatchError: there is none.
+        """
+        self._unfinished_before = batches.require_own(self.database, self.batch_id, trigger)
+
+    def take(self, definition: KafkaTriggerDefinition | None) -> None:
+        """Take the batch: earlier attempts change nothing any more.
+
+        Args:
+            definition: the trigger's current file, which is stored first: while all partitions are stalled, nothing is
+                planned, and only a change of the file may end the stall. None keeps what is stored.
+        """
+        batches.mark_dispatched(self.database, [self.batch_id])
+        self._refusal = self._store(definition)
+        self.epoch = ledger.take_epoch(self.database, self.batch_id)
+        self.batch = batches.load(self.database, self.batch_id)
+
+    def has_work(self, *, is_retry: bool) -> bool:
+        """Return whether there is anything to ingest, or to replay.
+
+        There is not if an operator's decision superseded the batch, or an earlier attempt stored everything and died
+        before it moved the ledger. A retry then succeeds, and a clear replays what was ingested.
+
+        Args:
+            is_retry: whether an earlier try of the task failed, since it was cleared.
+        """
+        superseded = bool(self.batch.supersessions) and (is_retry or not self.batch.finished)
+        return bool(self.batch.unfinished) or not (self._unfinished_before or superseded)
+
+    def check(self) -> None:
+        """Check Postgres and Kafka before Spark is started for the batch.
+
+        Raises:
+            WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
+        """
+        try:
+            if self._refusal is not None:
+                raise self._refusal
+            if self.batch.unfinished:  # a replay creates nothing that was not counted before
+                limits.require_capacity(self.database, self.batch.trigger)
+            self.prepared = self._check()
+        except WorkOrdersError as error:
+            stalls.record_all(self.database, self.batch, self.epoch, f"{one_line(error)} {NOTHING_COMMITTED}")
+            raise
+        if not self.prepared.attempts:
+            refusals = {range_: str(error) for range_, error in self.prepared.unreadable.items()}
+            stalls.record(self.database, self.batch, self.epoch, refusals)
+            raise StalledError(" ".join(refusals.values()), retry_after_seconds=self._seconds_to_next_try())
+
+    def _store(self, definition: KafkaTriggerDefinition | None) -> WorkOrdersError | None:
+        """Store the definition; return why it cannot be used, which is recorded once the batch is known."""
+        if definition is None:
+            return None
+        try:
+            with self.database.transaction():
+                planner.register(self.database, definition)
+        except WorkOrdersError as error:
+            return error
+        return None
+
+    def resume(self, epoch: int | None) -> None:
+        """Continue an attempt that another process began with this epoch, or begin one without a check of the batch.
+
+        Raises:
+            UnknownBatchError: there is no such batch.
+            WorkOrdersError: Kafka did not answer, or refused the client.
+        """
+        self.epoch = ledger.take_epoch(self.database, self.batch_id) if epoch is None else epoch
+        self.batch = batches.load(self.database, self.batch_id)
+        self.prepared = self._check()
+
+    def growth(self) -> GrowingBatch:
+        """Return the growth of the batch, once its own ranges are ingested."""
+        return GrowingBatch(
+            self.database, self.cluster, self.batch, self.epoch, max_rejected_share=self.max_rejected_share
+        )
+
+    def _check(self) -> PreflightResult:
+        return run(check_batch(self.cluster, self.batch, self.epoch, max_rejected_share=self.max_rejected_share))
+
+    def settle(self, failure: str = "") -> None:
+        """Ask the database what came of the attempt.
+
+        Args:
+            failure: why the engine failed; empty if it did not. An end without an error proves nothing, and an error
+                does not mean that nothing was committed.
+
+        Raises:
+            StalledError: some ranges could not be ingested; the others were.
+        """
+        batches.join_ranges(self.database, self.batch_id)
+        self.ended = batches.load(self.database, self.batch_id)
+        errors = stalls.errors_of(self.ended)
+        if errors:
+            stalls.record_unexplained(self.database, self.ended, self.epoch)
+        if errors or failure:
+            raise StalledError(" ".join(errors) or failure, retry_after_seconds=self._seconds_to_next_try())
+
+    @property
+    def created(self) -> tuple[int, int]:
+        """How many work orders of the batch were created and rejected, by this attempt and those before it."""
+        finished = (self.ended or self.batch).finished
+        return sum(range_.created or 0 for range_ in finished), sum(range_.rejected or 0 for range_ in finished)
+
+    def close_lease(self) -> None:
+        """Let the batch grow no more, from any thread.
+
+        Raises:
+            psycopg.Error: the database failed; the lease ends by itself if the process ends.
+        """
+        with connect(self.secrets.database_url, autocommit=True, application_name="workorders watch") as connection:
+            batches.close_lease(connection, self.batch_id)
+
+    def _seconds_to_next_try(self) -> int | None:
+        return ledger.seconds_to_next_try(self.database, self.batch_id)
+
+
+@contextmanager
+def ingest_attempt(
+    secrets: JobSecrets, batch_id: int, *, application_name: str, max_rejected_share: float | None = None
+) -> Iterator[IngestAttempt]:
+    """Open an attempt at a batch, on two connections.
+
+    Raises:
+        psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
+    """
+    with (
+        closing(connect(secrets.database_url, autocommit=True, application_name=application_name)) as database,
+        attempt_lock(secrets.database_url, batch_id) as lock,
+    ):
+        attempt = IngestAttempt(secrets, batch_id, lock, database, max_rejected_share=max_rejected_share)
+        try:
+            yield attempt
+        finally:
+            # The listener plans again at once; if this fails, when the lease has expired.
+            with suppress(psycopg.Error):
+                batches.end_growth(database, batch_id, attempt.epoch)

@@ -1,16 +1,14 @@
 """The tab on Dag runs in Airflow: for an ingest run, its ranges and what became of them."""
 
-import re
 from datetime import UTC, datetime
-from typing import Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from workorders import dag_ids
 from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
-from workorders.pages import dag_ids
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
@@ -18,23 +16,20 @@ from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
 
-_INGEST: Final = re.compile(r"(.+)_ingest")
-_RUN: Final = re.compile(r"batch_([0-9]{1,18})")
-
 
 @router.get("/dag-run")
 def page(
     request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str = "", run_id: str = ""
 ) -> HTMLResponse:
     """Show the batch of an ingest run; Airflow shows this tab on the runs of every Dag, also of those of others."""
-    trigger, number = _INGEST.fullmatch(dag_id), _RUN.fullmatch(run_id)
+    trigger, number = dag_ids.trigger_of_ingest(dag_id), dag_ids.batch_of(run_id)
     if trigger is None or number is None:
         return render(request, "dag_run.html", batch=None)
-    viewer.require(Right.READ, dag_ids.ingest(trigger[1]))
+    viewer.require(Right.READ, dag_id)
     with site.reading() as connection:
         try:
-            batches.require_own(connection, int(number[1]), trigger[1])
-            batch = batches.load(connection, int(number[1]))
+            batches.require_own(connection, number, trigger)
+            batch = batches.load(connection, number)
         except (UnknownBatchError, ForeignBatchError):
             return render(request, "dag_run.html", batch=None)
     known = site.known_runs(dag_id, [run_id])

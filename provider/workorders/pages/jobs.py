@@ -9,11 +9,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Form, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from workorders import dag_ids
 from workorders.core.bulk import jobs as store
 from workorders.core.bulk.jobs import Job
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
-from workorders.pages import csrf, dag_ids
+from workorders.pages import csrf
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor

@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from workorders import dag_ids
 from workorders.core.admission import gaps
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
@@ -18,7 +19,7 @@ from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
-from workorders.pages import dag_ids, kafka_state
+from workorders.pages import kafka_state
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render

@@ -8,6 +8,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from workorders import dag_ids
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
 from workorders.core.history import search_index, state_counts, work_orders, workload, workload_history
@@ -27,7 +28,7 @@ from workorders.monitoring.idle_workflows import find_idle
 from workorders.monitoring.problems import Facts, find_problems
 from workorders.outbox import admin
 from workorders.outbox.rates import OutboxRates, read_rates
-from workorders.pages import dag_ids, needs, workflow_state
+from workorders.pages import needs, workflow_state
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.kafka_state import severity, word_of
 from workorders.pages.rendering import render
@@ -153,7 +154,7 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
     with site.reading() as connection:
         known = [trigger for trigger in work_orders.registered_triggers(connection) if _may_read(viewer, trigger)]
         kafka = [trigger for trigger in known if trigger.type == TRIGGER_TYPE]
-        shows_outbox = viewer.may(Right.READ, dag_ids.relay())
+        shows_outbox = viewer.may(Right.READ, dag_ids.OUTBOX_RELAY)
         workloads = workload.list_workloads(connection, now)
         readable = [found for found in workloads if viewer.may(Right.READ, dag_ids.of_workflow(found.workflow))]
         reads_all = len(readable) == len(workloads)

@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Form, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from workorders import times
+from workorders import dag_ids, times
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
@@ -18,7 +18,7 @@ from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, list_decisions, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
-from workorders.pages import csrf, dag_ids
+from workorders.pages import csrf
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
+from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import duplicates, gaps
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -19,7 +20,7 @@ from workorders.core.selectors import canonical
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
-from workorders.pages import csrf, dag_ids, json_tree, search
+from workorders.pages import csrf, json_tree, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render

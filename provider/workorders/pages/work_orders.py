@@ -10,6 +10,7 @@ from uuid import UUID
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
+from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.bulk import capacity, export, jobs
 from workorders.core.history import runs, search_index, work_orders
@@ -20,7 +21,7 @@ from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
 from workorders.core.workflows import list_names
-from workorders.pages import csrf, dag_ids, search, selection
+from workorders.pages import csrf, search, selection
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change, Details, Event
 from workorders.pages.csrf import CurrentActor

@@ -6,6 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
+from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import gaps
 from workorders.core.bulk import capacity
@@ -14,7 +15,7 @@ from workorders.core.history import run_summary, state_counts, workload
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.monitoring.idle_workflows import find_idle
-from workorders.pages import dag_ids, workflow_state
+from workorders.pages import workflow_state
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render

@@ -15,12 +15,12 @@ from support.executing import Executing
 from support.ingesting import partition_of, plan
 from support.pages import ada, running, served, site
 from support.pages_scene import Scene, cancel_job, failed_run, hold_key, make_scene, stall_shard
+from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.kafka.partitions import OffsetRange
-from workorders.pages import dag_ids
 
 pytestmark = pytest.mark.integration
 
@@ -91,7 +91,7 @@ def address(stack: LocalStack) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def short_address(stack: LocalStack) -> Iterator[str]:
     """The address of the same pages for a user who sees the scene alone: other tests leave hundreds of triggers."""
-    viewer = ada(lambda _, dag_id: not dag_id.startswith(_PREFIX) and dag_id != dag_ids.relay())
+    viewer = ada(lambda _, dag_id: not dag_id.startswith(_PREFIX) and dag_id != dag_ids.OUTBOX_RELAY)
     with running(served(site(stack.database_url, stack.kafka_settings), viewer)) as url:
         yield f"{url}/workorders"
 

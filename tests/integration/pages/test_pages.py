@@ -29,7 +29,7 @@ from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
 from support.topics import Topics
-from workorders.airflow.dag_runs.ends import dag_run_id_of
+from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.bulk import download, export, jobs
 from workorders.core.bulk.download import DownloadHandler
@@ -607,7 +607,7 @@ def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(
         (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
         connection.execute("UPDATE workorders.runs SET started_at = now() WHERE id = %s", [run.run_id])
     page = client.get(f"/workorders/runs/{run.run_id}").text
-    assert f'href="/dags/ship%2F%3Cit%3E/runs/{dag_run_id_of(run.run_id)}"' in page
+    assert f'href="/dags/ship%2F%3Cit%3E/runs/{dag_ids.run_of(run.run_id)}"' in page
 
 
 def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str) -> None:

@@ -3,6 +3,7 @@
 from typing import Final
 from uuid import UUID
 
+from workorders import dag_ids
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.runs.lifecycle import FinalState, RunResult
@@ -15,11 +16,6 @@ def max_dag_runs(definition: WorkflowDefinition) -> int:
     return definition.processes * definition.workers
 
 
-def dag_run_id_of(run_id: UUID) -> str:
-    """Return the id of the Dag run that does the work of a run."""
-    return f"run_{run_id}"
-
-
 class RunEnds:
     """Makes the results of one run; it `is_late` if it has lasted longer than the workflow's `timeout_seconds`."""
 
@@ -27,7 +23,7 @@ class RunEnds:
         self._run_id = run_id
         self._dag_id = definition.dag_id
         self._timeout = f"timeout_seconds ({definition.timeout_seconds:g})"
-        self.dag_run_id = dag_run_id_of(run_id)
+        self.dag_run_id = dag_ids.run_of(run_id)
         self.is_late = is_late
 
     def by_state(self, state: str | None) -> RunResult | None:

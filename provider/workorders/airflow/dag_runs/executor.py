@@ -8,8 +8,9 @@ from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
+from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns, is_outage
-from workorders.airflow.dag_runs.ends import RunEnds, dag_run_id_of, max_dag_runs
+from workorders.airflow.dag_runs.ends import RunEnds, max_dag_runs
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import delegation, lifecycle
@@ -157,7 +158,7 @@ class DagRunExecutor:
         if run.body is None:
             return without_input(run)
         ends = self._ends(delegated)
-        earlier = self._dag_runs.find_unfinished([dag_run_id_of(run_id) for run_id in delegated.earlier])
+        earlier = self._dag_runs.find_unfinished([dag_ids.run_of(run_id) for run_id in delegated.earlier])
         if earlier is not None:
             self._log(
                 f"Run {run.run_id} waits: run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG
 
+from workorders import dag_ids
 from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags, retried_task
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.page_links import page_path
@@ -49,7 +50,7 @@ def _load(path: Path) -> list[WorkflowDefinition]:
 def make_dag(definition: WorkflowDefinition) -> DAG:
     """Return the Dag that executes a workflow's runs. Pausing it leaves its work orders waiting."""
     with continuous_dag(
-        f"{definition.name}_runs",
+        dag_ids.of_workflow(definition.name),
         dag_display_name=f"{definition.name}: runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
         **owner_and_tags(definition, "workflow"),

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.dag_runs.ends import dag_run_id_of, max_dag_runs
+from workorders.airflow.dag_runs.ends import max_dag_runs
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
@@ -165,10 +166,10 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
 
 async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
     """Return whether a Dag run has ended or was deleted, its own or the one that a run waits for."""
-    started = [dag_run_id_of(run.run_id) for run in runs if run.is_started]
+    started = [dag_ids.run_of(run.run_id) for run in runs if run.is_started]
     if await dag_runs.count_unfinished(started) < len(started):
         return True
     for run in runs:
-        if not run.is_started and not await dag_runs.count_unfinished([dag_run_id_of(one) for one in run.earlier]):
+        if not run.is_started and not await dag_runs.count_unfinished([dag_ids.run_of(one) for one in run.earlier]):
             return True
     return False

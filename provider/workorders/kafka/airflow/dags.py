@@ -5,6 +5,7 @@ A task's process needs one of them, and each imports the classes of its tasks on
 
 from airflow.sdk import DAG, Param, get_parsing_context
 
+from workorders import dag_ids
 from workorders.airflow.dags.factories import continuous_dag, new_dag, owner_and_tags, retried_task
 from workorders.airflow.page_links import page_path
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -18,26 +19,18 @@ def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
 
     Pausing the listener disables the trigger.
     """
-    makers = {_listener_id(definition): _listener_dag, _ingest_id(definition): _ingest_dag}
+    makers = {dag_ids.listener(definition.name): _listener_dag, dag_ids.ingest(definition.name): _ingest_dag}
     wanted = get_parsing_context().dag_id
     return [make(definition) for dag_id, make in makers.items() if wanted == dag_id or wanted not in makers]
-
-
-def _listener_id(definition: KafkaTriggerDefinition) -> str:
-    return f"{definition.name}_listener"
-
-
-def _ingest_id(definition: KafkaTriggerDefinition) -> str:
-    return f"{definition.name}_ingest"
 
 
 def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
     from workorders.kafka.airflow.plan_batch import PlanBatchOperator  # noqa: PLC0415
     from workorders.kafka.airflow.sensors import WaitForMessagesSensor  # noqa: PLC0415
 
-    ingest_dag_id = _ingest_id(definition)
+    ingest_dag_id = dag_ids.ingest(definition.name)
     with continuous_dag(
-        _listener_id(definition),
+        dag_ids.listener(definition.name),
         dag_display_name=f"{definition.name}: listener",
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
         **owner_and_tags(definition, definition.type, "listener"),
@@ -67,7 +60,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
     from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator  # noqa: PLC0415
 
     with new_dag(
-        _ingest_id(definition),
+        dag_ids.ingest(definition.name),
         dag_display_name=f"{definition.name}: ingest",
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
@@ -92,7 +85,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
             alert_after=definition.alert_after,
             notify=definition.notify,
             definition=definition,
-            listener_dag_id=_listener_id(definition),
+            listener_dag_id=dag_ids.listener(definition.name),
             conn_id=definition.spark_connection,
             name=f"workorders {definition.name}",
             conf=dict(definition.spark.conf),

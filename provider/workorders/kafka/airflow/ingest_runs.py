@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperatorLink
 
+from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
 from workorders.airflow.page_links import page_address
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import run_id
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
@@ -34,8 +34,8 @@ class BatchLink(BaseOperatorLink):
         """Return the address of the page of the operator's batch."""
         # Not of the Dag run: its id need not be that of a batch's run, and a person's own Dag has another id.
         del ti_key
-        batch = run_id(int(operator.batch_id))
-        return page_address("dag-run", dag_id=f"{operator.trigger_name}_ingest", run_id=batch)
+        batch = dag_ids.batch(int(operator.batch_id))
+        return page_address("dag-run", dag_id=dag_ids.ingest(operator.trigger_name), run_id=batch)
 
 
 def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, planned: str | None = None) -> bool:
@@ -62,7 +62,7 @@ def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *
 
 
 def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
-    name, dag_id = run_id(batch_id), dag_runs.dag_id
+    name, dag_id = dag_ids.batch(batch_id), dag_runs.dag_id
     conf, note = {"batch_id": batch_id}, _note(label)
     if dag_runs.start(name, conf, note):
         if not is_new:
@@ -93,5 +93,5 @@ def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
     Raises:
         AirflowRuntimeError: Airflow does not answer.
     """
-    names = {run_id(batch_id): batch_id for batch_id in batch_ids}
+    names = {dag_ids.batch(batch_id): batch_id for batch_id in batch_ids}
     return {names[name] for name in dag_runs.unfinished(list(names))}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
+from workorders import dag_ids
 from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
 from workorders.airflow.page_links import PageLink, page_path
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-DAG_ID = "outbox_relay"
-"""Of the first shard, which always exists; the ids of the others end with their number."""
 
 _UNSENT = "Messages that were not sent wait in their table; nothing is lost."
 _LINEAGE_PROVIDER = "airflow.providers.openlineage"
@@ -64,7 +63,7 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
     busy or stalled would delay the others.
     """
     with continuous_dag(
-        f"{DAG_ID}_{shard}" if shard else DAG_ID,
+        f"{dag_ids.OUTBOX_RELAY}_{shard}" if shard else dag_ids.OUTBOX_RELAY,
         dag_display_name=f"outbox: relay {shard}" if shard else "outbox: relay",
         description=f"Sends messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
         tags=["outbox", "workorders"],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
 
+from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
@@ -19,7 +20,6 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import run_id
 from workorders.kafka.planning.planner import Plan, plan_batch
 
 if TYPE_CHECKING:
@@ -105,9 +105,9 @@ class PlanBatchOperator(BaseOperator):
             try:
                 planned = plan.label if batch_id == plan.batch_id else None
                 if dispatch(database, batch_id, dag_runs, self.log, planned=planned):
-                    started.append(run_id(batch_id))
+                    started.append(dag_ids.batch(batch_id))
             except (AirflowRuntimeError, InputUnreadableError) as error:
-                name = run_id(batch_id)
+                name = dag_ids.batch(batch_id)
                 failures.append(f"the run {name} of Dag {self.ingest_dag_id} was not started: {reason(error)}")
                 if len(failures) > 1 and not dag_runs.has_answered:
                     break  # Airflow is unavailable, and each further request would last as long

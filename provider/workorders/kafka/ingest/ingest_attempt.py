@@ -124,7 +124,7 @@ class IngestAttempt:
         if not self.prepared.attempts:
             refusals = {range_: str(error) for range_, error in self.prepared.unreadable.items()}
             stalls.record(self.database, self.batch, self.epoch, refusals)
-            raise StalledError(" ".join(refusals.values()), retry_after_seconds=self._seconds_to_next_try())
+            raise StalledError(" ".join(refusals.values()))
 
     def _store(self, definition: KafkaTriggerDefinition | None) -> WorkOrdersError | None:
         """Store the definition; return why it cannot be used, which is recorded once the batch is known."""

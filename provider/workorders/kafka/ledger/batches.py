@@ -13,6 +13,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, fetch_row
@@ -111,7 +112,7 @@ class Batch:
     @property
     def run_id(self) -> str:
         """Return the id of the ingest run that stands for the batch."""
-        return run_id(self.id)
+        return dag_ids.batch(self.id)
 
     @property
     def label(self) -> str:
@@ -176,12 +177,7 @@ class BatchSummary:
     @property
     def run_id(self) -> str:
         """Return the id of the ingest run that stands for the batch."""
-        return run_id(self.id)
-
-
-def run_id(batch_id: int) -> str:
-    """Return the id of the ingest run of a batch: derived from it, so that a second dispatch starts no other."""
-    return f"batch_{batch_id}"
+        return dag_ids.batch(self.id)
 
 
 @dataclass(frozen=True, slots=True)

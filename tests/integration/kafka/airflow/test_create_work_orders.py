@@ -22,6 +22,7 @@ from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
 from support.ingesting import everything
 from support.topics import Topics
 from support.work_orders import remove
+from workorders import dag_ids
 from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core import workflows
@@ -38,7 +39,6 @@ from workorders.kafka.ingest import growth
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
-from workorders.kafka.ledger.batches import run_id as run_id_of
 from workorders.kafka.planning import planner
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
@@ -99,7 +99,7 @@ class Task:
             try_number=clears + tries,
             max_tries=clears + UNLIMITED_RETRIES,
             dag_id="an_ingest",
-            run_id=run_id or run_id_of(self._batch_id),
+            run_id=run_id or dag_ids.batch(self._batch_id),
         )
         self.outlet_events = OutletEventAccessors()
         context: Any = {"ti": ti, "outlet_events": self.outlet_events}
@@ -108,7 +108,7 @@ class Task:
     def resume(self, *, tries: int) -> None:
         """Continue the task on a worker, after it was deferred in one of its tries."""
         ti = SimpleNamespace(
-            try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=run_id_of(self._batch_id)
+            try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=dag_ids.batch(self._batch_id)
         )
         self.outlet_events = OutletEventAccessors()
         context: Any = {"ti": ti, "outlet_events": self.outlet_events}
@@ -471,7 +471,7 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
     run_id: str, batch: int
 ) -> None:
     """A person started it by hand, and the dispatch of batch 18 finds its run there already."""
-    assert (batch == 18) == (run_id == run_id_of(18))
+    assert (batch == 18) == (run_id == dag_ids.batch(18))
     create = CreateWorkOrdersOperator(task_id="create", trigger_name="orders")
     commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))
     for operator in (create, commit):

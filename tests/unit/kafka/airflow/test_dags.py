@@ -11,12 +11,12 @@ from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from support.definitions import define
+from workorders import dag_ids
 from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
 from workorders.kafka.airflow.dags import make_dags
 from workorders.kafka.airflow.resolve import _resolve_dag, resolve_dags
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ledger.batches import run_id
 
 
 def dags(**fields: Any) -> tuple[DAG, DAG]:
@@ -160,7 +160,7 @@ def test_the_form_survives_the_dags_serialization() -> None:
 
 
 def test_a_run_is_named_after_its_batch() -> None:
-    assert run_id(17) == "batch_17"
+    assert dag_ids.batch(17) == "batch_17"
 
 
 def test_the_ingest_knows_when_a_stall_is_worth_an_alert_and_what_is_too_much_rejected() -> None:

@@ -7,9 +7,9 @@ import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from support.dag_runs import DagRuns
+from workorders import dag_ids
 from workorders.airflow.dag_runs import client
 from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, _start, active
-from workorders.kafka.ledger.batches import run_id
 from workorders.kafka.partitions import OffsetRange, Partition
 
 LOG = logging.getLogger("ingest runs")
@@ -44,7 +44,9 @@ def table(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
 
 def at_work(table: DagRuns, running: Iterable[int], ended: Iterable[int] = ()) -> None:
     """Give the ingest runs of batches their states."""
-    table.states = {run_id(batch): "running" for batch in running} | {run_id(batch): "failed" for batch in ended}
+    table.states = {dag_ids.batch(batch): "running" for batch in running} | {
+        dag_ids.batch(batch): "failed" for batch in ended
+    }
     table.confs = {name: {} for name in table.states}
 
 

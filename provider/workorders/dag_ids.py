@@ -1,0 +1,49 @@
+"""The ids of the package's Dags and of the Dag runs that it starts: code, pages, and commands get them here."""
+
+from typing import Final
+from uuid import UUID
+
+OUTBOX_RELAY: Final = "outbox_relay"
+"""The Dag that sends the messages of the outbox."""
+
+
+def of_workflow(workflow: str) -> str:
+    """Return the Dag that executes a workflow's runs: who may read it may read its work orders of every source."""
+    return f"{workflow}_runs"
+
+
+def run_of(run_id: UUID) -> str:
+    """Return the id of the Dag run that does the work of a run, if the workflow is a Dag."""
+    return f"run_{run_id}"
+
+
+def listener(trigger: str) -> str:
+    """Return the Dag that waits for messages of a Kafka trigger and plans its batches."""
+    return f"{trigger}_listener"
+
+
+def ingest(trigger: str) -> str:
+    """Return the Dag that ingests the batches of a Kafka trigger."""
+    return f"{trigger}_ingest"
+
+
+def trigger_of_ingest(dag_id: str) -> str | None:
+    """Return the Kafka trigger whose ingest Dag this is; None for another Dag."""
+    name = dag_id.removesuffix("_ingest")
+    return name if name and name != dag_id else None
+
+
+def batch(batch_id: int) -> str:
+    """Return the id of the ingest run of a batch: derived from it, so that a second dispatch starts no other."""
+    return f"batch_{batch_id}"
+
+
+def batch_of(run_id: str) -> int | None:
+    """Return the batch of an ingest run; None for a run that a person started."""
+    number = run_id.removeprefix("batch_")
+    is_batch = number != run_id and number.isascii() and number.isdecimal() and len(number) < _DIGITS
+    return int(number) if is_batch else None
+
+
+_DIGITS: Final = 19
+"""Of the largest number of a batch."""

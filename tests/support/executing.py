@@ -23,7 +23,7 @@ class Executing:
         self.name = name
         self.sent: list[Message] = []
         self.logged: list[str] = []
-        called = {"callable": f"support.run_functions:{function}", "processes": 1} if function else {}
+        called = {"callable": f"support.run_functions:{function}", "processes": 1, "linger": 0} if function else {}
         given = {"name": name, **called, **fields}
         with connect(database_url) as connection:
             self.workflow: Workflow = workflows.register(connection, parse_workflow(given, where=name))

@@ -6,8 +6,7 @@ from typing import Final
 
 from workorders.core.history.workload import Workload
 from workorders.core.postgres.connection import Connection
-from workorders.core.runs.claiming import CLAIMABLE_WORKFLOWS
-from workorders.core.runs.lifecycle import GRACE_SECONDS
+from workorders.core.runs.claiming import claimable_statement
 
 MAX_IDLE: Final = timedelta(minutes=5)
 """A scheduler and a worker that start need less."""
@@ -25,5 +24,4 @@ def find_idle(connection: Connection, workloads: Sequence[Workload], now: dateti
     }
     if not silent:
         return []
-    arguments = {"names": list(silent), "grace_seconds": GRACE_SECONDS}
-    return [silent[name] for (name,) in connection.execute(CLAIMABLE_WORKFLOWS, arguments)]
+    return [silent[name] for name, _ in connection.execute(*claimable_statement(silent))]

@@ -7,13 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
@@ -91,7 +94,7 @@ class WorkflowOperator(BaseOperator):
 
 
 class ExecuteRunsOperator(WorkflowOperator):
-    """Claims runs of a workflow and calls its callable for each, until none waits or its time slice ends.
+    """Claims runs of a workflow and calls its callable for each, until none arrives for `linger` or its time slice ends.
 
     The task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
     """
@@ -112,6 +115,8 @@ class ExecuteRunsOperator(WorkflowOperator):
                 mask=mask,
                 log=partial(self.log.info, "%s"),
                 claim_seconds=self.definition.claim_seconds,
+                linger=self.definition.linger,
+                may_wait=self._may_wait,
             ),
         )
         self._worker = worker
@@ -121,6 +126,17 @@ class ExecuteRunsOperator(WorkflowOperator):
             worker.work()
         finally:
             self.log_summary(worker.id, worker.summary)
+
+    def _may_wait(self) -> bool:
+        """Return whether the Dag is not paused; without an answer the wait ends, and the next Dag run continues."""
+        try:
+            is_paused = DagRuns(self.dag_id).is_paused()
+        except AirflowRuntimeError as error:
+            self.log.warning("Airflow did not answer whether this Dag is paused; the wait ends: %s", one_line(error))
+            return False
+        if is_paused:
+            self.log.info("This Dag was paused; the wait for more runs ends.")
+        return not is_paused
 
     def on_kill(self) -> None:
         """Release the runs that have not begun, or claim none if the worker does not exist yet."""

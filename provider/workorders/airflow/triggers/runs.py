@@ -20,11 +20,12 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
-from workorders.core.runs.lifecycle import GRACE_SECONDS
 from workorders.core.workflows import Workflow
 
 POLL_SECONDS: Final = 1.0
 """Time between two queries of one database, however many workflows wait."""
+_PAUSE_FACTOR: Final = 9
+"""A query takes at most a tenth of the time: it is slow if very many work orders wait for a retry."""
 
 
 class SharedPoller:
@@ -34,7 +35,7 @@ class SharedPoller:
         self._database = TriggererDatabase(database_url)
         self._names: Counter[str] = Counter()
         self._lock = asyncio.Lock()
-        self._polled_at = 0.0
+        self._poll_at = 0.0
         self._claimable: frozenset[str] = frozenset()
 
     @contextmanager
@@ -47,19 +48,18 @@ class SharedPoller:
             self._names -= Counter([name])
 
     async def is_claimable(self, name: str) -> bool:
-        """Return whether the workflow has something to do, by a query that is younger than `POLL_SECONDS`.
+        """Return whether the workflow has something to do, by a query that is younger than `POLL_SECONDS`, or a slow one.
 
         Raises:
             psycopg.Error: the database failed.
         """
         async with self._lock:
-            now = time.monotonic()
-            if now - self._polled_at >= POLL_SECONDS:
-                rows = await self._database.fetch(
-                    claiming.CLAIMABLE_WORKFLOWS, {"names": list(self._names), "grace_seconds": GRACE_SECONDS}
-                )
+            begun = time.monotonic()
+            if begun >= self._poll_at:
+                rows = await self._database.fetch(*claiming.claimable_statement(self._names))
                 self._claimable = frozenset(row[0] for row in rows)
-                self._polled_at = now
+                now = time.monotonic()
+                self._poll_at = max(begun + POLL_SECONDS, now + _PAUSE_FACTOR * (now - begun))
             return name in self._claimable
 
     async def close(self) -> None:
@@ -155,11 +155,6 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):
             return "A Dag run has ended."
         if len(runs) >= max_dag_runs(definition) or not await poller.is_claimable(workflow.name):
-            return None
-        # The shared query ignores that a run waits for another one of its ordering key.
-        if definition.ordering_key is not None and not any(
-            [await database.fetch(*statement) for statement in claiming.free_ordering_key_statements(workflow)]
-        ):
             return None
         return "There are runs to claim."
 

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -15,9 +15,6 @@ from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
 
-CLAIMABLE_WORKFLOWS: Final = _QUERIES["claimable_workflows"]
-"""Returns those of the workflows `names` that have a run to claim, or to recover because its worker sent no heartbeat
-for `grace_seconds`. It is a query and no function, because triggers of Airflow run it asynchronously."""
 MAX_BYTES: Final = 64 * 1024 * 1024
 """A claim ends when its inputs reach this size."""
 _WINDOW: Final = 1000
@@ -124,11 +121,27 @@ def claim(
     return _claim_ordering_keys(connection, workflow, capacity, worker_id, one_per_ordering_key=one_per_ordering_key)
 
 
-def free_ordering_key_statements(workflow: Workflow) -> list[tuple[LiteralString, dict[str, Any]]]:
-    """Return statements; one of them returns a row if a run of a workflow with ordering keys can be claimed."""
-    asked = {"workflow_id": workflow.id, "limit": 1, "window": _WINDOW}
-    ordering_keys = {**asked, "start": _LOWEST_KEY, "steps": _STEPS, "known": []}
-    return [(_QUERIES["free_at_the_head"], asked), (_QUERIES["free_ordering_keys"], ordering_keys)]
+def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the statement whose rows are those of some workflows that have something to do, and why.
+
+    A row is a workflow's name and whether `claim` would return a run of it. If it would not, the workflow has a run to
+    recover, because its worker sent no heartbeat for `GRACE_SECONDS`. It is a statement and no function, because
+    triggers of Airflow run it asynchronously.
+    """
+    return _QUERIES["claimable_workflows"], {
+        "names": list(names),
+        "grace_seconds": lifecycle.GRACE_SECONDS,
+        "window": _WINDOW,
+    }
+
+
+def is_claimable(connection: Connection, workflow: Workflow) -> bool:
+    """Return whether `claim` would return a run of the workflow now; it changes and locks nothing.
+
+    Raises:
+        psycopg.Error: the database failed.
+    """
+    return any(claimable for _, claimable in connection.execute(*claimable_statement([workflow.name])))
 
 
 def claimed(

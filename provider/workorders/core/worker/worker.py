@@ -24,7 +24,13 @@ MAX_STORED_RUNS: Final = 500
 """Maximum number of results that are stored in one transaction."""
 MAX_STORE_DELAY_SECONDS: Final = 0.5
 """Maximum time that a result waits to be stored together with others."""
-_CLAIM_PAUSE_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.2
+"""Time between two looks for runs to claim."""
+_LOOK_SHARE: Final = 10
+"""Looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
+_MAX_LOOK_SECONDS: Final = 5.0
+_ASK_SECONDS: Final = 5.0
+"""Time between two questions whether the wait may go on."""
 _FIRST_CLAIM: Final = 16
 _MAX_CLAIMED: Final = 1_000
 
@@ -40,6 +46,10 @@ class WorkerConfig:
     """Receives lines for people."""
     claim_seconds: float = 120.0
     """The time slice: after it the worker begins no more runs, and ends when those that have begun are finished."""
+    linger: float = 0.0
+    """How long (seconds) to wait for more runs before ending, within the time slice."""
+    may_wait: Callable[[], bool] = lambda: True
+    """Whether the wait may continue. It is asked every few seconds, and only during a wait."""
     heartbeat_seconds: float = lifecycle.HEARTBEAT_SECONDS
     grace_seconds: float = lifecycle.GRACE_SECONDS
 
@@ -63,10 +73,14 @@ class Worker:
         self._queue: deque[ClaimedRun] = deque()
         self._ended: list[RunResult] = []
         self._oldest_ended = 0.0
-        self._claim_at = 0.0
+        self._is_drained = False
+        self._look_at = 0.0
+        self._ask_at = 0.0
         self._cursor = claiming.ClaimCursor()
         self._mean_bytes = 1.0
-        self._slice_ends_at = time.monotonic() + config.claim_seconds
+        now = time.monotonic()
+        self._linger_ends_at = now + config.linger
+        self._slice_ends_at = now + config.claim_seconds
         self._heartbeat = Heartbeat(
             config.database_url,
             self.id,
@@ -98,7 +112,7 @@ class Worker:
         self._stop.set()
 
     def work(self) -> RunSummary:
-        """Execute runs until nothing can be claimed or the time slice ends, and return how they ended.
+        """Execute runs until none could be claimed for `linger` or the time slice ends, and return how they ended.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported; its runs wait again.
@@ -138,31 +152,55 @@ class Worker:
             self._start()
         if not self._queue and not self._ended and not self._pool.unfinished:
             # A transaction whose commit was not confirmed may have claimed runs.
-            return self._store.outcome_unknown
+            return self._store.outcome_unknown or self._wait()
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
         self._store_when_due()
+        self._linger_ends_at = time.monotonic() + self._config.linger
         return True
+
+    def _wait(self) -> bool:
+        """Wait until the next look for runs, and return whether there is one; a worker that is asked to stop ends."""
+        now = time.monotonic()
+        ends_at = min(self._linger_ends_at, self._slice_ends_at)
+        if now >= ends_at or not self._may_wait(now):
+            return False
+        self._stop.wait(max(min(self._look_at, ends_at) - now, 0.0))
+        return True
+
+    def _may_wait(self, now: float) -> bool:
+        if now < self._ask_at:
+            return True
+        self._ask_at = now + _ASK_SECONDS
+        return self._config.may_wait()
 
     @property
     def _slice_is_over(self) -> bool:
         return time.monotonic() > self._slice_ends_at
 
     def _claim(self) -> None:
-        now = time.monotonic()
         wanted = self._claim_size()
-        if len(self._queue) > wanted // 2 or now < self._claim_at:
+        if len(self._queue) > wanted // 2 or (self._is_drained and not self._look()):
             return
         claimed = self._store.run_in_transaction(
             lambda connection: claiming.claim(
                 connection, self._workflow, limit=wanted, worker_id=self.id, cursor=self._cursor
             )
         )
-        if len(claimed) < wanted:
-            # Nothing more waits, or the concurrency is reached; the next result changes that.
-            self._claim_at = now + _CLAIM_PAUSE_SECONDS
+        # If there are fewer, nothing more waits, or the concurrency is reached.
+        self._is_drained = len(claimed) < wanted
         if claimed:
             self._mean_bytes = max(1.0, sum(len(run.body or b"") + len(run.request) for run in claimed) / len(claimed))
         self._queue.extend(claimed)
+
+    def _look(self) -> bool:
+        """Return whether there are runs to claim; a claim would lock rows for the same answer."""
+        begun = time.monotonic()
+        if begun < self._look_at:
+            return False
+        found = self._store.run_in_transaction(lambda connection: claiming.is_claimable(connection, self._workflow))
+        now = time.monotonic()
+        self._look_at = now + min(max(_LOOK_SECONDS, (now - begun) * (_LOOK_SHARE - 1)), _MAX_LOOK_SECONDS)
+        return found
 
     def _adopt_claimed(self) -> None:
         """Find runs that a transaction claimed whose commit was not confirmed: no other worker would execute them."""
@@ -215,8 +253,8 @@ class Worker:
             self._queue = deque(run for run in self._queue if run.run_id not in released)
             self._pool.drop(released)
         self._pool.resume()
-        # With a concurrency, more runs may be claimed now.
-        self._claim_at = 0.0
+        # With a concurrency or an ordering key, more runs may be claimed now.
+        self._look_at = 0.0
 
     def _check_ownership(self) -> None:
         """Check that this worker still owns its runs.

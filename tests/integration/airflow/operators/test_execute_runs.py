@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 
 from local_stack.stack import LocalStack
@@ -67,6 +68,31 @@ def test_runs_of_a_task_that_died_are_found_by_the_next_one(make: Make) -> None:
     executing.claim_and_fall_silent()
     ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
     assert executing.states() == [("success", "success")]
+
+
+def test_a_task_waits_for_more_runs_until_its_dag_is_paused(
+    make: Make, dag_runs: DagRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workorders.core.worker.worker._ASK_SECONDS", 0.5)
+    executing = make(linger=600)
+    operator = ExecuteRunsOperator(task_id="execute", definition=definition(executing), dag=DAG("visits_runs"))
+
+    def follow_up() -> None:
+        states = [state for state, _ in executing.states()]
+        if not states:
+            executing.create([{"do": "echo"}])
+        elif states == ["success"]:
+            dag_runs.paused.add("visits_runs")
+
+    dag_runs.on_is_paused = follow_up
+    operator.execute(TRY)
+    assert executing.states() == [("success", "success")]
+
+
+def test_a_wait_ends_if_airflow_does_not_answer(make: Make, dag_runs: DagRuns) -> None:
+    dag_runs.never_answers = lambda _: True
+    ExecuteRunsOperator(task_id="execute", definition=definition(make(linger=600))).execute(TRY)
+    assert dag_runs.asked == ["GetDag"]
 
 
 @pytest.fixture

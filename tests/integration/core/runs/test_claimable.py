@@ -23,10 +23,8 @@ def make(stack: LocalStack, name: str) -> Make:
     return lambda **fields: Executing(stack.database_url, name, **fields)
 
 
-def claimable(connection: Connection, *names: str, grace_seconds: float = 60.0) -> list[Any]:
-    rows = connection.execute(
-        claiming.CLAIMABLE_WORKFLOWS, {"names": list(names), "grace_seconds": grace_seconds}
-    ).fetchall()
+def claimable(connection: Connection, *names: str) -> list[Any]:
+    rows = connection.execute(*claiming.claimable_statement(names)).fetchall()
     connection.commit()
     return [row[0] for row in rows]
 
@@ -50,10 +48,9 @@ def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_wor
 def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, make: Make) -> None:
     executing = make()
     executing.create([{}])
-    claiming.claim(connection, executing.workflow, limit=5, worker_id=uuid4())
-    connection.commit()
-    assert claimable(connection, executing.name) == []
-    assert claimable(connection, executing.name, grace_seconds=-1) == [executing.name]
+    executing.claim_and_fall_silent()
+    assert claimable(connection, executing.name) == [executing.name]
+    assert not claiming.is_claimable(connection, executing.workflow)
 
 
 def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
@@ -79,3 +76,47 @@ def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Mak
         [executing.workflow.id],
     )
     assert claimable(connection, executing.name) == [executing.name]
+
+
+def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Connection, make: Make) -> None:
+    executing = make(retries={"attempts": 1, "first_delay_seconds": 3600})
+    executing.create([{}] * 301)
+    worker_id = uuid4()
+    runs = claiming.claim(connection, executing.workflow, limit=301, worker_id=worker_id)
+    failed = [RunResult(run_id=run.run_id, state="failed") for number, run in enumerate(runs) if number != 150]
+    lifecycle.finish(connection, worker_id, failed)
+    connection.commit()
+    assert claimable(connection, executing.name) == []
+    connection.execute("DELETE FROM workorders.runs WHERE id = %s", [runs[150].run_id])
+    connection.execute("UPDATE workorders.work_orders SET state = 'pending' WHERE id = %s", [runs[150].work_order_id])
+    assert claimable(connection, executing.name) == [executing.name]
+
+
+def test_a_workflow_with_an_ordering_key_is_named_exactly_if_a_claim_would_return_a_run(
+    connection: Connection, make: Make
+) -> None:
+    executing = make(ordering_key="body:/key", retries={"attempts": 1, "first_delay_seconds": 3600})
+    worker_id = uuid4()
+
+    def require(expected: int) -> list[claiming.ClaimedRun]:
+        named = claimable(connection, executing.name)
+        claimed = claiming.claim(connection, executing.workflow, limit=5, worker_id=worker_id, one_per_ordering_key=True)
+        connection.commit()
+        assert (named, len(claimed)) == ([executing.name] * (expected > 0), expected)
+        return claimed
+
+    executing.create([{"key": key} for key in "aabb"], stream="ward")
+    first, _ = require(2)
+    require(0)
+    lifecycle.finish(connection, worker_id, [RunResult(run_id=first.run_id, state="failed")])
+    connection.commit()
+    require(0)
+    executing.create([{}])
+    require(1)
+    executing.create([{"key": "c"}], stream="another ward")
+    require(1)
+    connection.execute(
+        "UPDATE workorders.runs SET not_before = now() WHERE workflow_id = %s AND state = 'available'",
+        [executing.workflow.id],
+    )
+    require(1)

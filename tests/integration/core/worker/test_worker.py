@@ -1,8 +1,11 @@
 """A worker on a real database: what it claims, what it stores, and when it stops."""
 
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
 from typing import Any
 
 import psycopg
@@ -317,6 +320,49 @@ def test_a_run_that_lasts_longer_than_the_time_slice_is_finished_and_the_one_beh
     executing.create({"file": str(file), "word": str(number), "seconds": 4} for number in range(2))
     executing.worker(claim_seconds=2).work()
     assert [state for state, _ in executing.states()] == ["success", "pending"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "earliest"),
+    [
+        ({"linger": 0, "may_wait": lambda: pytest.fail("it waits")}, 0.0),
+        ({"linger": 1}, 1.0),
+        ({"linger": 600, "claim_seconds": 2}, 2.0),
+        ({"linger": 600, "may_wait": lambda: False}, 0.0),
+    ],
+)
+def test_a_wait_ends_after_its_linger_with_the_time_slice_or_if_it_is_no_longer_allowed(
+    make: Make, fields: dict[str, Any], earliest: float
+) -> None:
+    executing = make()
+    executing.create([{"do": "echo"}])
+    begun = time.monotonic()
+    assert executing.worker(**fields).work().states == {"success": 1}
+    assert earliest <= time.monotonic() - begun < 60
+
+
+def test_a_waiting_worker_executes_what_arrives_and_claims_nothing_before(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executing = make(concurrency=1)
+    executing.create([{"do": "echo"}])
+    executing.claim_and_fall_silent()
+    executing.create([{"do": "echo"}])
+    claim, claims, questions = claiming.claim, [], Semaphore(0)
+    monkeypatch.setattr(claiming, "claim", lambda *given, **named: (claims.append(1), claim(*given, **named))[1])
+    monkeypatch.setattr("workorders.core.worker.worker._ASK_SECONDS", 0.5)
+    worker = executing.worker(linger=600, may_wait=lambda: not questions.release())
+    with ThreadPoolExecutor() as threads:
+        ended = threads.submit(worker.work)
+        assert all(questions.acquire(timeout=30) for _ in range(3))
+        assert len(claims) == 1
+        with connect(executing.url) as connection:
+            lifecycle.recover_lost(connection, executing.workflow)
+        eventually(lambda: worker.summary.total, seconds=30, what="the run that became free")
+        executing.create([{"do": "echo"}])
+        eventually(lambda: worker.summary.total == 2, seconds=30, what="the run that arrived")
+        worker.stop()
+        assert ended.result(30).states == {"success": 2}
 
 
 def test_an_ordering_key_keeps_its_order_over_time_slices(make: Make, tmp_path: Path) -> None:

@@ -245,46 +245,91 @@ ORDER BY (claimed.ordering_key IS NOT NULL), CASE WHEN claimed.ordering_key IS N
 SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)s::uuid[], %(max_bytes)s);
 
 -- name: claimable_workflows
--- The workflows that have a run that can be claimed now, or a worker whose heartbeat stopped. A work order may be
--- pending because of a retry that is not due yet. Of very many, the oldest and the newest ones are read, because new
--- ones are at the end, and a due one has a row of its own.
+-- The workflows of which a claim would return a run now, or which have a worker whose heartbeat stopped. The conditions are
+-- those of the claims above. Rows that another transaction has locked count as well.
 WITH asked AS MATERIALIZED (
-    SELECT id, name, concurrency, definition ->> 'dag_id' AS dag_id FROM workorders.workflows WHERE name = ANY (%(names)s)
-)
-SELECT asked.name
-FROM asked
-WHERE EXISTS (
-    SELECT FROM workorders.runs
-    WHERE runs.workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL
-        AND (
-            heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
-            -- A delegated run of a workflow that has a callable by now.
-            OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+    SELECT id, name, concurrency, definition ->> 'dag_id' AS dag_id,
+        definition ->> 'ordering_key' IS NOT NULL AS has_ordering_key
+    FROM workorders.workflows WHERE name = ANY (%(names)s)
+), at_work AS MATERIALIZED (
+    SELECT asked.id AS workflow_id, running.ordering_key, running.heartbeat_at
+    FROM asked CROSS JOIN LATERAL (
+        SELECT ordering_key, heartbeat_at FROM workorders.runs
+        WHERE workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL OFFSET 0
+    ) AS running
+), busy AS MATERIALIZED (
+    SELECT DISTINCT workflow_id, ordering_key FROM at_work WHERE ordering_key IS NOT NULL
+), found AS MATERIALIZED (
+    SELECT asked.name, (
+        asked.concurrency IS NULL OR asked.concurrency > (SELECT count(*) FROM at_work WHERE workflow_id = asked.id)
+    ) AND CASE WHEN asked.has_ordering_key THEN
+        EXISTS (
+            -- One step in the index per ordering key, as in free_ordering_keys.
+            WITH RECURSIVE ordering_keys AS (
+                (
+                    SELECT ordering_key FROM workorders.work_orders
+                    WHERE workflow_id = asked.id AND state = 'pending' AND ordering_key IS NOT NULL
+                    ORDER BY ordering_key
+                    LIMIT 1
+                ) UNION ALL (
+                    SELECT (
+                        SELECT work_orders.ordering_key FROM workorders.work_orders
+                        WHERE workflow_id = asked.id AND state = 'pending' AND work_orders.ordering_key IS NOT NULL
+                            AND work_orders.ordering_key > ordering_keys.ordering_key
+                        ORDER BY work_orders.ordering_key
+                        LIMIT 1
+                    )
+                    FROM ordering_keys WHERE ordering_keys.ordering_key IS NOT NULL
+                )
+            )
+            SELECT FROM ordering_keys
+            WHERE ordering_keys.ordering_key IS NOT NULL
+                AND (asked.id, ordering_keys.ordering_key) NOT IN (SELECT workflow_id, ordering_key FROM busy)
+                AND NOT EXISTS (
+                    SELECT FROM workorders.runs
+                    WHERE runs.workflow_id = asked.id AND runs.ordering_key = ordering_keys.ordering_key
+                        AND claimed_at IS NULL AND finished_at IS NULL AND not_before > statement_timestamp()
+                )
+        ) OR EXISTS (
+            SELECT FROM (
+                SELECT id, ordering_key FROM workorders.work_orders
+                WHERE workflow_id BETWEEN asked.id AND asked.id AND state = 'pending'
+                ORDER BY workflow_id, id
+                LIMIT %(window)s
+            ) AS head
+            WHERE head.ordering_key IS NULL AND NOT EXISTS (
+                SELECT FROM workorders.runs
+                WHERE runs.work_order_id = head.id AND claimed_at IS NULL AND finished_at IS NULL
+                    AND not_before > statement_timestamp() OFFSET 0
+            )
+        ) OR EXISTS (
+            SELECT FROM workorders.runs
+            WHERE runs.workflow_id = asked.id AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
+                AND not_before <= statement_timestamp() AND ordering_key IS NULL
         )
-) OR (
-    (
-        asked.concurrency IS NULL OR asked.concurrency > (
-            SELECT count(*) FROM workorders.runs
-            WHERE runs.workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL
-        )
-    ) AND (
+    ELSE
         EXISTS (
             SELECT FROM workorders.runs
             WHERE runs.workflow_id = asked.id AND claimed_at IS NULL AND finished_at IS NULL
                 AND not_before <= statement_timestamp()
         ) OR EXISTS (
+            -- Newest first, because older ones often wait for a retry.
             SELECT FROM (
-                (
-                    SELECT id FROM workorders.work_orders
-                    WHERE workflow_id = asked.id AND state = 'pending' ORDER BY id LIMIT 100
-                ) UNION ALL (
-                    SELECT id FROM workorders.work_orders
-                    WHERE workflow_id = asked.id AND state = 'pending' ORDER BY id DESC LIMIT 100
-                )
-            ) AS pending
-            WHERE NOT EXISTS (
-                SELECT FROM workorders.runs WHERE runs.work_order_id = pending.id AND finished_at IS NULL OFFSET 0
-            )
+                SELECT id FROM workorders.work_orders
+                WHERE workflow_id BETWEEN asked.id AND asked.id AND state = 'pending'
+                    AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
+                ORDER BY workflow_id DESC, id DESC
+                LIMIT 1
+            ) AS waiting
         )
-    )
-);
+    END AS is_claimable, EXISTS (
+        SELECT FROM at_work
+        WHERE workflow_id = asked.id AND (
+            heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+            -- A delegated run of a workflow that has a callable by now.
+            OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+        )
+    ) AS has_lost
+    FROM asked
+)
+SELECT name, is_claimable FROM found WHERE is_claimable OR has_lost;

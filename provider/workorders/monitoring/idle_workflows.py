@@ -24,4 +24,4 @@ def find_idle(connection: Connection, workloads: Sequence[Workload], now: dateti
     }
     if not silent:
         return []
-    return [silent[name] for name, _ in connection.execute(*claimable_statement(silent))]
+    return [silent[name] for name, *_ in connection.execute(*claimable_statement(silent))]

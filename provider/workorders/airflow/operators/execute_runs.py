@@ -94,9 +94,9 @@ class WorkflowOperator(BaseOperator):
 
 
 class ExecuteRunsOperator(WorkflowOperator):
-    """Claims runs of a workflow and calls its callable for each, until none arrives for `linger` or its time slice ends.
+    """Claims runs of a workflow and calls its callable for each.
 
-    The task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
+    It ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused while it waits. The task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
     """
 
     def __init__(self, **kwargs: Any) -> None:

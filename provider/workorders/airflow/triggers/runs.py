@@ -48,7 +48,9 @@ class SharedPoller:
             self._names -= Counter([name])
 
     async def is_claimable(self, name: str) -> bool:
-        """Return whether the workflow has something to do, by a query that is younger than `POLL_SECONDS`, or a slow one.
+        """Return whether the workflow has something to do, by a query that is at most about `POLL_SECONDS` old.
+
+        A slow query is made less often.
 
         Raises:
             psycopg.Error: the database failed.

@@ -50,6 +50,17 @@ class ClaimedRun:
     """Whether Postgres holds an input that it cannot write out, because it is too long as text."""
 
 
+@dataclass(frozen=True, slots=True)
+class Claimable:
+    """Whether a workflow has something to do now."""
+
+    workflow: str
+    is_claimable: bool = False
+    """Whether `claim` would return a run, unless another transaction has it locked."""
+    has_lost: bool = False
+    """Whether a run is to be recovered, because its worker sent no heartbeat for `GRACE_SECONDS`."""
+
+
 class ClaimCursor:
     """How far the claims of one worker have come in the queue of its workflow.
 
@@ -122,26 +133,22 @@ def claim(
 
 
 def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement whose rows are those of some workflows that have something to do, and why.
+    """Return the statement whose rows are the fields of the `Claimable`s of those workflows that have something to do.
 
-    A row is a workflow's name and whether `claim` would return a run of it. If it would not, the workflow has a run to
-    recover, because its worker sent no heartbeat for `GRACE_SECONDS`. It is a statement and no function, because
-    triggers of Airflow run it asynchronously.
+    It is a statement and no function, because triggers of Airflow run it asynchronously.
     """
-    return _QUERIES["claimable_workflows"], {
-        "names": list(names),
-        "grace_seconds": lifecycle.GRACE_SECONDS,
-        "window": _WINDOW,
-    }
+    asked = {"names": list(names), "grace_seconds": lifecycle.GRACE_SECONDS, "window": _WINDOW}
+    return _QUERIES["claimable_workflows"], asked
 
 
-def is_claimable(connection: Connection, workflow: Workflow) -> bool:
-    """Return whether `claim` would return a run of the workflow now; it changes and locks nothing.
+def find_claimable(connection: Connection, workflow: Workflow) -> Claimable:
+    """Return whether a workflow has something to do; nothing is changed or locked.
 
     Raises:
         psycopg.Error: the database failed.
     """
-    return any(claimable for _, claimable in connection.execute(*claimable_statement([workflow.name])))
+    row = connection.execute(*claimable_statement([workflow.name])).fetchone()
+    return Claimable(*row) if row else Claimable(workflow.name)
 
 
 def claimed(

@@ -28,7 +28,7 @@ _LOOK_SECONDS: Final = 0.2
 """Time between two looks for runs to claim."""
 _LOOK_SHARE: Final = 10
 """Looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
-_MAX_LOOK_SECONDS: Final = 5.0
+_MAX_LOOK_SECONDS: Final = 10.0
 _ASK_SECONDS: Final = 5.0
 """Time between two questions whether the wait may go on."""
 _FIRST_CLAIM: Final = 16
@@ -74,6 +74,7 @@ class Worker:
         self._ended: list[RunResult] = []
         self._oldest_ended = 0.0
         self._is_drained = False
+        self._has_lost = False
         self._look_at = 0.0
         self._ask_at = 0.0
         self._cursor = claiming.ClaimCursor()
@@ -159,10 +160,13 @@ class Worker:
         return True
 
     def _wait(self) -> bool:
-        """Wait until the next look for runs, and return whether there is one; a worker that is asked to stop ends."""
+        """Wait until the next look for runs, and return whether there is one.
+
+        There is none if runs of another worker are lost: the next task recovers them.
+        """
         now = time.monotonic()
         ends_at = min(self._linger_ends_at, self._slice_ends_at)
-        if now >= ends_at or not self._may_wait(now):
+        if now >= ends_at or self._has_lost or not self._may_wait(now):
             return False
         self._stop.wait(max(min(self._look_at, ends_at) - now, 0.0))
         return True
@@ -197,10 +201,11 @@ class Worker:
         begun = time.monotonic()
         if begun < self._look_at:
             return False
-        found = self._store.run_in_transaction(lambda connection: claiming.is_claimable(connection, self._workflow))
+        found = self._store.run_in_transaction(lambda connection: claiming.find_claimable(connection, self._workflow))
+        self._has_lost = found.has_lost
         now = time.monotonic()
         self._look_at = now + min(max(_LOOK_SECONDS, (now - begun) * (_LOOK_SHARE - 1)), _MAX_LOOK_SECONDS)
-        return found
+        return found.is_claimable
 
     def _adopt_claimed(self) -> None:
         """Find runs that a transaction claimed whose commit was not confirmed: no other worker would execute them."""

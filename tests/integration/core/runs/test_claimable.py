@@ -10,6 +10,7 @@ from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import Claimable, ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 
 pytestmark = pytest.mark.integration
@@ -50,7 +51,7 @@ def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, mak
     executing.create([{}])
     executing.claim_and_fall_silent()
     assert claimable(connection, executing.name) == [executing.name]
-    assert not claiming.is_claimable(connection, executing.workflow)
+    assert claiming.find_claimable(connection, executing.workflow) == Claimable(executing.name, has_lost=True)
 
 
 def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
@@ -98,9 +99,11 @@ def test_a_workflow_with_an_ordering_key_is_named_exactly_if_a_claim_would_retur
     executing = make(ordering_key="body:/key", retries={"attempts": 1, "first_delay_seconds": 3600})
     worker_id = uuid4()
 
-    def require(expected: int) -> list[claiming.ClaimedRun]:
+    def require(expected: int) -> list[ClaimedRun]:
         named = claimable(connection, executing.name)
-        claimed = claiming.claim(connection, executing.workflow, limit=5, worker_id=worker_id, one_per_ordering_key=True)
+        claimed = claiming.claim(
+            connection, executing.workflow, limit=5, worker_id=worker_id, one_per_ordering_key=True
+        )
         connection.commit()
         assert (named, len(claimed)) == ([executing.name] * (expected > 0), expected)
         return claimed

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -17,6 +18,8 @@ from support.executing import Executing
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.exceptions import CallableUnavailableError, OwnershipLostError
 
 pytestmark = pytest.mark.integration
@@ -341,24 +344,41 @@ def test_a_wait_ends_after_its_linger_with_the_time_slice_or_if_it_is_no_longer_
     assert earliest <= time.monotonic() - begun < 60
 
 
+def test_a_wait_ends_if_runs_of_another_worker_are_lost(make: Make) -> None:
+    executing = make(concurrency=1)
+    executing.create([{"do": "echo"}])
+    executing.claim_and_fall_silent()
+    assert executing.worker(linger=600).work().total == 0
+
+
 def test_a_waiting_worker_executes_what_arrives_and_claims_nothing_before(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executing = make(concurrency=1)
-    executing.create([{"do": "echo"}])
-    executing.claim_and_fall_silent()
-    executing.create([{"do": "echo"}])
+    executing.create([{"do": "echo"}] * 2)
+    other = uuid4()
+    with connect(executing.url) as connection:
+        (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=other)
     claim, claims, questions = claiming.claim, [], Semaphore(0)
-    monkeypatch.setattr(claiming, "claim", lambda *given, **named: (claims.append(1), claim(*given, **named))[1])
+
+    def count(*given: Any, **named: Any) -> list[ClaimedRun]:
+        claims.append(given)
+        return claim(*given, **named)
+
+    def ask() -> bool:
+        questions.release()
+        return True
+
+    monkeypatch.setattr(claiming, "claim", count)
     monkeypatch.setattr("workorders.core.worker.worker._ASK_SECONDS", 0.5)
-    worker = executing.worker(linger=600, may_wait=lambda: not questions.release())
+    worker = executing.worker(linger=600, may_wait=ask)
     with ThreadPoolExecutor() as threads:
         ended = threads.submit(worker.work)
         assert all(questions.acquire(timeout=30) for _ in range(3))
         assert len(claims) == 1
         with connect(executing.url) as connection:
-            lifecycle.recover_lost(connection, executing.workflow)
-        eventually(lambda: worker.summary.total, seconds=30, what="the run that became free")
+            lifecycle.finish(connection, other, [RunResult(run_id=run.run_id, state="success")])
+        eventually(lambda: worker.summary.total, seconds=30, what="the run that waited")
         executing.create([{"do": "echo"}])
         eventually(lambda: worker.summary.total == 2, seconds=30, what="the run that arrived")
         worker.stop()

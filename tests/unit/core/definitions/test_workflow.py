@@ -31,6 +31,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({**GOOD, "concurrency": 0}, "concurrency: expected a whole number from 1 to"),
     ({**GOOD, "concurrency": True}, "concurrency: expected a whole number from 1 to"),
     ({**GOOD, "timeout_seconds": 0}, "timeout_seconds: expected a whole number from 1 to 2592000, got 0."),
+    ({**GOOD, "linger": -1}, "linger: expected a number of seconds"),
     ({**GOOD, "retries": 3}, "retries: "),
     ({**GOOD, "retries": {"attempts": -1}}, "retries.attempts: expected a whole number from 0 to 1000, got -1."),
     ({**GOOD, "retries": {"first_delay": 1}}, "did you mean first_delay_seconds?"),
@@ -48,6 +49,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_two_lines_are_a_workflow_with_defaults() -> None:
     definition = parse_workflow(GOOD, where="ship.yaml")
     assert (definition.concurrency, definition.timeout_seconds, definition.ordering_key) == (None, 300, None)
+    assert (definition.linger, parse_workflow({**GOOD, "linger": "0 s"}, where="ship.yaml").linger) == (20, 0)
     assert (definition.retries.attempts, definition.limits.waiting, definition.retention.days) == (0, None, None)
 
 

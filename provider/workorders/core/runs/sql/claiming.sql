@@ -332,4 +332,4 @@ WITH asked AS MATERIALIZED (
     ) AS has_lost
     FROM asked
 )
-SELECT name, is_claimable FROM found WHERE is_claimable OR has_lost;
+SELECT name, is_claimable, has_lost FROM found WHERE is_claimable OR has_lost;

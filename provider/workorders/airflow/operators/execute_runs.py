@@ -96,7 +96,8 @@ class WorkflowOperator(BaseOperator):
 class ExecuteRunsOperator(WorkflowOperator):
     """Claims runs of a workflow and calls its callable for each.
 
-    It ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused while it waits. The task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
+    It ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused while it waits. The
+    task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
     """
 
     def __init__(self, **kwargs: Any) -> None:

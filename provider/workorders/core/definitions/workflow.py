@@ -118,8 +118,8 @@ class WorkflowDefinition(Definition):
     """Time slice (seconds): after it a task begins no more runs and ends, so that Airflow can give its slot to another
     workflow."""
     linger: Annotated[float, seconds(0)] = 20.0
-    """Time (seconds) that a task waits for more runs before it ends, within its time slice. A run that arrives meanwhile
-    needs no other task. It holds a worker slot as long; 0 does not wait. A workflow with a `dag_id` never waits."""
+    """Time (seconds) that a task waits for more runs before it ends, within its time slice. A run that arrives in this
+    time needs no other task. The wait holds a worker slot; 0 does not wait. A workflow with a `dag_id` never waits."""
     timeout_seconds: Whole = Field(default=300, ge=1, le=MAX_SECONDS)
     """Maximum time (seconds) of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)

@@ -30,7 +30,7 @@ _LOOK_SHARE: Final = 10
 """Looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
 _MAX_LOOK_SECONDS: Final = 10.0
 _ASK_SECONDS: Final = 5.0
-"""Time between two questions whether the wait may go on."""
+"""Time between two questions whether the wait may continue."""
 _FIRST_CLAIM: Final = 16
 _MAX_CLAIMED: Final = 1_000
 

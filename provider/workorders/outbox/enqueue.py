@@ -52,6 +52,15 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
     return list(arguments["event_ids"])
 
 
+def lock_all_groups(connection: "Connection") -> None:
+    """Let the next `enqueue` of this transaction lock all groups of keys, so that those after it wait for nobody.
+
+    Without it, two transactions that enqueue step by step can each wait for a key that the other one has locked. Writers
+    of any key then wait until this transaction ends.
+    """
+    connection.execute(_QUERIES["lock_all_groups"])
+
+
 def publish(
     connection: "Caller",
     topic: str,

@@ -160,24 +160,25 @@ DECLARE
 BEGIN
     held := held + cardinality(hashes);
     PERFORM set_config('workorders.outbox_keys', held::text, true);
+    IF held > max_keys THEN
+        -- All of them in order, so that further calls in this transaction wait for nobody.
+        FOR number IN 0..63 LOOP
+            PERFORM pg_advisory_xact_lock(group_class, number);
+        END LOOP;
+        RETURN;
+    END IF;
     FOR lock IN
         SELECT DISTINCT get_byte(hash, 3) & 63 AS number FROM unnest(hashes) AS hash ORDER BY 1
     LOOP
-        IF held > max_keys THEN
-            PERFORM pg_advisory_xact_lock(group_class, lock.number);
-        ELSE
-            PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
-        END IF;
+        PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
     END LOOP;
-    IF held <= max_keys THEN
-        FOR lock IN
-            SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
-                || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
-            FROM unnest(hashes) AS hash ORDER BY 1
-        LOOP
-            PERFORM pg_advisory_xact_lock(key_class, lock.number);
-        END LOOP;
-    END IF;
+    FOR lock IN
+        SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
+            || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
+        FROM unnest(hashes) AS hash ORDER BY 1
+    LOOP
+        PERFORM pg_advisory_xact_lock(key_class, lock.number);
+    END LOOP;
 END $$;
 CREATE FUNCTION workorders.read_inputs(ids uuid[], max_bytes bigint) RETURNS TABLE(request bytea, body bytea, is_unreadable boolean)
     LANGUAGE plpgsql STABLE STRICT

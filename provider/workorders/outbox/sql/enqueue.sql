@@ -4,6 +4,10 @@ SELECT workorders.enqueue_many(
     %(timestamps)s::bigint[], %(event_ids)s::uuid[]
 )
 
+-- name: lock_all_groups
+-- More keys than outbox_lock locks one by one.
+SELECT set_config('workorders.outbox_keys', '1000000', true);
+
 -- name: last_id
 -- 0 before the first message.
 SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('workorders.outbox_messages', 'id')::regclass), 0);

@@ -1,17 +1,29 @@
 """Dead letters from a real topic, through ingest, outbox, and relay, to another real topic: each one once."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pytest
 from confluent_kafka import Message
 
 from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.in_process_trigger import InProcessTrigger
+from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
+from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
+from workorders.core.items import Item, Rejection
+from workorders.kafka.ingest import dead_letters
+from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("topics")]
 
@@ -91,6 +103,35 @@ def test_an_attempt_that_is_rolled_back_publishes_nothing_and_the_next_one_publi
     outcomes = trigger.ingest_messages(batch_id, by_column=True)
     assert sum(outcome.created.rejected for outcome in outcomes) == 4
     assert sorted(message.value() or b"" for message in dead(outbox, name)) == [b"1", b"2", b"3", b"4"]
+
+
+def test_partitions_that_publish_many_dead_letters_in_chunks_do_not_deadlock(
+    outbox: Outbox, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, partitions = 300, [partition_of(name, number) for number in range(4)]
+    monkeypatch.setattr(dead_letters, "_CHUNK_MESSAGES", 20)
+    all_read = Barrier(len(partitions))
+
+    def rejected(partition: Partition) -> Iterator[Item]:
+        facts = {"topic": name, "partition": partition.partition, "headers": [], "timestamp": 1}
+        for offset in range(count):
+            key = f"{partition.partition}-{offset}"
+            request = orjson.dumps({**facts, "offset": offset, "key": key})
+            yield Item(stream_name(partition), offset, request, None, Rejection("not-json", "no JSON"), b"x")
+        all_read.wait(30)
+
+    with outbox.connect() as connection:
+        trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
+        batch_id = plan(connection, trigger, *(OffsetRange(partition, 0, count) for partition in partitions))
+        first = attempt(connection, batch_id, dead_letter_topic=f"{name}.dead")
+
+    def ingest_one(partition: Partition) -> int:
+        range_ = OffsetRange(partition, 0, count)
+        with outbox.connect() as connection:
+            return ingest(connection, replace(first, range=range_), rejected(partition), no_proof, same_log).rejected
+
+    with ThreadPoolExecutor() as threads:
+        assert list(threads.map(ingest_one, partitions)) == [count] * len(partitions)
 
 
 def test_messages_that_are_read_again_after_the_ledger_was_set_back_are_not_published_again(

@@ -37,7 +37,6 @@ _OUTAGES: Final = frozenset(
         "57P03",  # the server starts up, or recovers
         "57P05",  # the server ended a session that was idle for too long; a new one works
         "53300",  # too many connections
-        "40001",  # serialization failure
         "40P01",  # deadlock
         "55P03",  # a lock was not granted in time
         # After a fail-over a connection that was kept leads to a server that is no longer the primary, and only reads.

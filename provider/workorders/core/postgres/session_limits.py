@@ -21,6 +21,8 @@ SESSION_SETTINGS: Final[Mapping[str, str]] = {
     "statement_timeout": "300s",
     # Spark gives a consumer up to 120 s for one poll; a transaction that idles longer than this is dead.
     "idle_in_transaction_session_timeout": "300s",
+    # A statement after a wait for a lock must see what was committed meanwhile.
+    "default_transaction_isolation": "read committed",
     # jsonb and timestamps must mean the same wherever the client runs.
     "timezone": "UTC",
     # The server's side of the connection. While it waits for the data of a COPY, nothing else tells it that the
@@ -31,7 +33,13 @@ SESSION_SETTINGS: Final[Mapping[str, str]] = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-_ON_THE_ROLE: Final = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout", "timezone")
+_ON_THE_ROLE: Final = (
+    "lock_timeout",
+    "statement_timeout",
+    "idle_in_transaction_session_timeout",
+    "default_transaction_isolation",
+    "timezone",
+)
 _MARK: Final = "workorders.session"
 """A setting of our own: where a session has it, its server got the others as well."""
 ASK_FOR_LIMITS: Final = f"""
@@ -39,6 +47,7 @@ ASK_FOR_LIMITS: Final = f"""
         current_setting('lock_timeout') <> '0',
         current_setting('statement_timeout') <> '0',
         current_setting('idle_in_transaction_session_timeout') <> '0',
+        current_setting('default_transaction_isolation') = 'read committed',
         current_setting('timezone') IN ('UTC', 'Etc/UTC')
     ]
 """
@@ -53,7 +62,8 @@ _places_without_options: set[tuple[object, ...]] = set()
 def startup_options(session: Mapping[str, str]) -> str:
     """Return the option `options` of libpq that gives a session its settings."""
     settings = {**SESSION_SETTINGS, **session, _MARK: "1"}
-    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+    escaped = {name: value.replace(" ", r"\ ") for name, value in settings.items()}
+    return " ".join(f"-c {name}={value}" for name, value in escaped.items())
 
 
 def accepted(text: str) -> str:

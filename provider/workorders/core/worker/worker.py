@@ -27,7 +27,7 @@ MAX_STORE_DELAY_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.2
 """Time between two looks for runs to claim."""
 _LOOK_SHARE: Final = 10
-"""Looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
+"""During a wait, looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
 _MAX_LOOK_SECONDS: Final = 10.0
 _ASK_SECONDS: Final = 5.0
 """Time between two questions whether the wait may continue."""

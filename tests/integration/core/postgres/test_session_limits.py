@@ -82,3 +82,14 @@ def test_the_triggerers_sessions_have_limits_as_well(stack: LocalStack) -> None:
 def test_a_direct_session_may_have_other_limits_by_its_url(stack: LocalStack) -> None:
     with connect(f"{stack.database_url}?options=-c%20statement_timeout%3D0") as connection:
         assert connection.execute("SHOW statement_timeout").fetchone() == ("0",)
+
+
+def test_the_isolation_level_is_the_packages_own_whatever_the_roles_is(stack: LocalStack) -> None:
+    with psycopg.connect(stack.database_url, autocommit=True) as direct:
+        direct.execute("ALTER ROLE workorders SET default_transaction_isolation = 'repeatable read'")
+    try:
+        with connect(stack.database_url) as connection:
+            assert connection.execute("SHOW transaction_isolation").fetchone() == ("read committed",)
+    finally:
+        with psycopg.connect(stack.database_url, autocommit=True) as direct:
+            direct.execute("ALTER ROLE workorders RESET default_transaction_isolation")

@@ -59,7 +59,7 @@ def test_not_even_a_traceback_shows_the_password_of_a_url_of_a_wrong_form() -> N
     "code",
     [
         *("08000", "08001", "08003", "08004", "08006", "08007", "08P01"),
-        *("57P01", "57P02", "57P03", "57P05", "53300", "40001", "40P01", "55P03"),
+        *("57P01", "57P02", "57P03", "57P05", "53300", "40P01", "55P03"),
         # A primary that is no longer one: psycopg counts it among its internal errors.
         "25006",
     ],
@@ -73,7 +73,21 @@ def test_an_error_that_passes_without_help_is_an_outage(code: str) -> None:
     [
         *("42P01", "42501", "22P02", "23505", "XX000", "25P02", "25P03", "25P04", "28P01", "28000", "3D000"),
         # psycopg's OperationalError holds these as well.
-        *("53100", "53200", "53400", "54000", "54001", "54011", "55000", "55006", "57014", "57P04", "58030", "40002"),
+        *(
+            "53100",
+            "53200",
+            "53400",
+            "54000",
+            "54001",
+            "54011",
+            "55000",
+            "55006",
+            "57014",
+            "57P04",
+            "58030",
+            "40001",
+            "40002",
+        ),
     ],
 )
 def test_an_error_that_each_further_try_raises_again_is_no_outage(code: str) -> None:
@@ -83,7 +97,7 @@ def test_an_error_that_each_further_try_raises_again_is_no_outage(code: str) -> 
 def test_no_sqlstate_is_an_outage_but_those_that_are_named() -> None:
     named = {errors.lookup(code).sqlstate or "" for code in errors._sqlcodes if is_outage(errors.lookup(code)())}
     others = {code for code in named if not code.startswith("08")}
-    assert others == {"57P01", "57P02", "57P03", "57P05", "53300", "40001", "40P01", "55P03", "25006"}
+    assert others == {"57P01", "57P02", "57P03", "57P05", "53300", "40P01", "55P03", "25006"}
 
 
 @pytest.mark.parametrize(

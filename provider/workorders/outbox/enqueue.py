@@ -53,10 +53,10 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
 
 
 def lock_all_groups(connection: "Connection") -> None:
-    """Let the next `enqueue` of this transaction lock all groups of keys, so that those after it wait for nobody.
+    """Let the next `enqueue` of this transaction lock all groups of keys, so that those after it do not wait.
 
-    Without it, two transactions that enqueue step by step can each wait for a key that the other one has locked. Writers
-    of any key then wait until this transaction ends.
+    Without it, two transactions that enqueue step by step can each wait for a key that the other one has locked. With
+    it, writers of any key wait until this transaction ends.
     """
     connection.execute(_QUERIES["lock_all_groups"])
 

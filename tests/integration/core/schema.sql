@@ -161,7 +161,7 @@ BEGIN
     held := held + cardinality(hashes);
     PERFORM set_config('workorders.outbox_keys', held::text, true);
     IF held > max_keys THEN
-        -- All of them in order, so that further calls in this transaction wait for nobody.
+        -- All of them in order, so that further calls in this transaction do not wait.
         FOR number IN 0..63 LOOP
             PERFORM pg_advisory_xact_lock(group_class, number);
         END LOOP;

@@ -96,8 +96,8 @@ def test_an_attempt_that_is_rolled_back_publishes_nothing_and_the_next_one_publi
     topics.produce(name, [b"1", b"2", b"3", b"4"])
     trigger = reading(outbox, name, **fields)
     batch_id = batch(trigger)
-    for attempt in trigger.prepare(batch_id).attempts:
-        failed = trigger.ingest_first(attempt, 1)
+    for begun in trigger.prepare(batch_id).attempts:
+        failed = trigger.ingest_first(begun, 1)
         assert "the reader ended too early" in (failed.error or "")
     assert dead(outbox, name) == []
     outcomes = trigger.ingest_messages(batch_id, by_column=True)

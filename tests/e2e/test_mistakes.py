@@ -24,7 +24,7 @@ def failing(api: AirflowApi, dag_id: str, states: set[str]) -> Task:
 
 
 def test_a_trigger_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(api: AirflowApi) -> None:
-    sentence = "mistaken.yaml: max_mesages: there is no such field; did you mean max_messages?"
+    sentence = "mistaken.yaml, line 6: max_mesages: there is no such field; did you mean max_messages?"
     task = failing(api, "mistaken_refused", {"failed"})
     assert sentence in api.error(task)
     assert sentence in api.dags()["mistaken_refused"]["doc_md"]

@@ -74,7 +74,7 @@ def test_dags_are_created_paused_as_the_documents_list_them(api: AirflowApi) -> 
 def test_a_file_with_a_mistake_is_red_without_being_unpaused(api: AirflowApi) -> None:
     task = only_task(api, "mistaken_refused")
     assert task.state == "failed"
-    assert "mistaken.yaml: max_mesages: there is no such field; did you mean max_messages?" in api.error(task)
+    assert "mistaken.yaml, line 5: max_mesages: there is no such field; did you mean max_messages?" in api.error(task)
 
 
 def test_what_the_readme_unpauses_carries_messages_to_the_function(

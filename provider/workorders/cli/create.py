@@ -10,12 +10,11 @@ from workorders.cli.account import account
 from workorders.cli.connections import connect_to_write
 from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
 from workorders.cli.output import print_json
-from workorders.cli.triggers import read
 from workorders.core import triggers
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
-from workorders.core.definitions.loading import yaml_files
-from workorders.core.environment import TRIGGERS_VARIABLE
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, Workflows, workflow_sources
+from workorders.core.environment import TRIGGERS_VARIABLE, workflow_folder, workflow_modules
 from workorders.core.exceptions import UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -74,10 +73,12 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
     except UnknownTriggerError:
-        sources = [] if folder is None else read(yaml_files(folder, "trigger"))
+        sources = [] if folder is None else TRIGGERS.read_files(TRIGGERS.files(folder))
     found = (definition for source in sources for definition in source.definitions if definition.name == name)
     definition = next(found, None)
-    if definition is None:
+    if definition is None or folder is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
         raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")
-    return triggers.register_definition(connection, definition)
+    files = WORKFLOWS.files(workflow_folder(folder.parent / "workflows"), may_be_missing=True)
+    known = Workflows(workflow_sources(files, workflow_modules()))
+    return triggers.register_definition(connection, definition.with_workflow(known.find(definition.workflow)))

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from workorders.cli import triggers
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.definition_files import find_files, report
 from workorders.cli.options import AsJson, Database, argument
 from workorders.cli.output import Column, print_json, print_table
+from workorders.core.definitions.loading import TRIGGERS
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
 
@@ -68,9 +68,9 @@ def apply(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     from workorders.webhook import stored_webhooks  # noqa: PLC0415 - the database's driver
 
-    sources = triggers.read([file for path in paths for file in find_files(path, "trigger")])
-    if any(source.error for source in sources):
-        report("trigger", sources, "is valid, and was not stored")
+    sources = TRIGGERS.read_files(find_files(paths, TRIGGERS))
+    if any(source.mistake for source in sources):
+        report(TRIGGERS, sources, "is valid, and was not stored")
     definitions = [found for source in sources for found in source.definitions]
     webhooks = [found for found in definitions if isinstance(found, WebhookTriggerDefinition)]
     with connect_to_write(database) as connection:

@@ -4,20 +4,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workorders.cli import definition_files
 from workorders.cli.connections import connect
-from workorders.cli.definition_files import Source
+from workorders.cli.definition_files import find_files, report
 from workorders.cli.options import AsJson, Database, Folder, argument
 from workorders.cli.output import Column, note, print_json, print_table
 from workorders.core.definitions.json_schema import published
-from workorders.core.definitions.loading import load_trigger, yaml_files
-from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
+from workorders.core.definitions.loading import TRIGGERS, Source
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 
@@ -78,9 +76,9 @@ def list_(
         raise ConfigurationError(
             f"The folder of the trigger files is not set; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
         )
-    sources = read(yaml_files(folder, "trigger"))
+    sources = TRIGGERS.read_files(TRIGGERS.files(folder))
     rows = merge(sources, _registered(database))
-    errors = [{"file": source.name, "error": source.error} for source in sources if source.error]
+    errors = [{"file": source.path.name, "error": str(source.mistake)} for source in sources if source.mistake]
     if as_json:
         print_json({"triggers": rows, "errors": errors})
     else:
@@ -104,7 +102,7 @@ def check(
       workorders triggers check include/triggers
       workorders triggers check include/triggers/orders.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    definition_files.report("trigger", read(definition_files.find_files(path, "trigger")))
+    report(TRIGGERS, TRIGGERS.read_files(find_files([path], TRIGGERS)))
 
 
 @app.command()
@@ -117,16 +115,6 @@ def schema(type_: Annotated[str, argument("TYPE", "Type of the trigger.")]) -> N
       # yaml-language-server: $schema=webhook-trigger.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     print(published(type_), end="")
-
-
-def read(files: Sequence[Path]) -> list[Source[TriggerDefinition]]:
-    """Read trigger files; one with an error does not keep the others from being read."""
-    types = trigger_types()
-    return definition_files.read("trigger", {file.name: partial(_load, file, types) for file in files})
-
-
-def _load(file: Path, types: Mapping[str, type[TriggerDefinition]]) -> Sequence[TriggerDefinition]:
-    return [load_trigger(file, types)]
 
 
 def merge(sources: Sequence[Source[TriggerDefinition]], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
@@ -143,7 +131,7 @@ def merge(sources: Sequence[Source[TriggerDefinition]], registered: "Sequence[Re
             fields = definition.model_dump(mode="json")
             found = known.pop(definition.name, None)
             database = None if registered is None else _database_word(fields, found)
-            rows.append(_row(fields, source.name, database, found))
+            rows.append(_row(fields, source.path.name, database, found))
     for row in known.values():
         fields = {**row.definition, "name": row.name, "type": row.type, "workflow": row.workflow}
         rows.append(_row(fields, None, "yes", row))

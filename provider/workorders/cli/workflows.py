@@ -1,23 +1,20 @@
 """`workorders workflows`: the files of a folder, what the database knows of them, and bringing them there."""
 
-import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from workorders.cli import definition_files
 from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.definition_files import find_files, report
 from workorders.cli.options import AsJson, Database
 from workorders.cli.output import Column, print_json, print_table
 from workorders.core import workflows
-from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.json_schema import WORKFLOW, published
-from workorders.core.definitions.loading import load_workflow
+from workorders.core.definitions.loading import WORKFLOWS, Source, workflow_sources
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.environment import WORKFLOW_MODULES_VARIABLE
+from workorders.core.environment import workflow_modules
 from workorders.core.workflows import Workflow
 
 app = typer.Typer(no_args_is_help=True)
@@ -64,14 +61,14 @@ def check(path: _Path) -> None:
       workorders workflows check include/workflows
       workorders workflows check include/workflows/register_event.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    definition_files.report("workflow", _read(path))
+    report(WORKFLOWS, _read(path))
 
 
 @app.command()
 def register(path: _Path, database: Database = None) -> None:
     """Register workflow files in the database.
 
-    Registers no file if one is wrong. The Dag of a workflow registers its file before it looks for runs; use this
+    Registers no file if one is wrong. The Dag of a workflow and its triggers register its file; use this
     command without Airflow, or to apply a change immediately. Also registers the modules of decorated functions that
     the environment names.
 
@@ -79,15 +76,14 @@ def register(path: _Path, database: Database = None) -> None:
     Example:
       workorders workflows register include/workflows
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    modules = [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
-    sources = _read(path, modules)
-    if any(source.error for source in sources):
-        definition_files.report("workflow", sources, "is valid, and was not registered")
+    sources = _read(path, workflow_modules())
+    if any(source.mistake for source in sources):
+        report(WORKFLOWS, sources, "is valid, and was not registered")
     with connect_to_write(database) as connection:
         for source in sources:
             for definition in source.definitions:
                 workflows.register(connection, definition)
-    definition_files.report("workflow", sources, "is registered")
+    report(WORKFLOWS, sources, "is registered")
 
 
 @app.command()
@@ -102,17 +98,8 @@ def schema() -> None:
     print(published(WORKFLOW), end="")
 
 
-def _read(path: Path, modules: Sequence[str] = ()) -> list[definition_files.Source[WorkflowDefinition]]:
-    files = definition_files.find_files(path, "workflow")
-    return definition_files.read(
-        "workflow",
-        {file.name: partial(_load, file) for file in files}
-        | {module: partial(declared_workflows, module) for module in modules},
-    )
-
-
-def _load(file: Path) -> Sequence[WorkflowDefinition]:
-    return [load_workflow(file)]
+def _read(path: Path, modules: Sequence[str] = ()) -> list[Source[WorkflowDefinition]]:
+    return WORKFLOWS.read(workflow_sources(find_files([path], WORKFLOWS), modules))
 
 
 def _json(workflow: Workflow) -> dict[str, Any]:

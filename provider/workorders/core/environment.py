@@ -28,6 +28,16 @@ SPARK_APPS_VARIABLE: Final = "WORKORDERS_SPARK_APPS"
 """The folder of a Spark application of one's own; the package's is used if not given."""
 
 
+def workflow_folder(default: Path) -> Path:
+    """Return the folder of workflow files: the environment's, or else the default."""
+    return Path(os.environ.get(WORKFLOWS_VARIABLE, default))
+
+
+def workflow_modules() -> list[str]:
+    """Return the modules whose decorated functions are workflows, as the environment names them."""
+    return [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
+
+
 def find_secret(name: str) -> str | None:
     """Return the value of a variable, else the text of the file that the variable with FILE_SUFFIX names.
 

@@ -91,6 +91,9 @@ def test_a_right_file_and_a_wrong_one_are_checked(workorders: Command, tmp_path:
     both = workorders("triggers", "check", str(tmp_path))
     assert (both.code, both.out) == (1, "a.yaml: trigger orders is valid.\n")
     assert both.err == "b.yaml: workflow: this field is required.\nb.yaml: topics: this field is required.\n"
+    (tmp_path / "b.yaml").write_text("name: b\ntype: cron\nworkflow: w\nschedule: * * * * *\n")
+    sentence = 'schedule: YAML does not read a value that begins with *; quote it: schedule: "* * * * *"'
+    assert workorders("triggers", "check", str(tmp_path)).err == f"b.yaml, line 4: {sentence}\n"
 
 
 def test_a_name_that_two_files_give_is_wrong_in_the_second(workorders: Command, tmp_path: Path) -> None:

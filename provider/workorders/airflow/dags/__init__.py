@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from workorders.airflow.dags.triggers import trigger_dags as trigger_dags
     from workorders.airflow.dags.triggers import trigger_folder as trigger_folder
     from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
-    from workorders.airflow.dags.workflows import workflow_folder as workflow_folder
-    from workorders.airflow.dags.workflows import workflow_modules as workflow_modules
+    from workorders.core.environment import workflow_folder as workflow_folder
+    from workorders.core.environment import workflow_modules as workflow_modules
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,

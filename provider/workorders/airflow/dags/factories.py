@@ -1,16 +1,16 @@
 """What all Dag factories share: kinds of Dags, and the Dag in place of a file with a mistake."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.parsing_context import for_this_process
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.definitions.unique_names import require_unique_name
+from workorders.core.definitions.loading import D, Kind, Sources
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from workorders.core.definitions.trigger import TriggerDefinition
     from workorders.core.definitions.workflow import WorkflowDefinition
 
-
-D = TypeVar("D", "TriggerDefinition", "WorkflowDefinition")
 
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""
@@ -68,33 +66,30 @@ def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: 
     return {**unlimited_retries(), **task_settings(definition, task_id)}
 
 
-def collect(
-    kind: str, sources: Mapping[Path, Callable[[], Iterable[D]]], make: Callable[[D], Iterable[DAG]]
-) -> dict[str, DAG]:
+def collect(kind: Kind[D], sources: Sources[D], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
     """Return the Dags of all definitions by id, with one that fails in place of each file with a mistake.
 
     In a task's process it is only the Dag of the task.
 
     Args:
-        kind: what the sources define, in a word.
-        sources: files, and what loads the definitions of each.
+        kind: what the sources define.
+        sources: what loads the definitions of each file.
         make: makes the Dags of a definition.
     """
     return for_this_process(sources, lambda some: _collect(kind, some, make))
 
 
-def _collect(
-    kind: str, sources: Mapping[Path, Callable[[], Iterable[D]]], make: Callable[[D], Iterable[DAG]]
-) -> dict[str, DAG]:
+def _collect(kind: Kind[D], sources: Sources[D], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
     dags: list[DAG] = []
-    taken: dict[str, str] = {}
-    for source, load in sources.items():
+    for source in kind.read(sources):
+        mistake = source.mistake
         try:
-            for definition in load():
-                require_unique_name(kind, definition.name, source.name, taken)
+            for definition in source.definitions:
                 dags += make(definition)
         except ConfigurationError as error:
-            dags.append(configuration_error_dag(source, error, kind))
+            mistake = error
+        if mistake is not None:
+            dags.append(configuration_error_dag(source.path, mistake, kind.name))
     return {dag.dag_id: dag for dag in dags}
 
 

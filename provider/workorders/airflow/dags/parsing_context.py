@@ -1,21 +1,21 @@
 """Which files a task's process reads: it needs one Dag, and the folder may define thousands."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from airflow.sdk import DAG, get_parsing_context
 
-Load = TypeVar("Load", bound=Callable[..., object])
+from workorders.core.definitions.loading import D, Sources, Workflows
+from workorders.core.definitions.trigger import FoundWorkflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 
 _ESCAPE = rb"\\[xuU\s\x80-\xff]"
 """An escape in YAML behind which a letter, a digit, `-` or `_` may hide, or a line that continues."""
 
 
-def for_this_process(
-    sources: Mapping[Path, Load], make: Callable[[Mapping[Path, Load]], dict[str, DAG]]
-) -> dict[str, DAG]:
+def for_this_process(sources: Sources[D], make: Callable[[Sources[D]], dict[str, DAG]]) -> dict[str, DAG]:
     """Return the Dags of all sources; in a task's process only the Dag of the task, from as few sources as possible.
 
     Args:
@@ -30,8 +30,22 @@ def for_this_process(
     return make(sources)
 
 
-def _likely_sources(sources: Mapping[Path, Load], dag_id: str) -> Iterator[dict[Path, Load]]:
-    """Return sources that may define a Dag, the likeliest first.
+def finder(sources: Sources[WorkflowDefinition]) -> Callable[[str], FoundWorkflow]:
+    """Return what finds the definition of a workflow; in a task's process it reads as few sources as possible."""
+    return Workflows(sources).find if get_parsing_context().dag_id is None else partial(_find_likely, sources)
+
+
+def _find_likely(sources: Sources[WorkflowDefinition], name: str) -> FoundWorkflow:
+    found: FoundWorkflow = None
+    for some in _likely_sources(sources, name):
+        found = Workflows(some).find(name)
+        if isinstance(found, WorkflowDefinition):
+            break
+    return found
+
+
+def _likely_sources(sources: Sources[D], dag_id: str) -> Iterator[Sources[D]]:
+    """Return sources that may define a Dag, or a workflow of that name, the likeliest first.
 
     Each contains every file that may define the name, because a file before it in the order would count instead.
     Without being parsed, a file is known not to define a name that is not in its text.
@@ -53,5 +67,5 @@ def _names(dag_id: str) -> list[str]:
     return [dag_id, *(dag_id[: end.start()] for end in reversed(list(re.finditer("_", dag_id))))]
 
 
-def _only(sources: Mapping[Path, Load], paths: Iterable[Path]) -> dict[Path, Load]:
+def _only(sources: Sources[D], paths: Iterable[Path]) -> Sources[D]:
     return {path: load for path, load in sources.items() if path in paths}

@@ -1,13 +1,14 @@
 """The Dags of every trigger file, of any type."""
 
 import os
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 
 from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import collect
-from workorders.core.definitions.loading import load_trigger, yaml_files
+from workorders.airflow.dags.parsing_context import finder
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, workflow_sources
 from workorders.core.definitions.trigger import TriggerDefinition, installed
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
@@ -27,20 +28,28 @@ def configured_trigger_folder() -> Path | None:
     return Path(stated) if stated else None
 
 
-def trigger_dags(folder: Path) -> dict[str, DAG]:
+def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[str] = ()) -> dict[str, DAG]:
     """Return the Dags of every trigger file in a folder, by id.
 
     In place of a file with a mistake there is a Dag that fails and names the wrong field. Other triggers are not
-    affected.
+    affected. A trigger stores the definition of its workflow before it creates work orders, so that the ordering key
+    and the limits apply to the first of them.
+
+    Args:
+        folder: the trigger files.
+        workflows: the folder of the workflow files; by default the folder `workflows` next to it.
+        modules: modules whose decorated functions are workflows.
 
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    return collect("trigger", {path: partial(_load, path) for path in yaml_files(folder, "trigger")}, _dags_of)
-
-
-def _load(path: Path) -> list[TriggerDefinition]:
-    return [load_trigger(path)]
+    files = WORKFLOWS.files(workflows or folder.parent / "workflows", may_be_missing=True)
+    find = finder(workflow_sources(files, modules))
+    return collect(
+        TRIGGERS,
+        TRIGGERS.sources(TRIGGERS.files(folder)),
+        lambda definition: _dags_of(definition.with_workflow(find(definition.workflow))),
+    )
 
 
 def _dags_of(definition: TriggerDefinition) -> list[DAG]:

@@ -1,8 +1,6 @@
 """The Dag of a workflow: a sensor waits for runs, and a task executes them."""
 
-import os
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG
@@ -12,20 +10,9 @@ from workorders.airflow.dags.factories import collect, continuous_dag, owner_and
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
-from workorders.core.definitions.decorator import declared_workflows
-from workorders.core.definitions.loading import load_workflow, yaml_files
+from workorders.core.definitions.loading import WORKFLOWS, workflow_sources
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.environment import WORKFLOW_MODULES_VARIABLE, WORKFLOWS_VARIABLE
-
-
-def workflow_folder(default: Path) -> Path:
-    """Return the folder of workflow files: the environment's, or else the default."""
-    return Path(os.environ.get(WORKFLOWS_VARIABLE, default))
-
-
-def workflow_modules() -> list[str]:
-    """Return the modules whose decorated functions are workflows, as the environment names them."""
-    return [name.strip() for name in os.environ.get(WORKFLOW_MODULES_VARIABLE, "").split(",") if name.strip()]
+from workorders.core.environment import workflow_folder, workflow_modules  # noqa: F401 - public names of the package
 
 
 def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
@@ -37,14 +24,8 @@ def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    files = {path: partial(_load, path) for path in yaml_files(folder, "workflow")}
-    # A module is no file; the Dag in its place is named after it.
-    declared = {Path(module.replace(".", "_")): partial(declared_workflows, module) for module in modules}
-    return collect("workflow", {**files, **declared}, lambda definition: [make_dag(definition)])
-
-
-def _load(path: Path) -> list[WorkflowDefinition]:
-    return [load_workflow(path)]
+    sources = workflow_sources(WORKFLOWS.files(folder), modules)
+    return collect(WORKFLOWS, sources, lambda definition: [make_dag(definition)])
 
 
 def make_dag(definition: WorkflowDefinition) -> DAG:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator
 
 from workorders.core.definitions.fields import (
     ConnectionId,
@@ -20,12 +20,17 @@ from workorders.core.definitions.fields import (
     seconds,
 )
 from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import ConfigurationError
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 """Entry point group in which a distribution announces a trigger type: its name, and its definition's class."""
 
 _LARGEST_NUMBER: Final = 2**62
 _MAX_PARKED: Final = 1_000_000_000
+
+FoundWorkflow = WorkflowDefinition | ConfigurationError | None
+"""A workflow's definition, or the mistake of the file that may define it; None if no file does."""
 
 
 class Idempotency(Definition):
@@ -94,6 +99,19 @@ class TriggerDefinition(Definition):
         expecting("a list of names in modules such as [shop.alerts.page]"),
     ] = ()
     """What is called with an alert: import paths, each of a function that takes the alert or of an Airflow notifier."""
+
+    _found_workflow: FoundWorkflow = PrivateAttr(None)
+
+    @property
+    def found_workflow(self) -> FoundWorkflow:
+        """The definition of the workflow, as the files had it when this trigger's file was read."""
+        return self._found_workflow
+
+    def with_workflow(self, found: FoundWorkflow) -> Self:
+        """Return the trigger with the definition of its workflow, which is stored together with it."""
+        copy = self.model_copy()
+        copy._found_workflow = found
+        return copy
 
     @field_validator("tasks", mode="after")
     @classmethod

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -11,6 +12,8 @@ from pydantic.fields import FieldInfo
 from workorders.core.exceptions import ConfigurationError
 
 Model = TypeVar("Model", bound=BaseModel)
+Lines = Mapping[tuple[Any, ...], int]
+"""The line in a file, from 1, of each key and each entry of a list, by the keys and indexes that lead to it."""
 
 _FORMS: Final = {
     "bool_parsing": "true or false",
@@ -28,7 +31,14 @@ _FORMS: Final = {
 """What a value must be, by the type of pydantic's error; `fields.expecting` describes it better for some types."""
 
 
-def validate(content: Mapping[str, Any], model: type[Model], *, where: str, folder: Path | None = None) -> Model:
+def validate(
+    content: Mapping[str, Any],
+    model: type[Model],
+    *,
+    where: str,
+    folder: Path | None = None,
+    lines: Lines = MappingProxyType({}),
+) -> Model:
     """Return the definition that `content` is by its model; paths in it are relative to `folder`.
 
     Raises:
@@ -37,14 +47,17 @@ def validate(content: Mapping[str, Any], model: type[Model], *, where: str, fold
     try:
         return model.model_validate(content, context={} if folder is None else {"folder": folder})
     except ValidationError as error:
-        problems = [_problem(item, model) for item in error.errors(include_url=False)]
-        raise ConfigurationError("\n".join(f"{where}: {problem}" for problem in problems)) from error
+        problems = [
+            (item["loc"], _sentence(item, _fields(model, item["loc"][:-1]))) for item in error.errors(include_url=False)
+        ]
+        raise ConfigurationError("\n".join(problem(where, lines, *found) for found in problems)) from error
 
 
-def _problem(error: Mapping[str, Any], model: type[BaseModel]) -> str:
-    path: Sequence[Any] = error["loc"]
-    sentence = _sentence(error, _fields(model, path[:-1]))
-    return f"{'.'.join(map(str, path))}: {sentence}" if path else sentence
+def problem(where: str, lines: Lines, path: Sequence[Any], sentence: str) -> str:
+    """Return a sentence about a field, after its file, its line or that of what should contain it, and its name."""
+    outwards = (tuple(path[:end]) for end in range(len(path), 0, -1))
+    line = next((f", line {lines[known]}" for known in outwards if known in lines), "")
+    return ": ".join((f"{where}{line}", *([".".join(map(str, path))] if path else ()), sentence))
 
 
 def _sentence(error: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:

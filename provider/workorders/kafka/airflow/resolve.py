@@ -1,7 +1,6 @@
 """The Dag by which a person decides how a partition of a Kafka trigger continues: its form, and its operator."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,7 @@ from workorders.airflow.dags.factories import manual_dag
 from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
-from workorders.core.definitions.loading import load_trigger, yaml_files
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.definitions.loading import TRIGGERS
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.admin import KafkaAdmin
@@ -49,13 +47,10 @@ def resolve_dags(folder: Path) -> dict[str, DAG]:
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    definitions: dict[str, KafkaTriggerDefinition] = {}
-    for path in yaml_files(folder, "trigger"):
-        with suppress(ConfigurationError):
-            definition = load_trigger(path)
-            if isinstance(definition, KafkaTriggerDefinition):
-                definitions.setdefault(definition.name, definition)
-    return {RESOLVE_DAG: _resolve_dag(list(definitions.values()))} if definitions else {}
+    sources = TRIGGERS.read_files(TRIGGERS.files(folder))
+    found = (definition for source in sources for definition in source.definitions)
+    definitions = [definition for definition in found if isinstance(definition, KafkaTriggerDefinition)]
+    return {RESOLVE_DAG: _resolve_dag(definitions)} if definitions else {}
 
 
 def _resolve_dag(definitions: list[KafkaTriggerDefinition]) -> DAG:

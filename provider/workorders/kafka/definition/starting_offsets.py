@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -27,7 +27,7 @@ class StartingOffsets:
 
     @classmethod
     def parse(cls, value: Any) -> "StartingOffsets":
-        """Read the forms of a trigger file; YAML has made a datetime or a number of some of them.
+        """Read the forms of a trigger file, or a datetime of a program.
 
         Raises:
             ValueError: the value has none of the forms.
@@ -40,7 +40,7 @@ class StartingOffsets:
             return cls("timestamp", int(value))
         time = _time(value)
         if time is None:
-            raise ValueError(f"{FORM}, got {str(value) if isinstance(value, date) else value!r}.")
+            raise ValueError(f"{FORM}, got {value!r}.")
         if time.utcoffset() is None:
             raise ValueError(f"{FORM}; {value} lacks the offset, so it would mean another time elsewhere.")
         timestamp_ms = (time - _EPOCH) // timedelta(milliseconds=1)
@@ -58,7 +58,7 @@ class StartingOffsets:
 def _time(value: Any) -> datetime | None:
     if isinstance(value, datetime):
         return value
-    if isinstance(value, str) and "T" in value:
+    if isinstance(value, str) and len(value) > len("2026-03-01"):  # a date alone is no time
         try:
             return datetime.fromisoformat(value)
         except ValueError:

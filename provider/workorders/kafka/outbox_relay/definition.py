@@ -80,4 +80,5 @@ def load_relay(path: Path) -> RelayDefinition:
     if not path.exists():
         return RelayDefinition()
     form = "the outbox's file is a mapping with fields such as shards and topics."
-    return validate(read_mapping(path, form=form, may_be_empty=True), RelayDefinition, where=path.name)
+    content, lines = read_mapping(path, form=form, may_be_empty=True)
+    return validate(content, RelayDefinition, where=path.name, lines=lines)

@@ -191,7 +191,7 @@ def use_schema(trigger: InProcessTrigger, folder: Path, schema: Mapping[str, Any
     (folder / "visit.json").write_text(json.dumps(schema), encoding="utf-8")
     content = {**trigger.definition.model_dump(mode="json", exclude_unset=True), "type": "kafka"}
     (folder / "visits.yaml").write_text(yaml.safe_dump({**content, "json_schema": "visit.json"}), encoding="utf-8")
-    found = load_trigger(folder / "visits.yaml", {"kafka": KafkaTriggerDefinition})
+    found = load_trigger(folder / "visits.yaml")
     assert isinstance(found, KafkaTriggerDefinition)
     trigger.definition = found
 

@@ -8,7 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.triggers import trigger_dags, trigger_folder
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.airflow import CreateWorkOrdersOperator
 
 GOOD = "name: {name}\ntype: kafka\nworkflow: register_event\ntopics: [{name}]\n"
 
@@ -38,10 +40,11 @@ def test_every_file_gives_a_listener_and_an_ingest(tmp_path: Path) -> None:
         ),
         ("name: bad\ntype: kafak\nworkflow: w\n", "type: expected one of"),
         ("name: [", "this is not YAML"),
+        (GOOD.format(name="bad") + "topics: [b]\n", "line 5: topics: this key is in line 4 already"),
         ("- a\n- b\n", "a trigger file is a mapping"),
         ("name: bad\ntype: kafka\nworkflow: w\n", "topics: this field is required"),
     ],
-    ids=["unknown-field", "unknown-type", "no-yaml", "no-mapping", "missing-field"],
+    ids=["unknown-field", "unknown-type", "no-yaml", "key-given-twice", "no-mapping", "missing-field"],
 )
 def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path: Path, text: str, clause: str) -> None:
     write(tmp_path, "bad.yaml", text)
@@ -58,6 +61,36 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
         task.execute({})
     assert clause in str(raised.value)
     assert clause in (dags["bad_refused"].doc_md or "")
+
+
+@pytest.mark.parametrize("dag_id", [None, "orders_ingest"])
+def test_a_trigger_has_the_definition_of_its_workflow_or_the_mistake_of_what_may_define_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dag_id: str | None
+) -> None:
+    folder, workflows = tmp_path / "triggers", tmp_path / "workflows"
+    folder.mkdir()
+
+    def found() -> object:
+        create = trigger_dags(folder, modules=["support.decorated_workflows"])["orders_ingest"].task_dict[
+            "create_work_orders"
+        ]
+        assert isinstance(create, CreateWorkOrdersOperator)
+        assert create.definition is not None
+        return create.definition.found_workflow
+
+    if dag_id is not None:
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", dag_id)
+    write(folder, "orders.yaml", GOOD.format(name="orders"))
+    assert found() is None
+    workflows.mkdir()
+    write(workflows, "events.yaml", "name: register_event\ncallable: shop:register\nordering_key: key\n")
+    assert isinstance(workflow := found(), WorkflowDefinition)
+    assert str(workflow.ordering_key) == "key"
+    write(workflows, "events.yaml", "name: register_event\n")
+    assert str(found()) == "events.yaml: expected either callable or dag_id."
+    write(folder, "orders.yaml", GOOD.format(name="orders").replace("register_event", "first_steps"))
+    assert isinstance(workflow := found(), WorkflowDefinition)
+    assert workflow.name == "first_steps"
 
 
 def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.dags.workflows import make_dag, workflow_dags, workflow_folder
+from workorders.airflow.dags.workflows import make_dag, workflow_dags
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import UNLIMITED_RETRIES
 from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.environment import workflow_folder
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"
 

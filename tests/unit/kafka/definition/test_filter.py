@@ -4,9 +4,9 @@ import pickle
 from typing import Any
 
 import pytest
-import yaml
 
 from support.definitions import define
+from workorders.core.definitions.yaml_text import parse
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.filter import MessageFilter
 
@@ -16,7 +16,7 @@ REJECTED = Item("orders/0", 1, REQUEST, None, Rejection("not-json", "it is no JS
 
 
 def takes(text: str, message: Item = MESSAGE) -> bool:
-    found = MessageFilter.parse(yaml.safe_load(text))
+    found = MessageFilter.parse(parse(text, where="")[0])
     return found.holds(found.conditions, REQUEST, message)
 
 
@@ -53,6 +53,11 @@ def takes(text: str, message: Item = MESSAGE) -> bool:
 )
 def test_a_message_is_taken_if_all_conditions_hold(text: str, expected: bool) -> None:
     assert takes(text) is expected
+
+
+def test_a_country_a_ratio_or_a_date_is_the_text_that_a_message_has() -> None:
+    for text in ("NO", "1:20", "2026-03-01"):
+        assert takes(f"body:/is: [DE, {text}, SE]", MESSAGE._replace(body=b'{"is":"%b"}' % text.encode()))
 
 
 def test_a_rejected_message_stays_visible_unless_what_it_has_tells_that_it_is_left_out() -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from workorders.core.definitions.json_schema import trigger_schema
 from workorders.core.definitions.loading import load_trigger, parse_trigger
+from workorders.core.definitions.yaml_text import parse
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition.starting_offsets import StartingOffsets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -24,7 +24,7 @@ description: Orders from the shop
 
 
 def load(more: str = "") -> KafkaTriggerDefinition:
-    content = {**yaml.safe_load(FIVE_LINES), **(yaml.safe_load(more) or {})}
+    content = parse(FIVE_LINES, where="")[0] | (parse(more, where="")[0] or {})
     found = parse_trigger(content, {"kafka": KafkaTriggerDefinition}, where="orders.yaml")
     assert isinstance(found, KafkaTriggerDefinition)
     return found
@@ -129,6 +129,7 @@ def test_a_field_takes_its_forms(more: str, field: str, expected: object) -> Non
         ("group", StartingOffsets("group")),
         ("2026-03-01T00:00:00+01:00", StartingOffsets("timestamp", 1_772_319_600_000)),
         ("'2026-03-01T00:00:00+01:00'", StartingOffsets("timestamp", 1_772_319_600_000)),
+        ("2026-03-01 00:00:00+01:00", StartingOffsets("timestamp", 1_772_319_600_000)),
         ("2026-02-28T23:00:00.250Z", StartingOffsets("timestamp", 1_772_319_600_250)),
         ("1772319600000", StartingOffsets("timestamp", 1_772_319_600_000)),
         ("'1772319600000'", StartingOffsets("timestamp", 1_772_319_600_000)),
@@ -340,7 +341,7 @@ def test_a_format_of_a_registry_needs_the_connection_of_one() -> None:
 def test_a_json_schema_is_read_from_a_file_beside_the_trigger_and_stored_whole(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"required": ["id"]}')
     (tmp_path / "orders.yaml").write_text(f"{FIVE_LINES}json_schema: order.json\n")
-    found = load_trigger(tmp_path / "orders.yaml", {"kafka": KafkaTriggerDefinition})
+    found = load_trigger(tmp_path / "orders.yaml")
     assert isinstance(found, KafkaTriggerDefinition)
     assert found.json_schema == {"required": ["id"]}
     assert KafkaTriggerDefinition.model_validate(found.model_dump(mode="json")) == found

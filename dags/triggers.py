@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
-from workorders.airflow.dags import trigger_dags, trigger_folder
+from workorders.airflow.dags import trigger_dags, trigger_folder, workflow_folder, workflow_modules
 
-globals().update(trigger_dags(trigger_folder(Path(__file__).parent.parent / "include" / "triggers")))
+_include = Path(__file__).parent.parent / "include"
+globals().update(
+    trigger_dags(trigger_folder(_include / "triggers"), workflow_folder(_include / "workflows"), workflow_modules())
+)

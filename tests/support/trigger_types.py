@@ -11,11 +11,13 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from local_stack.stack import LocalStack
+from support.definition_files import write_definitions
 from support.in_process_trigger import InProcessTrigger
 from support.topics import Topics
 from support.webhooks import Webhooks
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.core.creation.manual import NotAnInputError
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import HardLimitError
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
@@ -53,6 +55,7 @@ class Source(ABC):
         self.name = name
         self.fields: dict[str, Any] = {"name": name, "workflow": name, **fields}
         self.sent: list[Event] = []
+        self.workflow: WorkflowDefinition | None = None
         self.begin(folder, patch)
 
     @abstractmethod
@@ -66,6 +69,10 @@ class Source(ABC):
     @abstractmethod
     def spoil(self) -> Answer:
         """Submit an event that can be no input."""
+
+    def add_workflow_file(self, **fields: Any) -> None:
+        """Give the trigger a workflow file beside its own; the Dag of the workflow does not run."""
+        self.workflow = WorkflowDefinition(name=self.name, callable="a.module:function", **fields)
 
     def send(self, *events: Event) -> Answer:
         """Submit new events."""
@@ -100,6 +107,7 @@ class KafkaSource(Source):
 
     def _produce(self, values: list[bytes]) -> Answer:
         self.topics.produce(self.name, values)
+        self.kafka_trigger.definition = self.kafka_trigger.definition.with_workflow(self.workflow)
         planned = self.kafka_trigger.plan()
         assert planned.batch_id is not None
         self.batches.append(planned.batch_id)
@@ -126,8 +134,14 @@ class WebhookSource(Source):
     type = "webhook"
 
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.workflow_folder = folder / "workflows"
+        patch.setenv("WORKORDERS_WORKFLOWS", str(self.workflow_folder))
         self.webhooks = Webhooks(folder, {"workorders_db": self.stack.database_url})
         self.webhooks.define(**self.fields)
+
+    def add_workflow_file(self, **fields: Any) -> None:
+        """Write the file, which the server finds by itself."""
+        write_definitions(self.workflow_folder, {"name": self.name, "callable": "a.module:function", **fields})
 
     def submit(self, first: int, events: list[Event]) -> Answer:
         answers = [
@@ -168,6 +182,7 @@ class CronSource(Source):
 
     def _run(self, hour: int, fields: dict[str, Any]) -> Answer:
         definition = CronTriggerDefinition.model_validate({**self.fields, "schedule": "@hourly", **fields})
+        definition = definition.with_workflow(self.workflow)
         end = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hour)
         context: Any = {
             "data_interval_start": end - timedelta(hours=1),
@@ -193,7 +208,7 @@ class ManualSource(Source):
         return self._submit("spoilt", [1])
 
     def _submit(self, key: str, body: object) -> Answer:
-        definition = ManualTriggerDefinition.model_validate(self.fields)
+        definition = ManualTriggerDefinition.model_validate(self.fields).with_workflow(self.workflow)
         run = SimpleNamespace(dag_id="a", run_id=key, triggering_user_name="ada")
         context: Any = {"params": {"body": body, "actor": None, "reason": "a test", "key": key}, "dag_run": run}
         return _execute(CreateByHandOperator(task_id="create_work_order", definition=definition), context)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 _FILES = {
-    "triggers": ("workorders.airflow.dags", 'trigger_dags({folder} / "triggers")'),
+    "triggers": ("workorders.airflow.dags", 'trigger_dags({folder} / "triggers", {folder} / "workflows", {modules})'),
     "workflows": ("workorders.airflow.dags", 'workflow_dags({folder} / "workflows", {modules})'),
     "outbox": ("workorders.kafka.airflow", 'outbox_dags({folder} / "outbox.yaml")'),
     "resolve": ("workorders.kafka.airflow", 'resolve_dags({folder} / "triggers")'),

@@ -53,11 +53,17 @@ def register(connection: Connection, *, name: str, type_: str, workflow: str, de
 
 
 def register_definition(connection: Connection, definition: "TriggerDefinition") -> Trigger:
-    """Register a trigger by its file's definition, as `register` does.
+    """Register a trigger by its file's definition, as `register` does, after the workflow that its file names.
+
+    The caller must have read the files just now: an older definition would replace a newer one.
 
     Raises:
-        ConfigurationError: a trigger of another type has the name.
+        ConfigurationError: a trigger of another type has the name; or the workflow's file has a mistake, and no
+            earlier definition of the workflow is known.
     """
+    from workorders.core import workflows  # noqa: PLC0415 - what creates work orders needs no model
+
+    workflows.register_found(connection, definition.workflow, definition.found_workflow)
     return register(
         connection,
         name=definition.name,

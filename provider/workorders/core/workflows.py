@@ -1,17 +1,21 @@
 """Workflows as rows of the database."""
 
+import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from workorders.core.definitions.trigger import FoundWorkflow
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import UnknownWorkflowError
+from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
+_LOG = logging.getLogger(__name__)
 _QUERIES = load_queries("workorders.core", "sql/workflows.sql")
 
 
@@ -45,6 +49,38 @@ def register(connection: Connection, definition: WorkflowDefinition) -> Workflow
         },
     )
     return replace(find(connection, definition.name), definition=definition)
+
+
+def register_found(connection: Connection, name: str, found: FoundWorkflow) -> None:
+    """Store the definition that was found for a workflow, so that its ordering key and limits apply to what follows.
+
+    Without one, what an earlier registration stored applies. There is a warning if there is none.
+
+    Raises:
+        ConfigurationError: the workflow's file has a mistake, and no earlier definition is known.
+    """
+    if isinstance(found, WorkflowDefinition):
+        register(connection, found)
+    elif connection.execute(_QUERIES["find_defined"], {"name": name}).fetchone() is None:
+        if found is not None:
+            raise ConfigurationError(
+                f"Workflow {name} is not registered, and its file may be wrong, so its ordering key and its limits are "
+                f"unknown. No work order is created before the file is right: {found}"
+            ) from found
+        _LOG.warning(
+            "Workflow %s has no file here and is not registered: its work orders are created without an ordering key "
+            "and without limits, and wait. Add its file, or run `workorders workflows register`.",
+            name,
+        )
+
+
+def register_unless_known(connection: Connection, definition: WorkflowDefinition) -> Workflow:
+    """Store a definition that may be old only if the row has none; return the workflow with this definition."""
+    with suppress(UnknownWorkflowError, ConfigurationError):
+        known = find(connection, definition.name)
+        if known.definition is not None:
+            return replace(known, definition=definition)
+    return register(connection, definition)
 
 
 def find(connection: Connection, name: str) -> Workflow:

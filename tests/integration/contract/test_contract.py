@@ -117,8 +117,11 @@ def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection:
     ]
 
 
-def test_an_ordering_key_keeps_the_order_of_the_source(source: Source, connection: Connection) -> None:
-    define_workflow(connection, source, ordering_key="body:/ordering_key")
+def test_an_ordering_key_keeps_the_order_of_the_source_from_the_first_event_on_although_the_workflow_never_ran(
+    source: Source, connection: Connection
+) -> None:
+    source.add_workflow_file(ordering_key="body:/another")
+    source.add_workflow_file(ordering_key="body:/ordering_key")
     source.send(*({"ordering_key": number % 2, "number": number} for number in range(4)))
     _, claimed = claim(connection, source)
     by_ordering_key: dict[int | None, list[UUID]] = {}

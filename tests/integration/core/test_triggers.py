@@ -4,9 +4,12 @@ from threading import Barrier
 import pytest
 
 from local_stack.stack import LocalStack
+from workorders.core import workflows
+from workorders.core.definitions.loading import parse_workflow
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.triggers import Trigger, find, register, stream_id
+from workorders.core.triggers import Trigger, find, register, register_definition, stream_id
+from workorders.manual.definition import ManualTriggerDefinition
 
 pytestmark = pytest.mark.integration
 
@@ -48,6 +51,34 @@ def test_a_name_cannot_change_its_type(connection: Connection, name: str) -> Non
     register(connection, name=name, type_="kafka", workflow="admit", definition={})
     with pytest.raises(ConfigurationError, match=f"^Trigger {name} exists with type kafka and cannot become cron"):
         register(connection, name=name, type_="cron", workflow="admit", definition={})
+
+
+def test_a_trigger_stores_the_rules_of_its_workflow_and_follows_the_file(connection: Connection, name: str) -> None:
+    definition = ManualTriggerDefinition(name=name, workflow=name)
+    for fields in ({"ordering_key": "key", "limits": {"waiting": 3}}, {"ordering_key": "header:Tenant"}):
+        workflow = parse_workflow({"name": name, "callable": "a.b:c", **fields}, where=name)
+        trigger = register_definition(connection, definition.with_workflow(workflow))
+        assert trigger == find(connection, name)
+        assert trigger.ordering_key == fields["ordering_key"]
+        assert (trigger.rules is not None) is ("limits" in fields)
+
+
+def test_a_trigger_whose_workflow_has_no_file_is_registered_and_warns_unless_the_workflow_is_known(
+    connection: Connection, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    definition = ManualTriggerDefinition(name=name, workflow=name)
+    mistake = ConfigurationError("ship.yaml, line 2: concurrency: wrong.")
+    with pytest.raises(ConfigurationError, match=rf"^Workflow {name} is not registered.*: {mistake}$"):
+        register_definition(connection, definition.with_workflow(mistake))
+    assert register_definition(connection, definition).ordering_key is None
+    assert f"Workflow {name} has no file here and is not registered" in caplog.text
+    caplog.clear()
+    workflows.register(
+        connection, parse_workflow({"name": name, "callable": "a.b:c", "ordering_key": "key"}, where=name)
+    )
+    assert register_definition(connection, definition).ordering_key == "key"
+    assert register_definition(connection, definition.with_workflow(mistake)).ordering_key == "key"
+    assert caplog.text == ""
 
 
 def test_a_trigger_that_was_never_registered_is_unknown(connection: Connection, name: str) -> None:

@@ -33,14 +33,34 @@ def test_registering_again_changes_the_definition_but_not_the_row(connection: Co
     assert (second.id, second.concurrency) == (first.id, 1)
 
 
-def test_registering_the_same_again_writes_nothing(connection: Connection, name: str) -> None:
+def test_registering_the_same_again_writes_nothing_and_waits_for_no_claim(
+    stack: LocalStack, connection: Connection, name: str
+) -> None:
     def version() -> object:
         return connection.execute("SELECT xmin::text FROM workorders.workflows WHERE name = %s", (name,)).fetchone()
 
-    Working.on(connection, name)
+    workflow = Working.on(connection, name).workflow
     before = version()
-    Working.on(connection, name)
+    connection.commit()
+    with connect(stack.database_url) as claiming:
+        claiming.execute("SELECT FROM workorders.workflows WHERE id = %s FOR NO KEY UPDATE", (workflow.id,))
+        connection.execute("SET LOCAL lock_timeout = '5s'")
+        assert workflow.definition is not None
+        assert workflows.register(connection, workflow.definition) == workflow
     assert version() == before
+
+
+def test_a_definition_that_may_be_old_is_stored_only_where_there_is_none_that_can_be_read(
+    connection: Connection, name: str
+) -> None:
+    old, new = (parse_workflow({"name": name, "callable": "a.b:c", "concurrency": n}, where=name) for n in (1, 2))
+    assert workflows.register_unless_known(connection, old).definition == old
+    workflows.register(connection, new)
+    assert workflows.register_unless_known(connection, old).definition == old
+    assert workflows.find(connection, name).definition == new
+    connection.execute("""UPDATE workorders.workflows SET definition = '{"later": 1}' WHERE name = %s""", (name,))
+    workflows.register_unless_known(connection, old)
+    assert workflows.find(connection, name).definition == old
 
 
 def test_the_callable_is_the_files_whatever_the_row_contains_by_then(

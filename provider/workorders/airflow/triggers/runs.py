@@ -115,14 +115,19 @@ class WaitForRunsTrigger(PollingTrigger):
 
 
 def register(database_url: str, definition: dict[str, Any]) -> Workflow:
-    """Store a workflow's definition unless it is stored already, and return the workflow.
+    """Store a workflow's definition if none is stored, and return the workflow with this one.
+
+    A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
+    changed since, so tasks that read it store what is newer.
 
     Raises:
         ConfigurationError: the definition is not valid.
         psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:
-        return workflows.register(connection, parse_workflow(definition, where=str(definition.get("name"))))
+        return workflows.register_unless_known(
+            connection, parse_workflow(definition, where=str(definition.get("name")))
+        )
 
 
 class WaitForDagRunsTrigger(WaitForRunsTrigger):

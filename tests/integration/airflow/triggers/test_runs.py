@@ -90,12 +90,13 @@ def test_many_that_wait_share_one_connection_and_only_the_right_one_fires(
     assert not len(resources)
 
 
-def test_the_wait_registers_the_workflow_before_anything_is_claimed(
+def test_the_wait_registers_the_workflow_unless_a_definition_that_may_be_newer_is_known(
     name: str, loop: asyncio.Runner, stack: LocalStack
 ) -> None:
-    loop.run(first(trigger(name, idle_after=0.3, concurrency=3)))
-    with connect(stack.database_url) as connection:
-        assert workflows.find(connection, name).concurrency == 3
+    for concurrency in (3, 4):
+        loop.run(first(trigger(name, idle_after=0.3, concurrency=concurrency)))
+        with connect(stack.database_url) as connection:
+            assert workflows.find(connection, name).concurrency == 3
 
 
 def test_a_wait_without_runs_ends_as_skipped(name: str, make: Make, loop: asyncio.Runner) -> None:

@@ -12,7 +12,7 @@ from support.groups import commit
 from support.ingesting import attempt, everything, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
-from workorders.core import triggers, workflows
+from workorders.core import triggers
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
@@ -99,12 +99,13 @@ def test_virtual_partitions_of_a_workflow_that_needs_order_are_refused_and_nothi
     topics.create(name)
     topics.produce(name, TEN)
     ordered = WorkflowDefinition.model_validate({"name": name, "callable": "shop:ship", "ordering_key": "key"})
-    workflows.register(connection, ordered)
-    connection.commit()
+    with pytest.raises(ConfigurationError, match="has the ordering_key key and virtual partitions are written in any"):
+        plan(define(name, workflow=name, virtual_partitions=2).with_workflow(ordered))
+    assert begins(connection, name) == {}
+    planned = plan(define(name, workflow=name).with_workflow(ordered))
+    assert planned.trigger.ordering_key == "key"
     with pytest.raises(ConfigurationError, match="has the ordering_key key and virtual partitions are written in any"):
         plan(define(name, workflow=name, virtual_partitions=2))
-    assert begins(connection, name) == {}
-    assert plan(define(name, workflow=name)).batch_id is not None
 
 
 @pytest.mark.parametrize(("policy", "begin"), [("earliest", 0), ("latest", 10), ("group", 4), (1_600_000_007_000, 7)])

@@ -49,13 +49,17 @@ def content(dag: DAG) -> str:
     return json.dumps(DagSerialization.to_dict(dag), sort_keys=True)
 
 
-def test_of_a_thousand_trigger_files_one_is_parsed_whatever_its_name_is(
+def test_of_a_thousand_trigger_files_one_is_parsed_and_that_of_its_workflow_whatever_their_names_are(
     tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, {f"file_{n}.yaml": KAFKA.format(name=f"kafka_{n}", workflow="ship") for n in range(MANY)})
+    files, workflows = tmp_path / "triggers", tmp_path / "workflows"
+    files.mkdir()
+    workflows.mkdir()
+    write(files, {f"file_{n}.yaml": KAFKA.format(name=f"kafka_{n}", workflow=f"w_{n}") for n in range(MANY)})
+    write(workflows, {f"w{n}.yaml": f"name: w_{n}\ncallable: a.module:f\n" for n in range(MANY)})
     in_the_process_of("kafka_700_listener", monkeypatch)
-    assert set(trigger_dags(tmp_path)) == {"kafka_700_listener"}
-    assert parsed == ["file_700.yaml"]
+    assert set(trigger_dags(files, modules=["no_such_module"])) == {"kafka_700_listener"}
+    assert parsed == ["file_700.yaml", "w700.yaml"]
 
 
 def test_of_a_thousand_workflow_files_one_is_parsed(

@@ -37,7 +37,7 @@ STARTING = (
         6,
         (Change("airflow/dags/parsing_context.py", "() if dag_id is None else _likely", "() if dag_id else _likely"),),
         (
-            f"{PARSING}::test_of_a_thousand_trigger_files_one_is_parsed_whatever_its_name_is",
+            f"{PARSING}::test_of_a_thousand_trigger_files_one_is_parsed_and_that_of_its_workflow",
             f"{PARSING}::test_of_a_thousand_workflow_files_one_is_parsed",
         ),
     ),

@@ -9,7 +9,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from workorders.core.definitions.decorator import declared_workflows
 from workorders.core.definitions.trigger import FoundWorkflow, TriggerDefinition, trigger_types
-from workorders.core.definitions.unique_names import require_unique_name
 from workorders.core.definitions.validation import Lines, problem, validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.definitions.yaml_text import parse
@@ -73,7 +72,12 @@ class Kind(Generic[D]):
         definitions: list[D] = []
         try:
             for definition in load():
-                require_unique_name(self.name, definition.name, path.name, taken)
+                if definition.name in taken:
+                    raise ConfigurationError(
+                        f"{path.name}: name: {self.name} {definition.name} is already defined in "
+                        f"{taken[definition.name]}; every {self.name} needs a name of its own."
+                    )
+                taken[definition.name] = path.name
                 definitions.append(definition)
         except ConfigurationError as error:
             return Source(path, definitions, error)
@@ -119,16 +123,18 @@ def load_workflow(path: Path) -> WorkflowDefinition:
         ConfigurationError: the file is no YAML mapping, or a field is wrong.
     """
     content, lines = read_mapping(path, form="a workflow file is a mapping with the fields name, callable, ...")
-    return validate(content, WorkflowDefinition, where=path.name, lines=lines)
+    return parse_workflow(content, where=path.name, lines=lines)
 
 
-def parse_workflow(content: Mapping[str, Any], *, where: str) -> WorkflowDefinition:
+def parse_workflow(
+    content: Mapping[str, Any], *, where: str, lines: Lines = MappingProxyType({})
+) -> WorkflowDefinition:
     """Validate a workflow's fields.
 
     Raises:
         ConfigurationError: with a line for each wrong field.
     """
-    return validate(content, WorkflowDefinition, where=where)
+    return validate(content, WorkflowDefinition, where=where, lines=lines)
 
 
 TRIGGERS: Final = Kind("trigger", load_trigger)

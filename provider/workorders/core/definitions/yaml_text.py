@@ -50,9 +50,11 @@ def parse(text: str, *, where: str) -> tuple[Any, Lines]:
         node = loader.compose(text)
         lines = dict(_lines(node, (), where, set()))
         return None if node is None else loader.constructor.construct_document(node), lines
+    except ConfigurationError:
+        raise
     except MarkedYAMLError as error:
         raise ConfigurationError(f"{where}, {_sentence(error, text)}") from error
-    except YAMLError as error:
+    except (YAMLError, ValueError) as error:  # a number may have more digits than Python reads
         raise ConfigurationError(f"{where}: this is not YAML: {one_line(error)}") from error
 
 
@@ -85,7 +87,7 @@ def _lines(node: Node, path: tuple[Any, ...], where: str, known: set[Node]) -> I
 def _sentence(error: MarkedYAMLError, text: str) -> str:
     is_begun = error.context is not None and error.context.startswith("while scanning")
     mark = error.context_mark if is_begun and error.context_mark else error.problem_mark
-    line = text.splitlines()[mark.line]
+    line = next(iter(text.splitlines()[mark.line :]), "")  # the end of the text is after its last line
     before, value = line[: mark.column].strip(), line[mark.column :].split(" #")[0].strip()
     if value[:1] and value[0] in _INDICATORS:
         is_field = re.fullmatch(r"[\w-]+:", before)

@@ -49,7 +49,7 @@ def content(dag: DAG) -> str:
     return json.dumps(DagSerialization.to_dict(dag), sort_keys=True)
 
 
-def test_of_a_thousand_trigger_files_one_is_parsed_and_that_of_its_workflow_whatever_their_names_are(
+def test_of_a_thousand_trigger_files_one_is_parsed_and_that_of_its_workflow(
     tmp_path: Path, parsed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, workflows = tmp_path / "triggers", tmp_path / "workflows"

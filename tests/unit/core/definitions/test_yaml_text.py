@@ -72,6 +72,10 @@ def test_a_key_that_is_given_twice_is_refused_with_both_lines(text: str, sentenc
             "colon.",
         ),
         ("a: 'b\nc: 1", "line 1: this is not YAML: while scanning a quoted scalar: found unexpected end of stream."),
+        (
+            "a: [b,\n",
+            "line 2: this is not YAML: while parsing a flow node: expected the node content, but found '<stream end>'.",
+        ),
         ("a: [b\nc: 1", "line 2: this is not YAML: while parsing a flow sequence: expected ',' or ']', but got ':'."),
         (
             "a: 1\n---\nb: 1",
@@ -85,6 +89,9 @@ def test_what_is_not_yaml_is_refused_with_its_line_and_a_value_to_quote_with_its
     assert str(refused.value) == f"a.yaml, {sentence}"
 
 
-def test_characters_that_no_yaml_may_have_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"^a\.yaml: this is not YAML: unacceptable character #x0000"):
-        parse("a: \0", where="a.yaml")
+@pytest.mark.parametrize(
+    ("text", "reason"), [("a: \0", "unacceptable character #x0000"), (f"a: {'1' * 5000}", "Exceeds the limit")]
+)
+def test_characters_and_numbers_that_cannot_be_read_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^a\.yaml: this is not YAML: {reason}"):
+        parse(text, where="a.yaml")

@@ -8,6 +8,7 @@ CRON, DAGS, NOTIFIERS = (
     "unit/airflow/test_notifications.py",
 )
 
+CONTRACT = "integration/contract/test_contract.py"
 PARSING = "unit/airflow/dags/test_parsing_context.py"
 
 STARTING = (
@@ -25,6 +26,28 @@ STARTING = (
         1,
         (Change("cron/airflow.py", 'key=f"{run.dag_id}/{run.run_id}"', "key=str(int(run.run_after.timestamp()))"),),
         (f"{CRON}::test_two_clicks_within_a_second_are_two_events",),
+    ),
+    Mutation(
+        "first-work-orders-without-the-rules-of-their-workflow",
+        0,
+        (
+            Change(
+                "core/triggers.py",
+                "workflows.register_found(connection, definition.workflow, definition.found_workflow)",
+                "del workflows",
+            ),
+        ),
+        (
+            f"{CONTRACT}::test_an_ordering_key_applies_from_the_first_event_on_although_the_workflow_never_ran",
+            "integration/kafka/planning/test_planner.py"
+            "::test_virtual_partitions_of_a_workflow_that_needs_order_are_refused_and_nothing_is_recorded",
+        ),
+    ),
+    Mutation(
+        "definition-of-an-old-wait-over-a-newer-one",
+        0,
+        (Change("core/workflows.py", "if known.definition is not None:", "if False:"),),
+        ("integration/core/test_workflows.py::test_a_definition_that_may_be_old_is_stored_only_if_none_can_be_read",),
     ),
     Mutation(
         "task-with-the-definition-of-a-refused-file",

@@ -7,6 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from support.command import Command
+from support.definition_files import write_definitions
+from workorders.core import triggers
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -38,10 +41,14 @@ def test_standard_input_is_read(workorders: Command, trigger: Trigger, monkeypat
     assert workorders("create", trigger.name, "--file", "-", "--reason", "x").code == 0
 
 
-def test_a_trigger_that_only_has_a_file_is_registered(workorders: Command, tmp_path: Path, name: str) -> None:
-    (tmp_path / "one.yaml").write_text(f"name: {name}\ntype: manual\nworkflow: admit\n", encoding="utf-8")
-    ended = workorders("create", name, "--body", "{}", "--reason", "x", "--folder", str(tmp_path))
+def test_a_trigger_that_only_has_a_file_is_registered_with_its_workflow(
+    workorders: Command, connection: Connection, tmp_path: Path, name: str
+) -> None:
+    folder = write_definitions(tmp_path / "triggers", {"name": name, "type": "manual", "workflow": name})
+    write_definitions(tmp_path / "workflows", {"name": name, "callable": "a.b:c", "ordering_key": "body"})
+    ended = workorders("create", name, "--body", "{}", "--reason", "x", "--folder", str(folder))
     assert (ended.code, ended.err) == (0, "")
+    assert triggers.find(connection, name).ordering_key == "body"
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,7 @@ def test_runs_are_claimed_in_the_order_of_the_source(source: Source, connection:
     ]
 
 
-def test_an_ordering_key_keeps_the_order_of_the_source_from_the_first_event_on_although_the_workflow_never_ran(
+def test_an_ordering_key_applies_from_the_first_event_on_although_the_workflow_never_ran(
     source: Source, connection: Connection
 ) -> None:
     source.add_workflow_file(ordering_key="body:/another")

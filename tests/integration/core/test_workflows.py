@@ -50,9 +50,7 @@ def test_registering_the_same_again_writes_nothing_and_waits_for_no_claim(
     assert version() == before
 
 
-def test_a_definition_that_may_be_old_is_stored_only_where_there_is_none_that_can_be_read(
-    connection: Connection, name: str
-) -> None:
+def test_a_definition_that_may_be_old_is_stored_only_if_none_can_be_read(connection: Connection, name: str) -> None:
     old, new = (parse_workflow({"name": name, "callable": "a.b:c", "concurrency": n}, where=name) for n in (1, 2))
     assert workflows.register_unless_known(connection, old).definition == old
     workflows.register(connection, new)

@@ -30,7 +30,7 @@ def test_an_unknown_type_is_answered_with_those_that_there_are() -> None:
         parse_trigger({"type": "ftp"}, trigger_types(), where="a.yaml")
 
 
-def test_a_wrong_field_is_reported_with_its_line_and_a_missing_one_with_that_of_what_lacks_it(tmp_path: Path) -> None:
+def test_a_wrong_field_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "ship.yaml"
     file.write_text(
         "name: ship\nretries:\n  attempts: 2\n  after: [lost,\n    late]\nlimits: {wating: 1}\n", encoding="utf-8"

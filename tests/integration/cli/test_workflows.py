@@ -39,7 +39,7 @@ def test_one_wrong_file_keeps_all_from_being_registered(
     workflow_file(tmp_path, f"{name}-wrong", "concurrency: none at all\n")
     ended = workorders("workflows", "register", str(tmp_path))
     assert ended.code == 1
-    assert f"{name}-wrong.yaml: concurrency: expected a whole number" in ended.err
+    assert f"{name}-wrong.yaml, line 3: concurrency: expected a whole number" in ended.err
     assert ended.out == f"{name}.yaml: workflow {name} is valid, and was not registered.\n"
     assert name not in {workflow.name for workflow in workflows.find_all(connection)}
 

@@ -4,6 +4,7 @@ import argparse
 import sys
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from rich.console import Console
 
@@ -13,6 +14,13 @@ from benchmarks.suite import BENCHMARKS, Bench
 from local_stack.stack import LocalStack
 
 _WIDTH = 200
+_OPTIONS = {
+    "--finished": ("claim_finished", int, "finished runs in the tables of `claim`"),
+    "--waiting": ("claim_waiting", int, "waiting runs in the tables of `claim`"),
+    "--seconds": ("steady_seconds", float, "seconds for which `steady` produces, for each engine and load"),
+    "--busy": ("steady_busy", int, "busy processes beside which `steady` measures a second time; 0 for none"),
+}
+"""Fields of `Sizes` that a run may change: name, type, and meaning."""
 
 
 def main() -> int:
@@ -20,8 +28,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which: {', '.join(BENCHMARKS)}; all if not given")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that all work, measures nothing")
-    parser.add_argument("--finished", type=int, metavar="N", help="finished runs in the tables of `claim`")
-    parser.add_argument("--waiting", type=int, metavar="N", help="waiting runs in the tables of `claim`")
+    for option, (field, convert, meaning) in _OPTIONS.items():
+        parser.add_argument(option, dest=field, type=convert, metavar="N", help=meaning)
     given = parser.parse_args()
     unknown = set(given.names) - set(BENCHMARKS)
     if unknown:
@@ -46,12 +54,9 @@ def main() -> int:
 
 
 def _sizes(given: argparse.Namespace) -> Sizes:
-    sizes = QUICK if given.quick else FULL
-    return replace(
-        sizes,
-        claim_finished=sizes.claim_finished if given.finished is None else given.finished,
-        claim_waiting=sizes.claim_waiting if given.waiting is None else given.waiting,
-    )
+    values = {field: getattr(given, field) for field, _, _ in _OPTIONS.values()}
+    changes: dict[str, Any] = {field: value for field, value in values.items() if value is not None}
+    return replace(QUICK if given.quick else FULL, **changes)
 
 
 if __name__ == "__main__":

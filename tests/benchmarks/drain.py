@@ -12,7 +12,7 @@ import psycopg
 
 from benchmarks import contents, messages, trigger_files
 from benchmarks.create_for import empty_tables
-from benchmarks.trickle import count_tasks
+from benchmarks.steady import count_tasks
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.airflow_api import AirflowApi

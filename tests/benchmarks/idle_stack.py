@@ -9,7 +9,7 @@ from typing import Final
 import psutil
 
 from benchmarks import batches, messages, trigger_files
-from benchmarks.trickle import until_waiting
+from benchmarks.steady import until_waiting
 from local_stack.stack import LocalStack
 
 PARTITIONS: Final = 4

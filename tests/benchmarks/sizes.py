@@ -44,6 +44,9 @@ class Sizes:
     """Time between the last trigger that began to wait and the measurement of a whole stack."""
     idle_stack_seconds: float = 180.0
     latency_messages: int = 20
+    steady_seconds: float = 120.0
+    steady_busy: int = 2
+    """Busy processes beside which a steady trigger is measured a second time."""
     trickle_triggers: int = 20
     """Triggers that get a message per second each."""
     trickle_seconds: float = 300.0
@@ -107,6 +110,8 @@ QUICK = Sizes(
     idle_settle_seconds=1.0,
     idle_stack_seconds=3.0,
     latency_messages=1,
+    steady_seconds=5.0,
+    steady_busy=1,
     trickle_triggers=2,
     trickle_seconds=3.0,
     drained={20: 100},

@@ -14,13 +14,13 @@ from benchmarks import (
     claim,
     cli_start,
     create_for,
+    dbos_peer,
     dedup,
     drain,
     execute,
     formats,
     idle,
     idle_stack,
-    latency,
     layout,
     many,
     million,
@@ -31,7 +31,7 @@ from benchmarks import (
     search,
     server_memory,
     small_batch,
-    trickle,
+    steady,
     virtual,
     worker_memory,
 )
@@ -39,7 +39,7 @@ from benchmarks.cpu import Cost
 from benchmarks.figures import Bar, Figure, middle, percentile
 from benchmarks.layouts import LAYOUTS
 from benchmarks.sizes import Sizes
-from benchmarks.trigger_files import WAYS
+from benchmarks.trigger_files import ON_SERVER, WAYS
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from support.spark_submit import CORES
@@ -365,23 +365,65 @@ def idle_whole_stack(bench: Bench) -> list[Figure]:
     ]
 
 
-def steady_load(bench: Bench) -> list[Figure]:
-    """From single messages to their work orders, while each of many triggers gets one per second."""
-    triggers, seconds = bench.sizes.trickle_triggers, bench.sizes.trickle_seconds
-    bench.say(f"{triggers} triggers with a message per second each, {seconds:g} s")
-    waits = trickle.waits_of_messages(triggers, seconds, bench.say)
-    start = min(60.0, seconds / 5)
+def steady_trigger(bench: Bench) -> list[Figure]:
+    """From messages to their work orders and to the ends of their functions, in turns with DBOS."""
+    with steady.waiting_triggers({f"steady_{to}": to for to in WAYS.values()}, bench.say, executed=True) as triggers:
+        dbos_peer.create_database(triggers.stack)
+        loads = dict.fromkeys((0, bench.sizes.steady_busy))
+        return [figure for processes in loads for figure in _steady_figures(bench, triggers, processes)]
+
+
+def _steady_figures(bench: Bench, triggers: steady.Triggers, busy_processes: int) -> list[Figure]:
+    load = f"beside {busy_processes} busy processes" if busy_processes else "idle machine"
+    longer = 2 if busy_processes else 1
+    seconds, start = bench.sizes.steady_seconds, min(20.0, bench.sizes.steady_seconds / 5)
+    order, end = "message to work order", "message to end of function"
+    with steady.busy_machine(triggers.stack, busy_processes):
+        bench.say(f"{_STEADY_RATE} messages/s for {seconds:g} s to DBOS, {load}")
+        dbos = dbos_peer.waits(triggers.messages, bench.topic("dbos"), _STEADY_RATE, seconds)
+        figures = _wait_figures(f"{end}, DBOS, {load}", dbos, start)
+        for way, to in WAYS.items():
+            bench.say(f"{_STEADY_RATE} messages/s for {seconds:g} s, {way}, {load}")
+            waits = triggers.produce([f"steady_{to}"], _STEADY_RATE, seconds)
+            figures += _wait_figures(
+                f"{order}, {way}, {load}", waits(steady.CREATED), start, 1.0 * longer, 2.5 * longer
+            )
+            ended = _wait_figures(f"{end}, {way}, {load}", waits(steady.INSERTED), start, 1.5 * longer, 3.5 * longer)
+            bar = Bar(longer, at_most=True) if to == ON_SERVER else None
+            figures += [
+                *ended,
+                against(f"{end}, {way}, {load}", [ended[0].value], [figures[0].value], "DBOS", bar, unit="s"),
+            ]
+    return figures
+
+
+_STEADY_RATE = 5
+
+
+def _wait_figures(
+    name: str, waits: list[steady.Waited], start: float, middle_bar: float | None = None, late_bar: float | None = None
+) -> list[Figure]:
+    """Return what messages waited after the start, and apart from it those of the start, in which every task starts."""
     first = [wait.seconds for wait in waits if wait.produced < start]
     later = [wait.seconds for wait in waits if wait.produced >= start]
-    name = f"message to work order, {triggers} triggers with 1/s"
-    note = f"the first {start:g} s: every task starts, on a server that has run no batch"
+    bars = [None if limit is None else Bar(limit, at_most=True) for limit in (middle_bar, late_bar)]
     return [
-        Figure(f"{name}, median", median(later), "s", note=f"of {len(later):,} after {start:g} s, all compared"),
-        Figure(f"{name}, 95th percentile", percentile(later, 95), "s", bar=Bar(20, at_most=True), note="aim: 10"),
+        Figure(f"{name}, median", median(later), "s", bar=bars[0], note=f"of {len(later):,} after {start:g} s"),
+        Figure(f"{name}, 95th percentile", percentile(later, 95), "s", bar=bars[1]),
         Figure(f"{name}, worst", max(later), "s"),
-        Figure(f"{name}, 95th percentile at the start", percentile(first, 95), "s", note=note),
-        Figure(f"{name}, 95th percentile of all", percentile(first + later, 95), "s"),
+        Figure(f"{name}, 95th percentile of the first {start:g} s", percentile(first, 95), "s"),
     ]
+
+
+def many_steady_triggers(bench: Bench) -> list[Figure]:
+    """From messages to their work orders, while each of many triggers gets one per second."""
+    count, seconds = bench.sizes.trickle_triggers, bench.sizes.trickle_seconds
+    names = [f"trickle_{number:02}" for number in range(count)]
+    with steady.waiting_triggers(dict.fromkeys(names, ON_SERVER), bench.say, executed=False) as triggers:
+        bench.say(f"{count} triggers with a message per second each, {seconds:g} s")
+        waits = triggers.produce(names, count, seconds)(steady.CREATED)
+    name = f"message to work order, {count} triggers with 1/s"
+    return _wait_figures(name, waits, min(60.0, seconds / 5), late_bar=10)
 
 
 def drained_backlog(bench: Bench) -> list[Figure]:
@@ -451,16 +493,18 @@ def _in_turns(rounds: list[dict[str, float]], name: str, base: str, bar: Bar | N
     return [against(name, [run for run, _ in pairs], [other for _, other in pairs], base, bar)] if pairs else []
 
 
-def produce_to_work_order(bench: Bench) -> list[Figure]:
-    """From the delivery of single messages to their work orders, through an idle Airflow."""
-    figures = []
-    for connection, way in {"spark_default": "submitted", "spark_connect_default": "on a running server"}.items():
-        bench.say(f"{bench.sizes.latency_messages} single messages through Airflow, {way}")
-        seconds = latency.seconds_to_work_order(bench.sizes.latency_messages, connection, bench.say)
-        figures += [
-            middle(f"message to work order, {way}, median", seconds, "s"),
-            Figure(f"message to work order, {way}, worst", max(seconds), "s"),
-        ]
+def idle_trigger(bench: Bench) -> list[Figure]:
+    """From single messages to their work orders, each through an Airflow that is idle."""
+    figures: list[Figure] = []
+    with steady.waiting_triggers({f"idle_{to}": to for to in WAYS.values()}, bench.say, executed=False) as triggers:
+        for way, to in WAYS.items():
+            bench.say(f"{bench.sizes.latency_messages} single messages through Airflow, {way}")
+            waits = [triggers.produce_when_idle(f"idle_{to}") for _ in range(bench.sizes.latency_messages)]
+            seconds = [wait.seconds for wait in waits]
+            figures += [
+                middle(f"message to work order, {way}, median", seconds, "s"),
+                Figure(f"message to work order, {way}, worst", max(seconds), "s"),
+            ]
     return figures
 
 
@@ -663,8 +707,9 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "idle": idle_triggers,
     "execute": execution,
     "outbox": outbox_relay,
-    "latency": produce_to_work_order,
-    "trickle": steady_load,
+    "latency": idle_trigger,
+    "steady": steady_trigger,
+    "trickle": many_steady_triggers,
     "drain": drained_backlog,
     "million": million_messages,
     "idle_stack": idle_whole_stack,

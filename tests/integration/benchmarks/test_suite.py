@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks import busy, pages
+from benchmarks import busy, dbos_peer, pages, steady
 from benchmarks.sizes import QUICK
 from benchmarks.suite import BENCHMARKS, Bench
 from local_stack.stack import LocalStack
@@ -51,6 +51,17 @@ def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
     measured = [figure for figure in figures if figure.unit.endswith("/s") or figure.unit == "s"]
     assert all(figure.value > 0 for figure in measured)
     assert all(figure.ratio is None or figure.ratio > 0 for figure in figures)
+
+
+def test_the_peer_of_a_steady_trigger_is_measured(bench: Bench) -> None:
+    """The triggers themselves need an Airflow."""
+    steady.create_table(bench.stack)
+    dbos_peer.create_database(bench.stack)
+    with steady.busy_machine(bench.stack, 1):
+        waits = dbos_peer.waits(steady.Messages(bench.stack), "steady-peer", per_second=5, seconds=2)
+    assert len(waits) == 10
+    assert waits[0].produced == 0
+    assert all(wait.seconds > 0 for wait in waits)
 
 
 def test_every_kind_of_page_of_a_busy_installation_is_looked_at(bench: Bench) -> None:

@@ -1,12 +1,14 @@
-"""What a stack costs while many Kafka triggers wait and no message comes: CPU of every process."""
+"""What a stack costs while many Kafka triggers wait and no message comes: CPU of every process, and connections."""
 
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import psutil
+import psycopg
 
 from benchmarks import batches, messages, trigger_files
 from benchmarks.steady import until_waiting
@@ -17,8 +19,20 @@ PARTITIONS: Final = 4
 _SETTINGS: Final = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30"}
 
 
-def cores_by_part(triggers: int, settle_seconds: float, seconds: float, say: Callable[[str], None]) -> dict[str, float]:
-    """Let so many triggers wait, and return how many cores each part of the stack uses, with all its processes.
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """What an idle stack uses."""
+
+    cores_by_part: dict[str, float]
+    """Of each part with all its processes."""
+    kafka_connections: int
+    """Of the triggerer."""
+    sessions: int
+    """In the database of the work orders."""
+
+
+def measure(triggers: int, settle_seconds: float, seconds: float, say: Callable[[str], None]) -> Idle:
+    """Let so many triggers wait, and return what the stack uses.
 
     The triggers come to a running stack, and begin at the ends of topics that are empty.
 
@@ -50,7 +64,8 @@ def cores_by_part(triggers: int, settle_seconds: float, seconds: float, say: Cal
         before, begun = {part: _cpu_seconds(pid) for part, pid in parts.items()}, time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - begun
-        return {part: (_cpu_seconds(pid) - before[part]) / passed for part, pid in parts.items()}
+        cores = {part: (_cpu_seconds(pid) - before[part]) / passed for part, pid in parts.items()}
+        return Idle(cores, _kafka_connections(stack), _sessions(stack))
 
 
 def _parts(stack: LocalStack) -> dict[str, int]:
@@ -60,6 +75,19 @@ def _parts(stack: LocalStack) -> dict[str, int]:
         "Kafka": stack.kafka.process.pid,
         "Spark Connect server": stack.spark_connect.process.pid,
     }
+
+
+def _kafka_connections(stack: LocalStack) -> int:
+    triggerer, port = psutil.Process(stack.airflow.triggerer.process.pid), int(stack.bootstrap_servers.split(":")[1])
+    processes = [triggerer, *triggerer.children(recursive=True)]
+    connections = [connection for process in processes for connection in process.net_connections("tcp")]
+    return sum(bool(connection.raddr) and connection.raddr.port == port for connection in connections)
+
+
+def _sessions(stack: LocalStack) -> int:
+    with psycopg.connect(stack.database_url) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        return sum(count for (count,) in connection.execute(query))
 
 
 def _cpu_seconds(pid: int) -> float:

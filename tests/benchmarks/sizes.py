@@ -39,7 +39,6 @@ class Sizes:
     claim_groups: int = 200
     """Groups of a hundred that are claimed, started and finished."""
     idle_triggers: int = 100
-    idle_seconds: float = 30.0
     idle_settle_seconds: float = 60.0
     """Time between the last trigger that began to wait and the measurement of a whole stack."""
     idle_stack_seconds: float = 180.0
@@ -106,7 +105,6 @@ QUICK = Sizes(
     claim_waiting=1_000,
     claim_groups=4,
     idle_triggers=5,
-    idle_seconds=3.0,
     idle_settle_seconds=1.0,
     idle_stack_seconds=3.0,
     latency_messages=1,

@@ -19,7 +19,6 @@ from benchmarks import (
     drain,
     execute,
     formats,
-    idle,
     idle_stack,
     layout,
     many,
@@ -338,30 +337,17 @@ def claim_runs(bench: Bench) -> list[Figure]:
     return figures
 
 
-def idle_triggers(bench: Bench) -> list[Figure]:
-    """Many idle triggers in one event loop."""
-    triggers, seconds = bench.sizes.idle_triggers, bench.sizes.idle_seconds
-    bench.say(f"{triggers} idle triggers for {seconds:g} s")
-    cost = idle.measure(bench.stack, bench.topic("idle"), triggers, seconds)
-    return [
-        Figure(f"{triggers} idle triggers", 100 * cost["core_share"], "% of a core", note="a look a second each"),
-        Figure("TCP connections to Kafka", cost["kafka_connections"], ""),
-        Figure("TCP connections to Postgres", cost["postgres_connections"], ""),
-        Figure("threads of the process", cost["threads"], ""),
-        Figure("events", cost["ended"], ""),
-    ]
-
-
 def idle_whole_stack(bench: Bench) -> list[Figure]:
     """CPU of a whole stack in which many triggers wait."""
     sizes = bench.sizes
     bench.say(f"a stack with {sizes.idle_triggers} waiting triggers, {sizes.idle_stack_seconds:g} s")
-    cores = idle_stack.cores_by_part(
-        sizes.idle_triggers, sizes.idle_settle_seconds, sizes.idle_stack_seconds, bench.say
-    )
+    idle = idle_stack.measure(sizes.idle_triggers, sizes.idle_settle_seconds, sizes.idle_stack_seconds, bench.say)
+    cores = idle.cores_by_part
     return [
         Figure(f"{sizes.idle_triggers} waiting triggers, all processes", sum(cores.values()), "cores", note="aim: 0.3"),
         *(Figure(part, used, "cores") for part, used in sorted(cores.items(), key=lambda item: -item[1])),
+        Figure("connections of the triggerer to Kafka", idle.kafka_connections, ""),
+        Figure("sessions in the database of the work orders", idle.sessions, ""),
     ]
 
 
@@ -704,7 +690,6 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "server_memory": memory_of_server,
     "layout": layouts,
     "claim": claim_runs,
-    "idle": idle_triggers,
     "execute": execution,
     "outbox": outbox_relay,
     "latency": idle_trigger,

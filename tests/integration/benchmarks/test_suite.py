@@ -38,7 +38,6 @@ def bench() -> Iterator[Bench]:
         "layout",
         "outbox",
         "claim",
-        "idle",
         "execute",
         "search",
         "cli_start",

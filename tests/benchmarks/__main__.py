@@ -18,7 +18,7 @@ _OPTIONS = {
     "--finished": ("claim_finished", int, "finished runs in the tables of `claim`"),
     "--waiting": ("claim_waiting", int, "waiting runs in the tables of `claim`"),
     "--seconds": ("steady_seconds", float, "seconds for which `steady` produces, for each engine and load"),
-    "--busy": ("steady_busy", int, "busy processes beside which `steady` measures a second time; 0 for none"),
+    "--busy": ("steady_busy", int, "busy processes next to which `steady` measures a second time; 0 for none"),
 }
 """Fields of `Sizes` that a run may change: name, type, and meaning."""
 

@@ -45,7 +45,7 @@ class Sizes:
     latency_messages: int = 20
     steady_seconds: float = 120.0
     steady_busy: int = 2
-    """Busy processes beside which a steady trigger is measured a second time."""
+    """Busy processes next to which a steady trigger is measured a second time."""
     trickle_triggers: int = 20
     """Triggers that get a message per second each."""
     trickle_seconds: float = 300.0

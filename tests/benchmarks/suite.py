@@ -360,7 +360,7 @@ def steady_trigger(bench: Bench) -> list[Figure]:
 
 
 def _steady_figures(bench: Bench, triggers: steady.Triggers, busy_processes: int) -> list[Figure]:
-    load = f"beside {busy_processes} busy processes" if busy_processes else "idle machine"
+    load = f"next to {busy_processes} busy processes" if busy_processes else "idle machine"
     longer = 2 if busy_processes else 1
     seconds, start = bench.sizes.steady_seconds, min(20.0, bench.sizes.steady_seconds / 5)
     order, end = "message to work order", "message to end of function"

@@ -10,7 +10,7 @@ from random import Random, SystemRandom
 from rich.console import Console
 
 from faults.cases import FAULTS
-from faults.catalogue import Fault
+from faults.catalogue import Fault, Mode
 from faults.results import Result, show, with_earlier, write
 from faults.runner import draw, run_all
 from faults.site import Site
@@ -27,6 +27,8 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="the part that `make test` has")
     parser.add_argument("--seed", type=int, help="repeats a run; drawn and printed if not given")
     parser.add_argument("--minutes", type=float, help="draw faults again and again for so long, in place of each once")
+    parser.add_argument("--server", action="store_true", help="make attempts on a Spark Connect server")
+    parser.add_argument("--grown", action="store_true", help="meet workers in a later round of a growing batch")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other faults")
     given = parser.parse_args()
     if unknown := set(given.names) - set(by_slug):
@@ -41,14 +43,15 @@ def main() -> int:
         return 0
     seed = SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
     console.print(f"Seed {seed}.")
-    name = "random" if given.minutes else "faults"
+    mode = Mode(given.server, given.grown)
+    name = "random" if given.minutes else "-".join(filter(None, ["faults", str(mode)]))
 
     def keep(results: Sequence[Result]) -> Path:
         table = with_earlier(results, name=name, order=[*by_slug]) if given.add else results
         return write(table, name=name, seed=seed)
 
     with Site() as site:
-        sequence = _sequence(chosen, seed, given.minutes)
+        sequence = _sequence(chosen, seed, given.minutes, mode)
         results = run_all(site, sequence, lambda line: console.print(line, style="dim"), keep)
         site.stack.keep_logs = not all(result.kept for result in results)
     show(console, results)
@@ -56,9 +59,9 @@ def main() -> int:
     return 0 if all(result.kept for result in results) else 1
 
 
-def _sequence(chosen: list[Fault], seed: int, minutes: float | None) -> Iterator[tuple[Fault, int]]:
+def _sequence(chosen: list[Fault], seed: int, minutes: float | None, mode: Mode) -> Iterator[tuple[Fault, int, Mode]]:
     if minutes is None:
-        yield from ((fault, seed) for fault in chosen)
+        yield from ((fault, seed, mode) for fault in chosen)
         return
     random, deadline = Random(seed), time.monotonic() + 60 * minutes
     while time.monotonic() < deadline:

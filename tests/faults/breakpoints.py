@@ -17,7 +17,6 @@ DRIVER = "workorders driver"
 PLANNER = "workorders plan"
 COMMITTER = "workorders commit"
 COMMAND = "workorders cli"
-WAITER = "workorders stalled"
 
 # Each is a piece of the statement that is *about* to be run when the session is held.
 AFTER_READ = b"FOR UPDATE"
@@ -25,7 +24,8 @@ AFTER_ROWS = b"SET next_offset"
 BEFORE_COMMIT = b"COMMIT\0"
 LOADS_THE_BATCH = b"FROM workorders.kafka_batches"
 READS_THE_LEDGER = b"FROM workorders.kafka_ledger"
-RECORDS_A_STALL = b"SET status = 'stalled'"
+RECORDS_A_RANGE = b"INSERT INTO workorders.kafka_ranges"
+RENEWS_THE_LEASE = b"SET open_until"
 
 REACHED_SECONDS = 180.0
 _LOOK_SECONDS = 0.05

@@ -15,6 +15,22 @@ class NotPossibleError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Mode:
+    """How attempts are made, unless a fault itself says so."""
+
+    on_server: bool = False
+    """Whether on a Spark Connect server, and not by a submitted application."""
+    grown: bool = False
+    """Whether a fault meets a worker in a round by which the batch has grown, and not in its first one."""
+
+    def __str__(self) -> str:
+        return "-".join(["server"] * self.on_server + ["grown"] * self.grown)
+
+
+DEFAULT = Mode()
+
+
+@dataclass(frozen=True, slots=True)
 class Fault:
     """One kind of fault."""
 

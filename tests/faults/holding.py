@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from faults.breakpoints import Breakpoint
+from faults.breakpoints import EXECUTOR, Breakpoint
 from faults.processes import owner_of
 from faults.scene import Scene
 from faults.tasks import Task
@@ -46,12 +46,22 @@ def held(scene: Scene, point: Breakpoint, start: Callable[[], Task]) -> Iterator
 
 
 @contextmanager
-def held_attempt(scene: Scene, point: Breakpoint, variables: Mapping[str, str] | None = None) -> Iterator[HeldAttempt]:
+def held_attempt(
+    scene: Scene, point: Breakpoint, variables: Mapping[str, str] | None = None, *, grown: bool = False
+) -> Iterator[HeldAttempt]:
     """Plan a batch, and hold an attempt at it as `held` does.
+
+    Args:
+        scene: the trigger.
+        point: where the attempt is held.
+        variables: of the attempt.
+        grown: hold a worker when the batch has grown, and not before; so does the scene's mode.
 
     Raises:
         AssertionError: there was not exactly one batch to plan, or the attempt did not come to the breakpoint.
     """
     batch_id = scene.planned()
+    if (grown or scene.mode.grown) and point.application == EXECUTOR:
+        point.passing += len(scene.ranges(batch_id))
     with held(scene, point, lambda: scene.start_ingest(batch_id, variables)) as attempt:
         yield HeldAttempt(attempt.task, attempt.point, batch_id)

@@ -10,8 +10,10 @@ from functools import partial
 
 import psutil
 
+from faults.catalogue import NotPossibleError
 from local_stack.ports import LOOPBACK
 from local_stack.waiting import wait_until
+from support.attempt_on_server import ON_SERVER
 
 SECONDS = 60.0
 ENDED_SECONDS = 300.0
@@ -38,7 +40,10 @@ def java_of(pid: int) -> psutil.Process:
 
     Raises:
         AssertionError: there is none.
+        NotPossibleError: the process uses a Spark Connect server.
     """
+    if ON_SERVER in psutil.Process(pid).environ():
+        raise NotPossibleError("a task that uses a Spark Connect server has no JVM")
     java = find_java(pid)
     assert java is not None, f"process {pid} has started no JVM"
     return java

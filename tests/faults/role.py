@@ -1,27 +1,29 @@
-"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|wait|commit ...`.
+"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|commit ...`.
 
 They call what Airflow's operators call, in the same order, without Airflow.
 """
 
 import argparse
-import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 
 from support.attempt_on_server import ON_SERVER
 from support.spark_submit import submit_command
 from workorders.core.exceptions import WorkOrdersError
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import connect, fetch_row
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.ingest_attempt import ingest_attempt
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.planning.planner import plan_batch
@@ -29,6 +31,10 @@ from workorders.kafka.planning.planner import plan_batch
 ANSWER = "answer: "
 ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
 """Variable with the master of a cluster and the settings of the application, as JSON."""
+GROWS_ON = "FAULTS_GROWS_ON"
+"""Variable that lets a batch grow as long as there are messages."""
+_RANGES = "SELECT count(*) FROM workorders.kafka_ranges WHERE batch_id = %(batch_id)s"
+_LOOK_SECONDS = 0.2
 
 
 def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
@@ -42,16 +48,40 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
 
 
 def ingest(connections: JobSecrets, batch_id: int) -> int:
-    """Make one attempt at a batch as `CreateWorkOrdersOperator` does: a check, then Spark."""
+    """Make one attempt at a batch, as `CreateWorkOrdersOperator` does."""
     with ingest_attempt(connections, batch_id, application_name="workorders check") as attempt:
         attempt.require_own(batches.load(attempt.database, batch_id).trigger.name)
         attempt.take(None)
         if not attempt.has_work(is_retry=True):
             return 0
         attempt.check()
-        code = spark(batch_id, attempt.epoch)
-        attempt.settle()
-    return code
+        with growing_once(attempt):
+            code = spark(batch_id, attempt.epoch)
+        attempt.settle("The Spark application failed." if code else "")
+    return 0
+
+
+@contextmanager
+def growing_once(attempt: IngestAttempt) -> Iterator[None]:
+    """Close the lease once the batch has grown, as the operator does when a Dag is paused, unless `GROWS_ON` is set."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            with suppress(psycopg.Error), connect(attempt.secrets.database_url, autocommit=True) as database:
+                if fetch_row(database, _RANGES, {"batch_id": attempt.batch_id})[0] > len(attempt.batch.ranges):
+                    attempt.close_lease()
+                    return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    if GROWS_ON not in os.environ:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.is_alive():
+            thread.join()
 
 
 def spark(batch_id: int, epoch: int) -> int:
@@ -66,31 +96,6 @@ def spark(batch_id: int, epoch: int) -> int:
     return subprocess.run(command, check=False).returncode
 
 
-def wait(connections: JobSecrets, batch_id: int) -> int:
-    """Wait for the next try of a stalled batch as the triggerer does, and end where it wakes a worker."""
-    # The other roles need no Airflow, whose import takes seconds.
-    from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
-
-    os.environ["AIRFLOW_CONN_WORKORDERS_DB"] = connections.database_url
-    os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps({"conn_type": "kafka", "extra": dict(connections.kafka)})
-    with connect(connections.database_url, application_name="workorders check") as database:
-        name = batches.load(database, batch_id).trigger.name
-    trigger = StalledBatchTrigger(
-        trigger_name=name,
-        batch_id=batch_id,
-        error="A worker's try failed.",
-        delay=0.0,
-        kafka_connection="kafka_default",
-        database_connection="workorders_db",
-    )
-
-    async def woken() -> object:
-        return (await anext(aiter(trigger.run()))).payload
-
-    print(asyncio.run(woken()), flush=True)
-    return 0
-
-
 def commit(connections: JobSecrets, batch_id: int) -> int:
     """Commit the ledger's positions to the group as `CommitOffsetsOperator` does."""
     cluster = KafkaAdmin(client_settings(connections.kafka))
@@ -103,7 +108,7 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
     return 0
 
 
-_OF_A_BATCH = {"ingest": ingest, "wait": wait, "commit": commit}
+_OF_A_BATCH = {"ingest": ingest, "commit": commit}
 
 
 def main() -> int:

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from random import Random
 
-from faults.catalogue import Fault, NotPossibleError
+from faults.catalogue import DEFAULT, Fault, Mode, NotPossibleError
 from faults.results import Result
 from faults.scene import Scene
 from faults.site import Site
@@ -14,14 +14,14 @@ from faults.site import Site
 _scenes = count(1)
 
 
-def run_fault(site: Site, fault: Fault, seed: int) -> Result:
+def run_fault(site: Site, fault: Fault, seed: int, mode: Mode = DEFAULT) -> Result:
     """Inject one fault, let everything recover, and check the result.
 
     Raises:
         Exception: whatever went wrong; what was started for the scene has been stopped.
     """
     try:
-        with Scene(site, f"{fault.slug}-{next(_scenes)}", Random(seed)) as scene:
+        with Scene(site, f"{fault.slug}-{next(_scenes)}", Random(seed), mode) as scene:
             fault.inject(scene)
             seconds = scene.recover()
             assert scene.injected, f"{fault.name} was not injected"
@@ -34,19 +34,19 @@ def run_fault(site: Site, fault: Fault, seed: int) -> Result:
 
 def run_all(
     site: Site,
-    faults: Iterable[tuple[Fault, int]],
+    faults: Iterable[tuple[Fault, int, Mode]],
     say: Callable[[str], None],
     keep: Callable[[Sequence[Result]], object],
 ) -> list[Result]:
-    """Run faults with their seeds; one that fails is no reason to leave the others out.
+    """Run faults with their seeds and modes; one that fails is no reason to leave the others out.
 
     After each, `keep` gets all results so far: a run that is cut off has not been for nothing.
     """
     results: list[Result] = []
-    for fault, seed in faults:
-        say(f"{fault.name} (seed {seed})")
+    for fault, seed, mode in faults:
+        say(f"{fault.name} (seed {seed}{f', {mode}' if str(mode) else ''})")
         try:
-            results.append(run_fault(site, fault, seed))
+            results.append(run_fault(site, fault, seed, mode))
         except Exception as failure:  # noqa: BLE001 - whatever it is, it belongs into this fault's line of the table
             results.append(Result(fault.name, fault.slug, seed, failure=_where(failure)))
         say(f"    {_outcome(results[-1])}")
@@ -67,6 +67,6 @@ def _outcome(result: Result) -> str:
     return f"{result.verdict}; injected {result.injected}, recovered in {result.seconds_to_recover:.1f} s"
 
 
-def draw(faults: Sequence[Fault], random: Random) -> tuple[Fault, int]:
-    """Return a fault and a seed of its own."""
-    return random.choice(faults), random.randrange(1_000_000)
+def draw(faults: Sequence[Fault], random: Random) -> tuple[Fault, int, Mode]:
+    """Return a fault, a seed of its own, and a mode."""
+    return random.choice(faults), random.randrange(1_000_000), Mode(*random.choices((False, True), k=2))

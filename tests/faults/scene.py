@@ -1,5 +1,6 @@
 """One trigger under a fault: its topic, its producer, its sampler, and the tasks of its DAGs."""
 
+import json
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -9,16 +10,20 @@ from types import TracebackType
 from typing import Self
 
 from faults import oracle
+from faults.catalogue import DEFAULT, Mode
 from faults.oracle import Ends, Gone, Verdict
+from faults.role import ON_CLUSTER
 from faults.site import Site
 from faults.tasks import Task
 from local_stack.waiting import wait_until
+from support.attempt_on_server import ON_SERVER
 from support.definitions import define
 from support.observed_trigger import ObservedTrigger
 from support.sampler import Sampler
 from support.topics import Topics
 
 PARTITIONS = 3
+_LINGER_SECONDS = 1
 _BACKLOG = 600
 _PER_TICK = 5
 _BACKLOG_SECONDS = 60.0
@@ -30,12 +35,13 @@ _FEWEST_SAMPLES = 20
 class Scene:
     """One trigger and what happens to it, from entering the context until leaving it."""
 
-    def __init__(self, site: Site, name: str, random: Random) -> None:
+    def __init__(self, site: Site, name: str, random: Random, mode: Mode = DEFAULT) -> None:
         self.site = site
+        self.mode = mode
         self.name = name
         #: For durations and sizes; the same seed gives the same.
         self.random = random
-        self.definition = define(name)
+        self.define()
         self.topics = Topics(site.kafka_settings)
         self.trigger = ObservedTrigger(
             name, name, kafka_settings=site.kafka_settings, database_url=site.admin_url, group=self.definition.group
@@ -67,6 +73,10 @@ class Scene:
         self._open.close()
         for task in [*self._tasks, *(task for task, _, _ in self._producers)]:
             task.end()
+
+    def define(self, **fields: object) -> None:
+        """Give the trigger these fields from now on."""
+        self.definition = define(self.name, linger=_LINGER_SECONDS, **fields)
 
     def produce(
         self,
@@ -132,13 +142,22 @@ class Scene:
         (batch_id,) = self.plan()
         return batch_id
 
-    def start_ingest(self, batch_id: int, variables: Mapping[str, str] | None = None) -> Task:
-        """Start an attempt at a batch: check and Spark application."""
-        return self._start("ingest", str(batch_id), variables)
+    def on_server(self, port: int | None = None) -> dict[str, str]:
+        """Start the Spark Connect server if it does not run; return the variables of an attempt that uses it.
 
-    def start_wait(self, batch_id: int) -> Task:
-        """Start what waits for the next try of a stalled batch, which is due at once."""
-        return self._start("wait", str(batch_id))
+        Args:
+            port: another one that leads to the server.
+        """
+        server = self.site.stack.spark_connect
+        self.site.stack.start_spark_connect()
+        return {ON_SERVER: json.dumps(json.loads(server.airflow_connection) | {"port": port or server.port})}
+
+    def start_ingest(self, batch_id: int, variables: Mapping[str, str] | None = None) -> Task:
+        """Start an attempt at a batch: check and Spark, in the scene's mode unless the variables name an engine."""
+        engine = (
+            self.on_server() if self.mode.on_server and not {ON_CLUSTER, ON_SERVER} & (variables or {}).keys() else {}
+        )
+        return self._start("ingest", str(batch_id), {**engine, **(variables or {})})
 
     def start_commit(self, batch_id: int) -> Task:
         """Start the commit of the group's offsets."""
@@ -218,15 +237,15 @@ class Scene:
         return {number: row["last_error"] for number, row in self.trigger.ledger().items() if row["last_error"]}
 
     def ranges(self, batch_id: int) -> dict[int, bool]:
-        """Return the partitions of a batch, and whether they are finished."""
-        return {
-            row["partition"]: row["finished_at"] is not None
-            for row in self.trigger.ranges()
-            if row["batch_id"] == batch_id
-        }
+        """Return the partitions of a batch, and whether all their ranges in it are finished."""
+        finished: dict[int, bool] = {}
+        for row in self.trigger.ranges():
+            if row["batch_id"] == batch_id:
+                finished[row["partition"]] = finished.get(row["partition"], True) and row["finished_at"] is not None
+        return finished
 
     def range_of(self, batch_id: int, partition: int) -> tuple[int, int]:
-        """Return start and end of a batch's range."""
+        """Return start and end of the one range that a batch has of a partition."""
         (found,) = (
             (row["start_offset"], row["end_offset"])
             for row in self.trigger.ranges()

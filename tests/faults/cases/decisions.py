@@ -1,19 +1,16 @@
-"""A stalled batch waits for its next try, and an operator decides by the real command how to continue where Kafka lost
-messages; the count must be right then."""
+"""An operator decides by the real command how to continue where Kafka lost messages; the count must be right then."""
 
 import re
 import signal
 
 from faults import logs
-from faults.breakpoints import BEFORE_COMMIT, COMMAND, RECORDS_A_STALL, WAITER, Breakpoint
+from faults.breakpoints import BEFORE_COMMIT, COMMAND, Breakpoint
 from faults.catalogue import fault
 from faults.database import until_no_session_is_connected
 from faults.holding import held
 from faults.oracle import Gone
 from faults.processes import kill
 from faults.scene import PARTITIONS, Scene
-from faults.tasks import SECONDS
-from local_stack.waiting import wait_until
 from support.topics import Topics
 
 # The command commits nothing before, but looks around in transactions of its own.
@@ -114,42 +111,3 @@ def decision_without_answer(scene: Scene) -> None:
     scene.start_decision("skip-lost").fail("nothing was changed")
     assert _recorded(scene) == 1
     scene.lifted()
-
-
-@fault("triggerer killed in its try of a stalled batch, and a decision while another one waits", short=True)
-def stalled_wait_killed(scene: Scene) -> None:
-    _stalled_by_a_gap(scene)
-    (batch_id,) = scene.unfinished
-    before = scene.next_offsets(), scene.errors()
-    with held(scene, Breakpoint(WAITER, RECORDS_A_STALL), lambda: scene.start_wait(batch_id)) as wait:
-        tries = _tries(scene)
-        kill(wait.owner)
-        scene.injected += 1
-    assert wait.task.wait() == -signal.SIGKILL
-    assert (scene.next_offsets(), scene.errors()) == before
-    another = scene.start_wait(batch_id)
-    assert wait_until(lambda: _tries(scene) > tries, seconds=SECONDS), "no try of the second triggerer"
-    until_no_session_is_connected(scene.site, WAITER)
-    scene.start_decision("skip-lost").succeed()
-    assert "has changed; a worker makes the next try now." in another.succeed().output()
-    scene.lifted()
-
-
-@fault("triggerer paused in its try of a stalled batch beyond a decision and a worker's try")
-def stalled_wait_paused(scene: Scene) -> None:
-    _stalled_by_a_gap(scene)
-    (batch_id,) = scene.unfinished
-    with held(scene, Breakpoint(WAITER, RECORDS_A_STALL), lambda: scene.start_wait(batch_id)) as wait:
-        scene.start_decision("skip-lost").succeed()
-        assert scene.finish(batch_id)
-        decided = scene.trigger.ledger()
-        scene.injected += 1
-    assert "has changed; a worker makes the next try now." in wait.task.succeed().output()
-    assert scene.trigger.ledger() == decided
-    assert scene.errors() == {}
-    scene.lifted()
-
-
-def _tries(scene: Scene) -> int:
-    """Return the tries of the stalled partition."""
-    return int(scene.trigger.ledger()[1]["attempts"])

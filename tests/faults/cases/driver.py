@@ -6,8 +6,8 @@ from faults.breakpoints import (
     COMMITTER,
     DRIVER,
     EXECUTOR,
-    LOADS_THE_BATCH,
     READS_THE_LEDGER,
+    RENEWS_THE_LEASE,
     Breakpoint,
 )
 from faults.catalogue import fault
@@ -49,8 +49,8 @@ def jvm_stopped(scene: Scene) -> None:
 
 @fault("JVM killed after all COMMITs, before it reported them")
 def jvm_killed_before_it_settled(scene: Scene) -> None:
-    # The driver loads the batch when it begins, and again when all is done.
-    with held_attempt(scene, Breakpoint(DRIVER, LOADS_THE_BATCH, passing=1)) as attempt:
+    # The driver renews the lease when all is done.
+    with held_attempt(scene, Breakpoint(DRIVER, RENEWS_THE_LEASE)) as attempt:
         assert all(scene.ranges(attempt.batch_id).values())
         kill(java_of(attempt.task.pid))
         scene.injected += 1

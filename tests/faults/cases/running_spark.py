@@ -1,6 +1,5 @@
 """Faults of a Spark Connect server, of the connection to it, and of the task that uses it."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,16 +9,8 @@ from faults.holding import held_attempt
 from faults.processes import kill
 from faults.proxy import Proxy
 from faults.scene import Scene
-from support.attempt_on_server import ON_SERVER
 
 LOST = "WO-SPARK-SERVER"
-
-
-def on_server(scene: Scene, port: int | None = None) -> dict[str, str]:
-    """Start the server if it does not run; return the variables of an attempt that uses it, maybe by another port."""
-    server = scene.site.stack.spark_connect
-    scene.site.stack.start_spark_connect()
-    return {ON_SERVER: json.dumps(json.loads(server.airflow_connection) | {"port": port or server.port})}
 
 
 @contextmanager
@@ -35,7 +26,7 @@ def proxied(scene: Scene) -> Iterator[Proxy]:
 
 @fault("Spark Connect server killed while a worker writes", short=True)
 def connect_server_killed(scene: Scene) -> None:
-    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), on_server(scene)) as attempt:
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), scene.on_server()) as attempt:
         scene.site.stack.spark_connect.process.kill()
         scene.injected += 1
     scene.lifted()
@@ -44,7 +35,7 @@ def connect_server_killed(scene: Scene) -> None:
 
 @fault("Spark Connect server killed after a COMMIT, before it said so")
 def connect_server_killed_after_a_commit(scene: Scene) -> None:
-    with held_attempt(scene, Breakpoint(EXECUTOR, BEFORE_COMMIT, lose_answer=True), on_server(scene)) as attempt:
+    with held_attempt(scene, Breakpoint(EXECUTOR, BEFORE_COMMIT, lose_answer=True), scene.on_server()) as attempt:
         scene.site.stack.spark_connect.process.kill()
         scene.injected += 1
     scene.lifted()
@@ -55,7 +46,7 @@ def connect_server_killed_after_a_commit(scene: Scene) -> None:
 @fault("connection to the Spark Connect server cut while a worker writes", short=True)
 def connect_connection_cut(scene: Scene) -> None:
     with proxied(scene) as proxy:
-        with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), on_server(scene, proxy.port)) as attempt:
+        with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), scene.on_server(proxy.port)) as attempt:
             assert proxy.cut() > 0
             scene.injected += 1
         scene.lifted()
@@ -67,7 +58,7 @@ def connect_connection_cut(scene: Scene) -> None:
 def connect_server_unreachable(scene: Scene) -> None:
     with (
         proxied(scene) as proxy,
-        held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ), on_server(scene, proxy.port)) as attempt,
+        held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ), scene.on_server(proxy.port)) as attempt,
     ):
         proxy.refuse()
         assert proxy.cut() > 0
@@ -78,7 +69,7 @@ def connect_server_unreachable(scene: Scene) -> None:
 
 @fault("task killed, its query on the Spark Connect server lives on beside a newer attempt")
 def connect_task_killed(scene: Scene) -> None:
-    variables = on_server(scene)
+    variables = scene.on_server()
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ), variables) as older:
         for client in older.task.process.children(recursive=True):
             kill(client)

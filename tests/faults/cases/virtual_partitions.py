@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from faults.breakpoints import EXECUTOR, Breakpoint
-from faults.cases.running_spark import on_server
-from faults.catalogue import fault
+from faults.catalogue import NotPossibleError, fault
 from faults.holding import HeldAttempt, held_attempt
 from faults.processes import driver_of, java_of, kill, stopped
 from faults.scene import Scene
-from support.definitions import define
 from support.eventually import eventually
 
 _COUNT = 4
@@ -31,7 +29,9 @@ def held_while_cut(
     scene: Scene, point: Breakpoint, variables: Mapping[str, str] | None = None
 ) -> Iterator[HeldAttempt]:
     """Plan a batch whose first partition is cut, and hold an attempt at it."""
-    scene.definition = define(scene.name, virtual_partitions=_COUNT)
+    if scene.mode.grown:
+        raise NotPossibleError("the ranges of a later round are too small to be cut")
+    scene.define(virtual_partitions=_COUNT)
     scene.produce(partitions=1, backlog=_BACKLOG)
     with held_attempt(scene, point, variables) as attempt:
         assert len(scene.trigger.virtual_partitions(attempt.batch_id)) == _COUNT
@@ -118,7 +118,7 @@ def virtual_partition_paused_beyond_a_newer_attempt(scene: Scene) -> None:
 
 @fault("Spark Connect server killed while virtual partitions are written")
 def virtual_partitions_server_killed(scene: Scene) -> None:
-    variables = on_server(scene)
+    variables = scene.on_server()
     with held_while_cut(scene, Breakpoint(EXECUTOR, AFTER_ROWS, passing=1), variables) as attempt:
         until_some_are_finished(scene, attempt.batch_id)
         scene.site.stack.spark_connect.process.kill()

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
-from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 
 from support.attempt_on_server import ON_SERVER
 from support.spark_submit import submit_command
@@ -24,6 +23,7 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.planning.planner import plan_batch

@@ -241,8 +241,8 @@ OUTBOX = (
         (
             Change(
                 MIGRATION,
-                "            PERFORM pg_advisory_xact_lock(key_class, lock.number);",
-                "            NULL;",
+                "        PERFORM pg_advisory_xact_lock(key_class, lock.number);",
+                "        NULL;",
             ),
         ),
         (f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",),
@@ -253,8 +253,8 @@ OUTBOX = (
         (
             Change(
                 MIGRATION,
-                "            PERFORM pg_advisory_xact_lock(group_class, lock.number);",
-                "            PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);",
+                "            PERFORM pg_advisory_xact_lock(group_class, number);",
+                "            PERFORM pg_advisory_xact_lock_shared(group_class, number);",
             ),
         ),
         (f"{ENQUEUE}::test_a_writer_of_many_keys_locks_few_and_still_takes_its_turn",),

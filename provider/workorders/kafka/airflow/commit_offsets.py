@@ -18,7 +18,7 @@ from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import CoordinatorMovingError, ForeignBatchError, GroupCommitError
+from workorders.kafka.exceptions import CoordinatorMovingError, ForeignBatchError, GroupCommitError, UnknownBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 
@@ -65,7 +65,7 @@ class CommitOffsetsOperator(BaseOperator):
         """
         try:
             self._commit_when_coordinated()
-        except ForeignBatchError as error:
+        except (ForeignBatchError, UnknownBatchError) as error:
             raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:
             sentence = reason(error)

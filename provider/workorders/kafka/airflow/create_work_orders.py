@@ -17,6 +17,7 @@ from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
+from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
@@ -34,7 +35,7 @@ from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
-from workorders.kafka.exceptions import ForeignBatchError, StalledError
+from workorders.kafka.exceptions import ForeignBatchError, StalledError, UnknownBatchError
 from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAttempt, ingest_attempt
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
-            AirflowFailException: the batch belongs to another trigger; nothing was done.
+            AirflowFailException: the batch belongs to another trigger, or retention has deleted it; nothing was done.
         """
         self._attempt_and_alert(context)
 
@@ -186,13 +187,15 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                     self.log.info("Nothing of batch %s is left to ingest.", batch_id)
                 if not begun or attempt.batch.unfinished:  # a replay creates nothing that was not announced before
                     self._announce(context, attempt)
-        except ForeignBatchError as error:
+        except (ForeignBatchError, UnknownBatchError) as error:
             raise AirflowFailException(str(error)) from None
         except StalledError as error:
             wait = error.retry_after_seconds
             raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
         except EXPECTED_FAILURES as error:
-            done = "What was committed is in the ledger; the next try takes the rest." if begun else NOTHING_COMMITTED
+            # A setting is refused before anything is submitted.
+            is_undone = not begun or isinstance(error, ConfigurationError)
+            done = NOTHING_COMMITTED if is_undone else "The ledger has what was committed; the next try takes the rest."
             raise StalledError(self._sentence(context, batch_id, f"{reason(error)} {done}")) from error
 
     def _open(self, batch_id: int) -> AbstractContextManager[IngestAttempt]:

@@ -24,7 +24,7 @@ from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.planning import planner
 
 NOTHING_COMMITTED: Final = "Nothing was committed."
-"""What an error before Spark has begun says."""
+"""The end of an error before Spark has begun."""
 
 
 class IngestAttempt:

@@ -22,6 +22,7 @@ from typing import Final
 
 import orjson
 
+from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
 from workorders.core.json_bytes import NUL_ESCAPE
 
@@ -52,6 +53,7 @@ _NOT_A_NUMBER: Final = re.compile(r"(?:NaN|Infinity)\b")
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 _KINDS: Final = {
+    dict: "an object",
     list: "an array",
     str: "a string",
     int: "a number",
@@ -59,6 +61,11 @@ _KINDS: Final = {
     bool: "a boolean",
     type(None): "the word null",
 }
+
+
+def kind_of(parsed: object) -> str:
+    """Return in words what kind of JSON a value is."""
+    return _KINDS[type(parsed)]
 
 
 def needs_slow_check(value: bytes) -> bool:
@@ -81,12 +88,18 @@ def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | Non
     except orjson.JSONDecodeError as error:
         return _unreadable(value, error)
     if type(parsed) is not dict:
-        return Rejection("not-an-object", f"the value is {_KINDS[type(parsed)]}, not an object")
+        return _not_an_object(parsed)
     if odd and (nul := _nul_escape(value)) is not None:
         return nul
     # Every 251st byte shows a long run of digits (a prime, out of step with tables of numbers): reading all is slow.
     has_long_run = len(value) > LONG_RUN_OF_DIGITS and _SAMPLED_RUN.search(value[::_SAMPLE_STEP]) is not None
     return _number_out_of_range(value) if has_long_run or (odd and _may_grow(value)) else None
+
+
+def _not_an_object(parsed: object) -> Rejection:
+    if isinstance(parsed, str) and parsed.lstrip().startswith("{"):
+        return Rejection("not-an-object", "the value is JSON in a string: the sender must serialize it once, not twice")
+    return Rejection("not-an-object", f"the value is {kind_of(parsed)}, not an object")
 
 
 def _nul_escape(value: bytes) -> Rejection | None:
@@ -137,6 +150,8 @@ def _small_int(digits: bytes) -> int:
 
 def _unreadable(value: bytes, error: orjson.JSONDecodeError) -> Rejection:
     """Name what `orjson` could not read; it counts characters, but a detail counts bytes, as raw values do."""
+    if (found := recognize(value)) is not None:
+        return Rejection("not-json", f"the value is {found}")
     try:
         text = value.decode()
     except UnicodeDecodeError as not_utf8:

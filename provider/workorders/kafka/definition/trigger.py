@@ -1,7 +1,7 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
 import re
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -20,10 +20,18 @@ from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
 from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicName, TopicOrPattern
 from workorders.kafka.definition.filter import FilterField, MessageFilter
+from workorders.kafka.definition.formats import FORMATS, REGISTRY_FORMATS
 from workorders.kafka.definition.json_schema import JsonSchemaField
 from workorders.kafka.definition.spark import SparkSettings
 from workorders.kafka.definition.starting_offsets import StartingOffsets, StartingOffsetsField
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
+
+if TYPE_CHECKING:
+    ValueFormat: TypeAlias = str
+    KeyFormat: TypeAlias = str
+else:
+    ValueFormat = Literal[tuple(FORMATS)]
+    KeyFormat = Literal["text", *REGISTRY_FORMATS]
 
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
 """A stall that lasts longer than an hour rarely ends by itself; a shorter one sends no alert."""
@@ -88,9 +96,9 @@ class KafkaTriggerDefinition(TriggerDefinition):
     for five minutes on average, so they need no other task. The task holds a worker slot as long; 0 takes only what
     waits when the batch is planned."""
 
-    format: Literal["json", "cloudevents", "avro", "protobuf", "json-schema"] = "json"
+    format: ValueFormat = "json"
     """Format of values. `avro`, `protobuf`, and `json-schema` need a schema registry."""
-    key_format: Literal["text", "avro", "protobuf", "json-schema"] = "text"
+    key_format: KeyFormat = "text"
     """Format of keys. A text that is not UTF-8 is kept as base64. Each other format needs a schema registry."""
     registry_connection: Annotated[ConnectionId | None, Field(validate_default=True)] = None
     """Airflow connection of the schema registry, if a format needs one."""
@@ -155,16 +163,15 @@ class KafkaTriggerDefinition(TriggerDefinition):
     @field_validator("headers", mode="after")
     @classmethod
     def _has_events(cls, headers: Any, info: ValidationInfo) -> Any:
-        if info.data.get("format") == "cloudevents" and headers != "all":
-            raise ValueError(
-                f"expected all with format: cloudevents, because headers are parts of events, got {headers!r}."
-            )
+        format_ = info.data.get("format", "json")
+        if FORMATS[format_].reads_headers and headers != "all":
+            raise ValueError(f"expected all with format: {format_}, because it reads headers, got {headers!r}.")
         return headers
 
     @field_validator("registry_connection", mode="after")
     @classmethod
     def _has_registry(cls, connection: str | None, info: ValidationInfo) -> str | None:
-        formats = {"avro", "protobuf", "json-schema"} & {info.data.get("format"), info.data.get("key_format")}
+        formats = set(REGISTRY_FORMATS) & {info.data.get("format"), info.data.get("key_format")}
         if formats and connection is None:
             raise ValueError(f"expected the Airflow connection of a schema registry, which {min(formats)} needs.")
         if not formats and connection is not None:

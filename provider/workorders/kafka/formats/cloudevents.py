@@ -6,11 +6,14 @@ from typing import Any, Final
 
 import orjson
 
+from workorders.core.creation.json_validation import kind_of
 from workorders.core.items import Rejection
-from workorders.kafka.formats.payloads import Decoded, Headers
+from workorders.kafka.formats.decoded import Decoded, Headers
 
 _STRUCTURED: Final = "application/cloudevents"
 _JSON_EVENT: Final = "application/cloudevents+json"
+_BATCH: Final = "application/cloudevents-batch"
+_OWN_MESSAGES: Final = "the sender must send each event as a message"
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 _PREFIX: Final = "ce_"
 _ATTRIBUTE: Final = re.compile(r"ce_(?!data$)[a-z0-9]+")
@@ -34,7 +37,18 @@ class CloudEventsDecoder:
         if (content_type or "").lower().startswith(_STRUCTURED):
             return _structured(payload, content_type or "")
         attributes = {name.removeprefix(_PREFIX): value for name, value in texts.items()}
+        if not attributes:
+            return Rejection(
+                "not-a-cloudevent",
+                f"the message has neither ce_ headers nor the header content-type: {_JSON_EVENT}; the sender must set "
+                f"the one or the other",
+            )
         return _lacking(attributes, "the header ce_") or _binary(payload, attributes, content_type)
+
+
+def make_decoder(_json_schema: str | None) -> CloudEventsDecoder:
+    """Return what reads events."""
+    return CloudEventsDecoder()
 
 
 def _is_of_event(name: str) -> bool:
@@ -42,21 +56,27 @@ def _is_of_event(name: str) -> bool:
 
 
 def _structured(payload: bytes | None, content_type: str) -> Decoded | Rejection:
-    if content_type.partition(";")[0].strip().lower() != _JSON_EVENT:
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type.startswith(_BATCH):
+        return Rejection("not-a-cloudevent", f"the message is a batch of events; {_OWN_MESSAGES}")
+    if media_type != _JSON_EVENT:
         return Rejection("not-a-cloudevent", f"the event is in another format than {_JSON_EVENT}")
     try:
         event = orjson.loads(payload or b"")
     except orjson.JSONDecodeError:
         return Decoded(payload or b"")  # the validation of all values names the place
     if not isinstance(event, dict):
-        return Rejection("not-a-cloudevent", "the event is no JSON object")
+        return Rejection("not-a-cloudevent", f"the event is {kind_of(event)}, not an object; {_OWN_MESSAGES}")
     return _lacking(event, "the attribute ") or Decoded(payload or b"")
 
 
 def _lacking(attributes: dict[str, Any], what: str) -> Rejection | None:
     for name in _REQUIRED:
-        if not isinstance(attributes.get(name), str) or not attributes[name]:
-            return Rejection("not-a-cloudevent", f"{what}{name} is missing or empty")
+        value = attributes.get(name)
+        if isinstance(value, str) and value:
+            continue
+        fault = "missing" if name not in attributes else "empty" if value == "" else f"{kind_of(value)}, not a string"
+        return Rejection("not-a-cloudevent", f"{what}{name} is {fault}; the sender must set it to a text")
     return None
 
 
@@ -70,7 +90,10 @@ def _binary(payload: bytes | None, attributes: dict[str, str], content_type: str
         try:
             orjson.loads(payload)
         except orjson.JSONDecodeError:
-            return Rejection("not-json", "the data of the event is not the JSON that its content type announces")
+            fault = "the JSON that its content-type announces; the sender must correct either"
+            if content_type is None:
+                fault = "JSON, and no header content-type says what it is; the sender must set it, such as text/plain"
+            return Rejection("not-json", f"the data of the event is not {fault}")
         return Decoded(b'%b,"data":%b}' % (event[:-1], payload))
     if content_type.lower().startswith("text/"):
         try:

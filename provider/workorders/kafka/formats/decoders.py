@@ -4,12 +4,18 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
-from workorders.kafka.formats.payloads import Decoded, Headers
+from workorders.kafka.formats.decoded import (
+    BAD_BYTES,
+    Decoded,
+    Headers,
+    ReadPayload,
+    RefusedPayloadError,
+    UnsafeSchemaError,
+)
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
 
-ReadPayload = Callable[[bytes], bytes]
-"""Returns a payload as JSON. Raises `RefusedPayloadError`, or anything else if the bytes are malformed."""
 ParseSchema = Callable[[SchemaRegistry, int], ReadPayload]
 """Gets a schema, and returns what reads payloads by it. Raises `UnsafeSchemaError` if it cannot be used."""
 
@@ -17,14 +23,6 @@ _MAGIC: Final = 0
 _HEADER_BYTES: Final = 5
 _UNKNOWN_SECONDS: Final = 60.0
 """An id that the registry does not know is asked for again only after this time."""
-
-
-class RefusedPayloadError(ValueError):
-    """A payload can be read, and its schema refuses it; the text is a clause that contains no data."""
-
-
-class UnsafeSchemaError(ValueError):
-    """A schema is not one that payloads can be read by; the text is a clause."""
 
 
 class RegistryDecoder:
@@ -46,22 +44,19 @@ class RegistryDecoder:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
-        if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC:
-            return Rejection(
-                "no-schema-id", f"the {self._part} does not begin with a zero byte and the four bytes of a schema's id"
-            )
         schema_id = int.from_bytes(payload[1:_HEADER_BYTES], "big")
+        if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC or schema_id == 0:
+            return _without_id(self._part, payload)
         read = self._readers.get(schema_id) or self._reader(schema_id)
         if isinstance(read, Rejection):
             return read
+        violated = f"the {self._part} violates schema {schema_id}"
         try:
             json = read(payload[_HEADER_BYTES:])
         except RefusedPayloadError as refused:
-            return Rejection("schema-violated", f"the {self._part} violates schema {schema_id}: {refused}")
+            return Rejection(refused.code, f"{violated}: {refused}")
         except Exception as error:  # noqa: BLE001 - decoders raise what their code happens to meet in hostile bytes
-            return Rejection(
-                "undecodable", f"the {self._part} is not what schema {schema_id} describes ({type(error).__name__})"
-            )
+            return Rejection("undecodable", f"{violated} ({type(error).__name__}); {BAD_BYTES}")
         registration = self._registrations.get((schema_id, topic)) or self._registration(schema_id, topic)
         return Decoded(json, registration)
 
@@ -83,3 +78,10 @@ class RegistryDecoder:
         found = self._registry.registration(schema_id, f"{topic}-{self._part}")
         self._registrations[schema_id, topic] = found
         return found
+
+
+def _without_id(part: str, payload: bytes) -> Rejection:
+    is_json = payload.lstrip().startswith((b"{", b"["))
+    found = "JSON: set format: json in the trigger" if is_json else recognize(payload)
+    lacking = f"the {part} does not begin with a zero byte and the four bytes of a schema's id"
+    return Rejection("no-schema-id", lacking if found is None else f"{lacking}; it is {found}")

@@ -1,38 +1,20 @@
 """The formats of a trigger's keys and values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Rejection
-
-CLOUDEVENTS: Final = "cloudevents"
-"""The format of values that are read together with their headers, and need no registry."""
+from workorders.kafka.definition.formats import FORMATS
+from workorders.kafka.formats.decoded import Decoded, Decoder, Headers
 
 if TYPE_CHECKING:
     from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-
-
-Headers = Sequence[tuple[str | bytes, bytes | None]]
-
-
-class Decoded(NamedTuple):
-    """A key or a value as JSON."""
-
-    json: bytes
-    schema: bytes | None = None
-    """Id, subject, and version of its schema in the registry, as a JSON object; None without a registry."""
-
-
-class Decoder(Protocol):
-    """Makes JSON of keys or values."""
-
-    def decode(self, topic: str, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
-        """Return a payload of a topic as JSON, or why that cannot be."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +63,7 @@ class Payloads:
     @property
     def needs_headers(self) -> bool:
         """Whether a value is decoded by its headers."""
-        return self.value == CLOUDEVENTS
+        return FORMATS[self.value].reads_headers
 
     def decode_value(self, topic: str, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
         """Return a value as JSON, or why that cannot be; None for a null value that stays one.
@@ -90,40 +72,28 @@ class Payloads:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
-        if self.needs_headers:
-            return _events(topic, payload, headers)
-        if payload is None:
+        if payload is None and not self.needs_headers:
             return None
-        return _decoder(self.value, "value", self.registry, self.json_schema).decode(topic, payload)
+        decoder = _decoder(self.value, "value", self.registry, self.json_schema)
+        found = decoder.decode(topic, payload, headers)
+        # A null value without an event in its headers is a tombstone.
+        return None if payload is None and isinstance(found, Rejection) else found
 
     def decode_key(self, topic: str, payload: bytes) -> Decoded | Rejection:
         """Return a key as JSON, or why that cannot be; raises as `decode_value` does."""
         return _decoder(self.key, "key", self.registry, None).decode(topic, payload)
 
 
-def _events(topic: str, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
-    from workorders.kafka.formats.cloudevents import CloudEventsDecoder  # noqa: PLC0415 - few triggers need it
-
-    found = CloudEventsDecoder().decode(topic, payload, headers)
-    # A null value without an event in its headers is a tombstone.
-    return None if payload is None and isinstance(found, Rejection) else found
-
-
 @cache
 def _decoder(format_: str, part: str, registry: str | None, json_schema: str | None) -> Decoder:
     """Return a decoder of this process: schemas never change under their id, so they are parsed once."""
     # What one format needs is an extra of the package; another format does without it.
+    found = FORMATS[format_]
+    module = import_module(found.module)
+    if registry is None or not found.has_registry:
+        decoder: Decoder = module.make_decoder(json_schema)
+        return decoder
     from workorders.kafka.formats.decoders import RegistryDecoder  # noqa: PLC0415
     from workorders.kafka.formats.registry import SchemaRegistry  # noqa: PLC0415
 
-    if registry is None or format_ == "json":
-        from workorders.kafka.formats.json_schema import FileSchemaDecoder  # noqa: PLC0415
-
-        return FileSchemaDecoder(json_schema or "true")
-    if format_ == "avro":
-        from workorders.kafka.formats.avro import parse  # noqa: PLC0415
-    elif format_ == "protobuf":
-        from workorders.kafka.formats.protobuf import parse  # noqa: PLC0415
-    else:
-        from workorders.kafka.formats.json_schema import parse  # noqa: PLC0415
-    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), parse, part)
+    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, part)

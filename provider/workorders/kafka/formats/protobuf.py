@@ -10,17 +10,17 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-import orjson
-from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool
 
-from workorders.kafka.formats.decoders import ReadPayload, RefusedPayloadError, UnsafeSchemaError
+from workorders.kafka.formats.decoded import BAD_BYTES, ReadPayload, RefusedPayloadError, UnsafeSchemaError
+from workorders.kafka.formats.protobuf_messages import ANY, WELL_KNOWN, as_json, require_whole, varint
 from workorders.kafka.formats.registry import SchemaRegistry
 
-_MAX_VARINT_BYTES: Final = 5
-_MORE: Final = 0x80
+_MAX_INDEX_BYTES: Final = 5
 _MAIN: Final = "schema.proto"
-_WELL_KNOWN: Final = "google/protobuf/"
 _COMPILE_SECONDS: Final = 60
+_INSIDE_ANY: Final = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
+"""Files of types that an Any may have, although its schema does not import them."""
 
 
 def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
@@ -37,9 +37,10 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
         for file in _described(texts) or _compiled(texts):
             _add(file, pool)
         main = pool.FindFileByName(_MAIN)
+        has_any = _add_inside_any(pool)
     except Exception as error:
         raise UnsafeSchemaError(f"it is no Protobuf schema ({type(error).__name__})") from error
-    return partial(_read, main)
+    return partial(_read, pool, main, has_any)
 
 
 def _collect(registry: SchemaRegistry, found: Any, name: str, texts: dict[str, str]) -> None:
@@ -87,7 +88,7 @@ def _compiled(texts: dict[str, str]) -> Iterator[descriptor_pb2.FileDescriptorPr
 
 def _add(file: descriptor_pb2.FileDescriptorProto, pool: descriptor_pool.DescriptorPool) -> None:
     for imported in file.dependency:
-        if imported.startswith(_WELL_KNOWN):
+        if imported.startswith(WELL_KNOWN):
             _add_well_known(imported, pool)
     pool.Add(file)
 
@@ -102,46 +103,50 @@ def _add_well_known(name: str, pool: descriptor_pool.DescriptorPool) -> None:
     pool.Add(known)
 
 
-def _read(file: Any, payload: bytes) -> bytes:
+def _add_inside_any(pool: Any) -> bool:
+    """Return whether messages may have values of the type Any, and add the types of Google that these may have."""
+    try:
+        pool.FindMessageTypeByName(ANY)
+    except KeyError:
+        return False
+    for name in _INSIDE_ANY:
+        _add_well_known(f"{WELL_KNOWN}{name}.proto", pool)
+    return True
+
+
+def _read(pool: Any, file: Any, has_any: bool, payload: bytes) -> bytes:
     indexes, rest = _message_indexes(payload)
     types = list(file.message_types_by_name.values())
     for index in indexes:
         if index >= len(types):
-            raise RefusedPayloadError("it is of a message type that the schema does not have")
+            raise RefusedPayloadError(f"it is of a message type that the schema does not have; {BAD_BYTES}")
         message_type = types[index]
         types = list(message_type.nested_types)
-    message = message_factory.GetMessageClass(message_type)()
-    message.ParseFromString(rest)
-    value = json_format.MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
-    return b"%b" % orjson.dumps(value)
+    try:
+        json, is_whole = as_json(pool, message_type, rest)
+    except Exception:
+        require_whole(pool, message_type, rest, "")
+        raise
+    if has_any or not is_whole:
+        require_whole(pool, message_type, rest, "")
+    return json
 
 
 def _message_indexes(payload: bytes) -> tuple[list[int], bytes]:
     """Return the path to the message type, and what follows it; a single zero is the first type."""
-    count, place = _varint(payload, 0)
+    count, place = _index(payload, 0)
     if count == 0:
         return [0], payload[place:]
     indexes = []
     for _ in range(min(count, len(payload))):
-        index, place = _varint(payload, place)
+        index, place = _index(payload, place)
         indexes.append(index)
     return indexes, payload[place:]
 
 
-def _varint(payload: bytes, place: int) -> tuple[int, int]:
-    """Return a zigzag number that is not negative, and the place after it.
-
-    Raises:
-        ValueError: there is none.
-    """
-    number = 0
-    for step in range(_MAX_VARINT_BYTES):
-        byte = payload[place + step]
-        number |= (byte & ~_MORE) << (7 * step)
-        if not byte & _MORE:
-            if number & 1:
-                raise ValueError("a negative number")
-            return number >> 1, place + step + 1
-    raise ValueError("a number that does not end")
+def _index(payload: bytes, place: int) -> tuple[int, int]:
+    """Return a zigzag number that is not negative, and the place after it; raises as `_varint` does."""
+    number, place = varint(payload, place, _MAX_INDEX_BYTES)
+    if number & 1:
+        raise ValueError("a negative number")
+    return number >> 1, place

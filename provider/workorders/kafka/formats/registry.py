@@ -22,11 +22,18 @@ _PEM_FILES: Final = {
     "ssl.key.pem": "ssl.key.location",
 }
 _NOT_FOUND: Final = 404
+_UNKNOWN: Final = frozenset({40401, 40402, 40403})
+"""The registry's own codes: no such subject, no such version, no such schema."""
+_SHOWN_CHARACTERS: Final = 200
 _REFUSALS: Final = frozenset({401, 403})
 
 
 class UnknownSchemaError(LookupError):
     """The registry does not have a schema of that id."""
+
+
+class _NotFoundError(RegistryUnavailableError):
+    """Something answered 404, and it was not the registry about a schema."""
 
 
 class SchemaRegistry:
@@ -60,12 +67,14 @@ class SchemaRegistry:
             RegistryUnavailableError: no answer, or none that helps; a later retry may succeed.
             RegistryRefusedError: the registry refused the client.
         """
-        return self._ask(lambda: self._client.get_schema(schema_id, fmt="serialized" if serialized else None))
+        return self._with_text(
+            self._ask(lambda: self._client.get_schema(schema_id, fmt="serialized" if serialized else None))
+        )
 
     def reference(self, subject: str, version: int, *, serialized: bool = False) -> Schema:
         """Return a schema that another one refers to; raises as `schema` does."""
         fmt = "serialized" if serialized else None
-        return self._ask(lambda: self._client.get_version(subject, version, fmt=fmt)).schema
+        return self._with_text(self._ask(lambda: self._client.get_version(subject, version, fmt=fmt)).schema)
 
     def registration(self, schema_id: int, subject: str) -> bytes:
         """Return the id, a subject, and the version of a schema as JSON; raises as `schema` does.
@@ -76,29 +85,51 @@ class SchemaRegistry:
         """
         try:
             found = self._ask(lambda: self._client.get_schema_versions(schema_id))
-        except UnknownSchemaError:  # a registry that cannot tell
+        except (UnknownSchemaError, _NotFoundError):  # a registry that cannot tell
             found = []
         names = sorted((one.subject != subject, one.subject, one.version) for one in found)
         _, name, version = names[0] if names else (None, None, None)
         return orjson.dumps({"id": schema_id, "subject": name, "version": version})
 
+    def _with_text(self, schema: Schema) -> Schema:
+        if not isinstance(schema.schema_str, str):
+            raise self._misled("answered with JSON that is not a schema")
+        return schema
+
     def _ask(self, request: Callable[[], T]) -> T:
         try:
             return request()
         except SchemaRegistryError as error:
-            if error.http_status_code == _NOT_FOUND:
-                raise UnknownSchemaError(error.error_message) from None
-            text = f"{self._where} answered {error.http_status_code}: {one_line(error.error_message or '')}"
+            answer = f"answered {error.http_status_code}: {one_line(error.error_message or '')[:_SHOWN_CHARACTERS]}"
             if error.http_status_code in _REFUSALS:
                 raise RegistryRefusedError(
-                    f"{text}; nothing was committed there. Correct the login of its connection."
+                    f"{self._where} {answer}; nothing was committed there. Correct the login of its connection."
                 ) from None
-            raise RegistryUnavailableError(f"{text}; nothing was committed there.") from None
-        except Exception as error:  # noqa: BLE001 - a network has many failures, and an answer that is no JSON another
+            if error.http_status_code != _NOT_FOUND:
+                raise RegistryUnavailableError(f"{self._where} {answer}; nothing was committed there.") from None
+            if error.error_code in _UNKNOWN:
+                raise UnknownSchemaError(error.error_message) from None
+            raise self._misled(answer, _NotFoundError) from None
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            LookupError,
+        ) as error:  # an answer that is no JSON, or another JSON
+            raise self._misled(f"answered with something else than a schema ({type(error).__name__})") from None
+        except Exception as error:  # noqa: BLE001 - a network has many failures
             reason = f"{type(error).__name__}: {one_line(error)}"
             raise RegistryUnavailableError(
                 f"{self._where} did not answer ({reason}); nothing was committed there."
             ) from None
+
+    def _misled(
+        self, answer: str, kind: type[RegistryUnavailableError] = RegistryUnavailableError
+    ) -> RegistryUnavailableError:
+        return kind(
+            f"{self._where} {answer}, which is not an answer of a schema registry; nothing was committed there. Check "
+            f"the address in its connection, and proxies on the way."
+        )
 
 
 def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:

@@ -25,7 +25,8 @@ from workorders.core.json_bytes import text_or_base64
 from workorders.core.postgres import binary_rows
 from workorders.core.selectors import canonical
 from workorders.kafka.definition.filter import Condition, MessageFilter
-from workorders.kafka.formats.payloads import Decoded, Headers, Payloads
+from workorders.kafka.formats.decoded import Decoded, Headers
+from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_mapping import (
     NO_TIMESTAMP,
     REQUEST,

@@ -17,7 +17,8 @@ from workorders.core.creation.json_validation import needs_slow_check, validate_
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header
-from workorders.kafka.formats.payloads import Decoded, Headers, Payloads
+from workorders.kafka.formats.decoded import Decoded, Headers
+from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES, Record
 
 if TYPE_CHECKING:

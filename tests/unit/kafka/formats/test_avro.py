@@ -13,8 +13,8 @@ from confluent_kafka.schema_registry import Schema, SchemaReference
 from support.schema_registry import avro, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats.avro import parse
+from workorders.kafka.formats.decoded import Decoded
 from workorders.kafka.formats.decoders import RegistryDecoder
-from workorders.kafka.formats.payloads import Decoded
 
 TIME = dt.datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=dt.UTC)
 ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
@@ -56,8 +56,8 @@ def decoded(type_: Any, value: Any) -> Any:
     return orjson.loads(found.json)["a"]
 
 
-def logical(type_: str, name: str, **more: Any) -> dict[str, Any]:
-    return {"type": type_, "logicalType": name, **more}
+def logical(type_: str, logical_type: str, **more: Any) -> dict[str, Any]:
+    return {"type": type_, "logicalType": logical_type, **more}
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,10 @@ def nested(depth: int) -> Any:
         (field({"type": "array", "items": {"type": "fixed", "name": "F", "size": 0}}), "take no bytes"),
         (nested(40), "has more than 100000 fields"),
         ({"type": "nonsense"}, "it is no Avro schema (UnknownType)"),
+        (field(logical("bytes", "decimal", precision=9999, scale=1001)), "a decimal has a scale that is not from 0 to"),
         ([], "the value is"),
     ],
-    ids=["recursive", "nulls", "empty fixed", "doubling", "unknown type", "empty union"],
+    ids=["recursive", "nulls", "empty fixed", "doubling", "unknown type", "scale", "empty union"],
 )
 def test_a_schema_by_which_few_bytes_exhaust_the_process_is_not_used(schema: Any, clause: str) -> None:
     found = decoder(schema).decode("orders", framed(7, b"\x02" * 5000))
@@ -138,29 +139,118 @@ def test_a_schema_by_which_few_bytes_exhaust_the_process_is_not_used(schema: Any
     assert clause in found.detail or found.code == "undecodable"
 
 
+def zigzag(number: int) -> bytes:
+    """Return a number as Avro has it."""
+    rest, written = (number << 1) ^ (number >> 63), b""
+    while rest > 0x7F:
+        written += bytes([rest & 0x7F | 0x80])
+        rest >>= 7
+    return written + bytes([rest])
+
+
+def sized(value: bytes) -> bytes:
+    return zigzag(len(value)) + value
+
+
+DECIMAL = logical("bytes", "decimal", precision=4, scale=2)
+INFINITY = 9223372036825200000
+"""What Debezium sends as milliseconds or microseconds for `infinity` in Postgres."""
+
+
 @pytest.mark.parametrize(
-    ("type_", "payload"),
+    ("type_", "payload", "expected"),
     [
-        ("string", b"\x04\xff\xff"),
-        ("string", b"\x05a"),
-        ("string", b""),
-        (logical("long", "timestamp-millis"), b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
-        (["null", "string"], b"\x08"),
-        (logical("int", "date"), b"\x80\x80\x80\x80\x08"),
+        (DECIMAL, sized((1234567890123).to_bytes(8)), "12345678901.23"),
+        (DECIMAL, sized((-1234567890123).to_bytes(8, signed=True)), "-12345678901.23"),
+        (DECIMAL, sized(b"\xfb"), "-0.05"),
+        (DECIMAL, sized(b"\0"), "0.00"),
+        (logical("bytes", "decimal", precision=4), sized(b"\xfb"), "-5"),
+        (logical("fixed", "decimal", name="F", size=2, precision=3, scale=3), b"\x80\0", "-32.768"),
+        (logical("int", "date"), zigzag(2932896), "9999-12-31"),
+        (logical("int", "date"), zigzag(2932897), "+10000-01-01"),
+        (logical("int", "date"), zigzag(-719528), "0000-01-01"),
+        (logical("int", "date"), zigzag(-719529), "-0001-12-31"),
+        (logical("int", "date"), zigzag(-(2**31)), "-5877641-06-23"),
+        (logical("int", "time-millis"), zigzag(86_399_999), "23:59:59.999000"),
+        (logical("long", "timestamp-millis"), zigzag(-1), "1969-12-31T23:59:59.999000Z"),
+        (logical("long", "timestamp-millis"), zigzag(253402300800000), "+10000-01-01T00:00:00Z"),
+        (logical("long", "timestamp-millis"), zigzag(INFINITY), "+292278994-08-16T23:00:00Z"),
+        (logical("long", "timestamp-micros"), zigzag(INFINITY), "+294247-01-10T04:00:25.200000Z"),
+        (logical("long", "timestamp-micros"), zigzag(-(2**63)), "-290308-12-21T19:59:05.224192Z"),
+        (logical("long", "local-timestamp-micros"), zigzag(-1), "1969-12-31T23:59:59.999999"),
+        (logical("long", "local-timestamp-millis"), zigzag(253402300800000), "+10000-01-01T00:00:00"),
+        (logical("long", "timestamp-nanos"), zigzag(2**63 - 1), "2262-04-11T23:47:16.854775807Z"),
+        (logical("string", "uuid"), sized(str(ID).upper().encode()), str(ID).upper()),
+        (logical("fixed", "uuid", name="U", size=16), ID.bytes, str(ID)),
+        (logical("fixed", "duration", name="D", size=12), b"\xff" * 12, "/" * 16),
+        ("long", zigzag(-(2**63)), -(2**63)),
+        ("double", b"\0\0\0\0\0\0\0\x80", -0.0),
     ],
     ids=str,
 )
-def test_malformed_bytes_are_a_rejection_that_quotes_no_data(type_: Any, payload: bytes) -> None:
+def test_a_value_at_and_past_the_limits_of_its_type_is_exact(type_: Any, payload: bytes, expected: Any) -> None:
+    found = decoder(field(type_)).decode("orders", framed(7, payload))
+    assert isinstance(found, Decoded)
+    assert repr(orjson.loads(found.json)["a"]) == repr(expected)
+
+
+LINES: dict[str, Any] = {
+    "type": "array", "items": {"type": "record", "name": "L", "fields": [{"name": "sku", "type": ["null", DECIMAL]}]}
+}  # fmt: skip
+BAD_VALUE = "the sender must correct the value"
+BAD_BYTES = "the sender must write by the schema whose id it sends"
+
+
+@pytest.mark.parametrize(
+    ("type_", "payload", "fault"),
+    [
+        (DECIMAL, sized(b""), f"/a is a decimal that does not have 1 to 1000 bytes; {BAD_VALUE}"),
+        (logical("int", "time-millis"), zigzag(-1), f"/a is a time of day before 00:00 or after 23:59:59; {BAD_VALUE}"),
+        (logical("long", "time-micros"), zigzag(86_400_000_000), "/a is a time of day before 00:00 or after 23:59:59;"),
+        (logical("string", "uuid"), sized(b"{%b}" % str(ID).encode()), "/a is not a UUID of 32 hexadecimal digits and"),
+        ("string", b"\x04\xff\xff", f"/a is a text that is not UTF-8; {BAD_BYTES}"),
+        ("string", b"\x05a", f"/a is cut off: the bytes end before the value does; {BAD_BYTES}"),
+        ("string", b"", "/a is cut off"),
+        (["null", "string"], b"\x08", f"/a is of a type that its union does not have; {BAD_BYTES}"),
+        ({"type": "enum", "name": "E", "symbols": ["X"]}, b"\x04", f"/a is not a value of its type; {BAD_BYTES}"),
+        (LINES, b"\x04\x02\x02\1\x02\0\0", f"/a/1/sku is a decimal that does not have 1 to 1000 bytes; {BAD_VALUE}"),
+        (LINES, b"\x01\x06\x02\x02\1\x02\x02\0\0", "/a/1/sku is a decimal that does not have 1 to 1000 bytes;"),
+        ({"type": "map", "values": "string"}, b"\x02\x06Ann\x05a", "/a/* is cut off"),
+    ],
+    ids=str,
+)
+def test_a_value_without_an_exact_text_is_rejected_with_its_path_and_no_data(
+    type_: Any, payload: bytes, fault: str
+) -> None:
     found = decoder(field(type_)).decode("orders", framed(7, payload))
     assert isinstance(found, Rejection)
     assert found.code == "undecodable"
-    assert found.detail.startswith("the value is not what schema 7 describes (")
+    assert found.detail.startswith(f"the value violates schema 7: {fault}")
 
 
-@pytest.mark.parametrize("payload", [b"", b"\0\0\0\0", b'{"a":1}', b"\1" + b"\0" * 20])
-def test_what_has_no_schema_id_is_rejected_without_asking_the_registry(payload: bytes) -> None:
+def test_the_wrong_value_of_a_long_message_is_not_looked_for() -> None:
+    schema = field({"type": "array", "items": "string"})
+    found = decoder(schema).decode("orders", framed(7, zigzag(70_000) + b"\x02a" * 70_000 + b"\x02\x05"))
+    assert found == Rejection("undecodable", f"the value violates schema 7 (EOFError); {BAD_BYTES}")
+
+
+@pytest.mark.parametrize(
+    ("payload", "form"),
+    [
+        (b"", None),
+        (b"\0\0\0\0", None),
+        (b"\1" + b"\0" * 20, "in a frame of a schema registry with an id of 16 bytes"),
+        (b"\0" * 8 + b"\7\2a", "in a frame of Apicurio Registry with an id of eight bytes"),
+        (b' {"a":1}', "JSON: set format: json in the trigger"),
+        (b"\x1f\x8b\x08", "compressed by gzip"),
+    ],
+    ids=str,
+)
+def test_what_has_no_schema_id_is_rejected_without_asking_the_registry(payload: bytes, form: str | None) -> None:
     one = decoder(field("string"))
     found = one.decode("orders", payload)
     assert isinstance(found, Rejection)
     assert found.code == "no-schema-id"
+    lacking = "the value does not begin with a zero byte and the four bytes of a schema's id"
+    assert found.detail.startswith(lacking if form is None else f"{lacking}; it is {form}")
     assert one._registry.asked == 0  # type: ignore[attr-defined]

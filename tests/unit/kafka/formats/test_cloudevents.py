@@ -11,7 +11,8 @@ from support.definitions import define
 from support.record_batches import record_batch
 from unit.kafka.ingest.test_record_mapping import STREAM, record
 from workorders.core.items import Item
-from workorders.kafka.formats.payloads import Headers, Payloads
+from workorders.kafka.formats.decoded import Headers
+from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.revalidation import revalidate
@@ -70,12 +71,37 @@ def test_an_event_in_structured_mode_is_stored_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     ("value", "headers", "code", "detail"),
     [
-        (b"{}", [], "not-a-cloudevent", "the header ce_specversion is missing or empty"),
-        (b"{}", BINARY[:3], "not-a-cloudevent", "the header ce_type is missing or empty"),
+        (b"{}", [], "not-a-cloudevent", "the message has neither ce_ headers nor the header content-type: app"),
+        (b"{}", BINARY[:3], "not-a-cloudevent", "the header ce_type is missing; the sender must set it to a text"),
+        (b"{}", [*BINARY[:3], ("ce_type", b"")], "not-a-cloudevent", "the header ce_type is empty;"),
         (b"{}", [*BINARY[:3], ("ce_type", b"\xff")], "not-a-cloudevent", "a header of the event is not UTF-8"),
-        (b"{", BINARY, "not-json", "the data of the event is not the JSON that its content type announces"),
-        (b'{"id":"1"}', STRUCTURED, "not-a-cloudevent", "the attribute specversion is missing or empty"),
-        (b"[]", STRUCTURED, "not-a-cloudevent", "the event is no JSON object"),
+        (b"hello", BINARY, "not-json", "the data of the event is not JSON, and no header content-type"),
+        (
+            b"{",
+            [*BINARY, ("content-type", b"application/json")],
+            "not-json",
+            "the data of the event is not the JSON that its content-type announces; the sender must correct either",
+        ),
+        (b'{"id":"1"}', STRUCTURED, "not-a-cloudevent", "the attribute specversion is missing;"),
+        (
+            b'{"specversion":"1.0","id":1}',
+            STRUCTURED,
+            "not-a-cloudevent",
+            "the attribute id is a number, not a string; the sender must set it to a text",
+        ),
+        (b'{"specversion":null}', STRUCTURED, "not-a-cloudevent", "the attribute specversion is the word null, not a"),
+        (
+            b"[]",
+            STRUCTURED,
+            "not-a-cloudevent",
+            "the event is an array, not an object; the sender must send each event",
+        ),
+        (
+            b"[]",
+            [("content-type", b"application/cloudevents-batch+json")],
+            "not-a-cloudevent",
+            "the message is a batch of events; the sender must send each event as a message",
+        ),
         (b"{", STRUCTURED, "not-json", "unexpected end of data at byte 1"),
         (
             b"{}",

@@ -8,9 +8,9 @@ from confluent_kafka.schema_registry import Schema, SchemaReference
 
 from support.schema_registry import framed
 from workorders.core.items import Rejection
+from workorders.kafka.formats.decoded import Decoded
 from workorders.kafka.formats.decoders import RegistryDecoder
 from workorders.kafka.formats.json_schema import FileSchemaDecoder, parse
-from workorders.kafka.formats.payloads import Decoded
 
 LINE = {"type": "object", "required": ["sku"]}
 ORDER = {"type": "object", "properties": {"line": {"$ref": "line.json"}, "secret": {"type": "integer"}}}

@@ -16,7 +16,8 @@ from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres import binary_rows
 from workorders.kafka.definition.filter import MessageFilter
-from workorders.kafka.formats.payloads import Decoded, Payloads
+from workorders.kafka.formats.decoded import Decoded
+from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest import record_columns
 from workorders.kafka.ingest.record_columns import BLOCK_RECORDS, RecordBlock, blocks
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping

@@ -12,7 +12,8 @@ from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.filter import MessageFilter
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.formats import payloads
-from workorders.kafka.formats.payloads import Decoded, Payloads
+from workorders.kafka.formats.decoded import Decoded, Headers
+from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
 
@@ -248,7 +249,7 @@ def test_any_key_can_be_had_back_from_the_request(key: bytes | None) -> None:
 class Appending:
     """Decodes a text to JSON that Postgres cannot store."""
 
-    def decode(self, _topic: str, payload: bytes) -> Decoded:
+    def decode(self, _topic: str, payload: bytes, _headers: Headers = ()) -> Decoded:
         return Decoded(orjson.dumps({"a": payload.decode() + "\0"}), b'{"id":1}')
 
 

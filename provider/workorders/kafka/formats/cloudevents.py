@@ -92,7 +92,7 @@ def _binary(payload: bytes | None, attributes: dict[str, str], content_type: str
         except orjson.JSONDecodeError:
             fault = "the JSON that its content-type announces; the sender must correct either"
             if content_type is None:
-                fault = "JSON, and no header content-type says what it is; the sender must set it, such as text/plain"
+                fault = "JSON, and no header content-type tells what it is; the sender must set it, such as text/plain"
             return Rejection("not-json", f"the data of the event is not {fault}")
         return Decoded(b'%b,"data":%b}' % (event[:-1], payload))
     if content_type.lower().startswith("text/"):

@@ -81,7 +81,8 @@ class RegistryDecoder:
 
 
 def _without_id(part: str, payload: bytes) -> Rejection:
-    is_json = payload.lstrip().startswith((b"{", b"["))
-    found = "JSON: set format: json in the trigger" if is_json else recognize(payload)
+    found = recognize(payload)
+    if payload.lstrip().startswith((b"{", b"[")):
+        found = f"JSON: set {'format: json' if part == 'value' else 'key_format: text'} in the trigger"
     lacking = f"the {part} does not begin with a zero byte and the four bytes of a schema's id"
     return Rejection("no-schema-id", lacking if found is None else f"{lacking}; it is {found}")

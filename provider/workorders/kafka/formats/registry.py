@@ -100,7 +100,9 @@ class SchemaRegistry:
         try:
             return request()
         except SchemaRegistryError as error:
-            answer = f"answered {error.http_status_code}: {one_line(error.error_message or '')[:_SHOWN_CHARACTERS]}"
+            answer = (
+                f"answered {error.http_status_code}: {one_line(error.error_message or 'no reason')[:_SHOWN_CHARACTERS]}"
+            )
             if error.http_status_code in _REFUSALS:
                 raise RegistryRefusedError(
                     f"{self._where} {answer}; nothing was committed there. Correct the login of its connection."

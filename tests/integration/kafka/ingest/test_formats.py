@@ -170,6 +170,19 @@ def test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing(
     own.process.kill()
 
 
+def test_a_range_stalls_while_another_server_answers_404_for_the_registry(
+    connection: Connection, stack: LocalStack, topics: Topics, registry: RegistryServer, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, [avro(registry.register(f"{name}-value", ORDER), ORDER, MADE)])
+    wrong = {**registry.settings, "url": registry.url.partition("/apis")[0] + "/elsewhere"}
+    trigger = InProcessTrigger(stack, name, registry=wrong, format="avro", registry_connection="registry")
+    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    assert f"{name} 0 [0, 1): the schema registry {wrong['url']} answered 404: " in (outcome.error or "")
+    assert "which is not an answer of a schema registry" in (outcome.error or "")
+    assert stored(connection, name) == []
+
+
 def test_json_by_a_schema_of_the_registry_is_stored_byte_for_byte(
     connection: Connection, registry: RegistryServer, topic: Produce, reading: Reading, name: str
 ) -> None:

@@ -1,3 +1,5 @@
+import gzip
+import pickle
 import time
 
 import orjson
@@ -52,6 +54,11 @@ def test_a_json_object_is_a_body(value: bytes) -> None:
         (b"\xef\xbb\xbf{}", "not-json", "the value starts with a byte order mark, which JSON lacks, at byte 0"),
         (b"[1]", "not-an-object", "the value is an array, not an object"),
         (b'"text"', "not-an-object", "the value is a string, not an object"),
+        (
+            rb'"{\"a\": 1}"',
+            "not-an-object",
+            "the value is JSON in a string: the sender must serialize it once, not twice",
+        ),
         (b"12", "not-an-object", "the value is a number, not an object"),
         (b"1.5", "not-an-object", "the value is a number, not an object"),
         (b"true", "not-an-object", "the value is a boolean, not an object"),
@@ -77,6 +84,45 @@ def test_a_json_object_is_a_body(value: bytes) -> None:
 )
 def test_a_rejection_names_what_and_where(value: bytes, code: str, detail: str) -> None:
     assert verdict(value) == (code, detail)
+
+
+FRAME = "in a frame of a schema registry (a zero byte and an id): set format"
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        (b"\0\0\0\0\7\2a", FRAME),
+        (b'\0\0\1\0\7{"a": 1}', FRAME),
+        (b"\0\0\0\0\0\0\0\0\7\2a", "in a frame of Apicurio Registry with an id of eight bytes"),
+        (b"\1" + b"\xe5" * 16, "in a frame of a schema registry with an id of 16 bytes"),
+        (gzip.compress(b"{}"), "compressed by gzip: set compression.type in the sender instead"),
+        (b"\x28\xb5\x2f\xfd\0", "compressed by zstd"),
+        (b"Obj\1\4\x14avro.codec", "an Avro object container file: the sender must use a registry's serializer"),
+        (b"\xc3\1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\2a", "one Avro object without a schema registry"),
+        (b"\xac\xed\0\5t\0\1a", "a serialized Java object: set a JSON serializer in the sender"),
+        (pickle.dumps({"a": 1}), "a Python pickle"),
+        (b'<?xml version="1.0"?><a/>', "XML or HTML: set a JSON serializer in the sender"),
+        (b"\xef\xbb\xbf\n<a/>", "XML or HTML"),
+        ('{"a": 1}'.encode("utf-16-le"), "in UTF-16: the sender must encode JSON in UTF-8"),
+        ('{"a": 1}'.encode("utf-16"), "in UTF-16"),
+        (b"{'a': 1}", "a Python dict as text: the sender must use json.dumps, not str"),
+        (b"payload=%7B%22a%22%3A+1%7D&x=2", "an HTML form: set the content type application/json in the sender"),
+    ],
+    ids=str,
+)
+def test_a_rejection_names_another_format_and_the_setting_to_use(value: bytes, form: str) -> None:
+    found = verdict(value)
+    assert found is not None
+    assert found[0] == "not-json"
+    assert found[1].startswith(f"the value is {form}")
+
+
+@pytest.mark.parametrize("value", [b"\0\0", b"aGVsbG8=", b"1f8b", b"Object", b"a < b", b"\xff=1"], ids=str)
+def test_other_bytes_are_not_taken_for_a_format(value: bytes) -> None:
+    found = verdict(value)
+    assert found is not None
+    assert " at byte " in found[1]
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_an_event_in_structured_mode_is_stored_byte_for_byte() -> None:
         (b"{}", BINARY[:3], "not-a-cloudevent", "the header ce_type is missing; the sender must set it to a text"),
         (b"{}", [*BINARY[:3], ("ce_type", b"")], "not-a-cloudevent", "the header ce_type is empty;"),
         (b"{}", [*BINARY[:3], ("ce_type", b"\xff")], "not-a-cloudevent", "a header of the event is not UTF-8"),
-        (b"hello", BINARY, "not-json", "the data of the event is not JSON, and no header content-type"),
+        (b"hello", BINARY, "not-json", "the data of the event is not JSON, and no header content-type tells"),
         (
             b"{",
             [*BINARY, ("content-type", b"application/json")],

@@ -1,5 +1,6 @@
 """JSON that a JSON Schema accepts or refuses, and schemas that refer to others."""
 
+import json
 from typing import Any
 
 import orjson
@@ -49,6 +50,42 @@ def test_a_rejection_quotes_no_value() -> None:
     found = decoded({"secret": "correct horse"})
     assert isinstance(found, Rejection)
     assert "horse" not in found.detail
+
+
+BIG = 2**64
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"maximum": BIG}, b"18446744073709551616", b"18446744073709551617"),
+        ({"const": -BIG - 1}, b"-18446744073709551617", b"-18446744073709551616"),
+        ({"maximum": 1}, b"0.99999999999999999999", b"1.00000000000000000001"),
+        ({"multipleOf": 0.01}, b"12345678901234567.89", b"12345678901234567.891"),
+    ],
+    ids=str,
+)
+def test_a_number_that_a_double_would_round_is_checked_exactly_and_kept(schema: Any, good: bytes, bad: bytes) -> None:
+    registry: Any = Registered(json.dumps(schema), "{}")
+    by_registry = RegistryDecoder(registry, parse, "value")
+    for_file = FileSchemaDecoder(json.dumps(schema))
+    for value, accepted in ((good, True), (bad, False)):
+        registered, plain = by_registry.decode("orders", framed(7, value)), for_file.decode("orders", value)
+        assert isinstance(registered, Decoded) is isinstance(plain, Decoded) is accepted
+        assert not accepted or (isinstance(registered, Decoded) and registered.json == value)
+
+
+def test_a_deep_value_with_a_long_number_is_checked() -> None:
+    deep = b'{"a":' * 1020 + b"12345678901234567890" + b"}" * 1020
+    assert FileSchemaDecoder('{"type":"object"}').decode("orders", deep) == Decoded(deep)
+
+
+def test_what_is_no_json_is_rejected_by_a_schema_of_the_registry() -> None:
+    registry: Any = Registered("{}", "{}")
+    assert RegistryDecoder(registry, parse, "value").decode("orders", framed(7, b"{")) == Rejection(
+        "undecodable",
+        "the value violates schema 7: it is not JSON (unexpected end of data); the sender must correct the value",
+    )
 
 
 @pytest.mark.parametrize(

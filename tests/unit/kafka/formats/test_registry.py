@@ -18,15 +18,24 @@ LOGIN = f"ann:{PASSWORD}"
 
 
 def answer(request: Request) -> tuple[int, bytes]:
-    """Have the schema 1, and ask for a login."""
+    """Have the schema 1, ask for a login, and answer for other ids as what is not a registry does."""
     expected = f"Basic {b64encode(LOGIN.encode()).decode()}"
-    body: dict[str, Any]
-    status, body = 200, {"schema": '"string"'}
     if request.headers.get("authorization") != expected:
-        status, body = 401, {"error_code": 40101, "message": "Unauthorized"}
-    elif "/ids/1" not in request.path:
-        status, body = (404, {"error_code": 40403, "message": "none"}) if "/ids/2" in request.path else (503, {})
-    return status, orjson.dumps([] if "/versions" in request.path else body)
+        return 401, orjson.dumps({"error_code": 40101, "message": "Unauthorized"})
+    if "/versions" in request.path:
+        return (404, b"<html>") if "/ids/8" in request.path else (200, b"[]")
+    return ANSWERS.get(request.path.partition("?")[0].rpartition("/")[2], (503, b"{}"))
+
+
+ANSWERS = {
+    "1": (200, b'{"schema": "\\"string\\""}'),
+    "2": (404, b'{"error_code": 40403, "message": "none"}'),
+    "3": (503, b"{}"),
+    "4": (404, b"<html>" + b"no such page" * 100),
+    "5": (404, b'{"message": "no Route matched with those values"}'),
+    "6": (200, b"<html>sign in</html>"),
+    "7": (200, b'{"status": "ok"}'),
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +54,7 @@ def test_a_schema_is_got_with_a_login_and_the_text_of_an_authority(settings: dic
     registry = SchemaRegistry(settings)
     assert registry.schema(1).schema_str == '"string"'
     assert orjson.loads(registry.registration(1, "orders-value")) == {"id": 1, "subject": None, "version": None}
+    assert orjson.loads(registry.registration(8, "orders-value")) == {"id": 8, "subject": None, "version": None}
     with pytest.raises(UnknownSchemaError):
         registry.schema(2)
 
@@ -69,9 +79,27 @@ def test_a_registry_that_cannot_be_asked_is_an_error_with_its_cause_and_without_
     assert raised.value.__cause__ is None
 
 
-def test_an_answer_that_helps_nobody_is_an_outage(settings: dict[str, Any]) -> None:
-    with pytest.raises(RegistryUnavailableError, match="answered 503"):
-        SchemaRegistry(settings).schema(3)
+@pytest.mark.parametrize(
+    ("schema_id", "words"),
+    [
+        (3, "answered 503: no reason; nothing was committed there."),
+        (4, "answered 404: Unknown Schema Registry Error: b'<html>no such page"),
+        (5, "answered 404: no Route matched with those values, which is not an answer of a schema registry; nothing"),
+        (
+            6,
+            "answered with something else than a schema (JSONDecodeError), which is not an answer of a schema",
+        ),
+        (7, "answered with JSON that is not a schema, which is not an answer of a schema registry; nothing was"),
+    ],
+    ids=["error", "page", "gateway", "sign in", "another service"],
+)
+def test_an_answer_that_is_not_the_registrys_is_an_outage_and_no_verdict(
+    settings: dict[str, Any], schema_id: int, words: str
+) -> None:
+    with pytest.raises(RegistryUnavailableError) as raised:
+        SchemaRegistry(settings).schema(schema_id)
+    assert str(raised.value).startswith(f"the schema registry {settings['url']} {words}")
+    assert len(str(raised.value)) < 500
 
 
 def test_settings_of_which_no_client_can_be_made_are_refused_without_a_quote(settings: dict[str, Any]) -> None:

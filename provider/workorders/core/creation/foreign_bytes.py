@@ -32,7 +32,7 @@ _FORMS: Final = (
     (rb"\x28\xb5\x2f\xfd", "compressed by zstd: set compression.type in the sender instead"),
     (rb"\x04\x22\x4d\x18", "compressed by lz4: set compression.type in the sender instead"),
     (rb"\x82SNAPPY|\xff\x06\0\0sNaPpY", "compressed by Snappy: set compression.type in the sender instead"),
-    (rb"\xff\xfe|\xfe\xff|[{\[]\0|\0[{\[]", "in UTF-16: the sender must encode JSON in UTF-8"),
+    (rb"\xff\xfe.\0|\xfe\xff\0.|[{\[]\0|\0[{\[]", "in UTF-16: the sender must encode JSON in UTF-8"),
     (rb"(?:\xef\xbb\xbf)?\s*+<[?!a-zA-Z]", "XML or HTML: set a JSON serializer in the sender"),
     (rb"\{\s*'", "a Python dict as text: the sender must use json.dumps, not str"),
     (rb"[\w.%+\-\[\]]++=[^\s{}\"=][^\s{}\"]*\Z", "an HTML form: set the content type application/json in the sender"),

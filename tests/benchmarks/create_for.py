@@ -11,12 +11,12 @@ from benchmarks.cpu import Cost, cost
 from workorders.core import triggers
 from workorders.core.creation.work_orders import CHUNK_ITEMS, create_for
 from workorders.core.ids import increasing_ids
-from workorders.core.items import Item, ItemBlocks
+from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.postgres.copy import copy_blocks
-from workorders.kafka.ingest.record_columns import blocks
+from workorders.core.postgres.copy import copy
 from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.spark.record_batches import map_batch
 
 _TOPIC: Final = "observations"
 _STREAM: Final = f"{_TOPIC}/0@benchmark"
@@ -56,8 +56,8 @@ def _encoded_rows(connection: Connection, trigger: triggers.Trigger, count: int)
 
     def work() -> None:
         for work_orders, dataclips in chunks:
-            copy_blocks(connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, [work_orders])
-            copy_blocks(connection, "dataclips", binary_rows.DATACLIP_COLUMNS, [dataclips])
+            copy(connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, iter([work_orders]))
+            copy(connection, "dataclips", binary_rows.DATACLIP_COLUMNS, iter([dataclips]))
 
     return work
 
@@ -68,8 +68,7 @@ def _ready_items(connection: Connection, trigger: triggers.Trigger, count: int) 
 
 def _mapped(connection: Connection, trigger: triggers.Trigger, count: int) -> _Work:
     batches = messages.record_batches(_TOPIC, 0, count)
-    mapping = RecordMapping()
-    items = ItemBlocks(block for batch in batches for block in blocks(mapping, batch, _STREAM))
+    items = (item for batch in batches for item in map_batch(RecordMapping(), batch, _STREAM))
     return _creation(connection, trigger, items, count)
 
 

@@ -1,7 +1,6 @@
 """The messages that all benchmarks use: JSON objects of about 230 bytes, with a key and one header."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 
 import pyarrow
 from confluent_kafka import Producer, TopicPartition
@@ -10,7 +9,6 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 from local_stack.waiting import wait_until
 from support.record_batches import record_batch
 from workorders.core.items import Item
-from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
 
@@ -59,8 +57,8 @@ def _records(topic: str, partition: int, offsets: Sequence[int]) -> Iterator[Rec
 
 def items(topic: str, partition: int, count: int, stream: str) -> Iterator[Item]:
     """Return the same messages as items, made by the real mapping."""
-    for batch in record_batches(topic, partition, count):
-        yield from chain.from_iterable(blocks(RecordMapping(), batch, stream))
+    mapping = RecordMapping()
+    return (mapping.map_record(record, stream) for record in _records(topic, partition, range(count)))
 
 
 def create_topics(bootstrap_servers: str, topics: Sequence[str], partitions: int) -> None:

@@ -72,36 +72,6 @@ NO_LOSS = (
         (f"{INGEST}::test_a_message_that_is_not_the_ranges_next_one_is_refused",),
     ),
     Mutation(
-        "blocks-outside-the-range-taken",
-        1,
-        (
-            Change(
-                "kafka/ingest/transaction.py",
-                "if not block.ascends_within(self.next_offset, self._attempt.range.end):",
-                "if False:",
-            ),
-        ),
-        (f"{INGEST}::test_a_message_that_is_not_the_ranges_next_one_is_refused",),
-    ),
-    Mutation(
-        "value-refused-by-postgres-in-a-block-stops-a-partition",
-        1,
-        (Change("core/creation/work_orders.py", "        except VALUE_ERRORS:", "        except ZeroDivisionError:"),),
-        (f"{CREATE_FOR}::test_a_value_that_postgres_refuses_is_rejected_and_its_neighbours_are_created",),
-    ),
-    Mutation(
-        "odd-value-in-a-column-not-seen",
-        1,
-        (
-            Change(
-                "kafka/ingest/record_columns.py",
-                "return is_short and not suspicious and _are_objects",
-                "return _are_objects",
-            ),
-        ),
-        ("unit/kafka/ingest/test_record_columns.py::test_a_value_at_an_edge_gives_the_same_bytes_at_each_place",),
-    ),
-    Mutation(
         "error-of-the-source-taken-for-its-end",
         1,
         (Change("core/creation/chunks.py", "if self._failure is not None:", "if False:"),),

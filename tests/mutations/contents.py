@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-FILTER, COLUMNS = "integration/kafka/ingest/test_filter.py", "unit/kafka/ingest/test_record_columns.py"
+FILTER = "integration/kafka/ingest/test_filter.py"
 DEAD = "integration/kafka/ingest/test_dead_letters.py"
 FORMATS, AVRO = "integration/kafka/ingest/test_formats.py", "unit/kafka/formats/test_avro.py"
 
@@ -20,24 +20,6 @@ CONTENTS = (
         (f"{FILTER}::test_a_batch_keeps_its_filter_for_a_late_try_and_for_a_replay",),
     ),
     Mutation(
-        "filtered-records-not-seen-by-the-check-of-order",
-        1,
-        (
-            Change(
-                "kafka/ingest/record_columns.py",
-                "return self.offsets if self.seen is None else self.seen",
-                "return self.offsets",
-            ),
-        ),
-        (f"{COLUMNS}::test_blocks_of_few_taken_records_stand_for_all_that_were_read",),
-    ),
-    Mutation(
-        "unread-end-taken-for-filtered",
-        1,
-        (Change("kafka/ingest/record_columns.py", "    if done < len(offsets):", "    if False:"),),
-        (f"{COLUMNS}::test_blocks_of_few_taken_records_stand_for_all_that_were_read",),
-    ),
-    Mutation(
         "unavailable-registry-taken-for-bad-messages",
         1,
         (
@@ -52,7 +34,7 @@ CONTENTS = (
     Mutation(
         "decoded-value-kept-as-the-raw-one",
         1,
-        (Change("kafka/ingest/record_mapping.py", "return item._replace(raw=value)", "return item"),),
+        (Change("kafka/ingest/record_mapping.py", "return item._replace(raw=record.value)", "return item"),),
         ("unit/kafka/ingest/test_record_mapping.py::test_a_rejected_value_keeps_the_bytes_that_it_came_with",),
     ),
     Mutation(

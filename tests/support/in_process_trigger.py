@@ -92,11 +92,11 @@ class InProcessTrigger:
                 partial(verify_topic_unchanged, settings, attempt.trigger.name, attempt.range),
             )
 
-    def ingest_messages(self, batch_id: int, *, by_column: bool) -> list[RangeOutcome]:
-        """Read a batch's messages from Kafka, and ingest them one by one or as Spark's workers do."""
-        return [self.ingest_first(attempt, by_column=by_column) for attempt in self.prepare(batch_id).attempts]
+    def ingest_messages(self, batch_id: int) -> list[RangeOutcome]:
+        """Read a batch's messages from Kafka, and ingest them as Spark's workers do."""
+        return [self.ingest_first(attempt) for attempt in self.prepare(batch_id).attempts]
 
-    def ingest_first(self, attempt: Attempt, count: int | None = None, *, by_column: bool = True) -> RangeOutcome:
+    def ingest_first(self, attempt: Attempt, count: int | None = None) -> RangeOutcome:
         """Read the first messages of a range, or all of them, and ingest them."""
         with connect(self.stack.database_url) as own:
             definition = KafkaTriggerDefinition.model_validate(batches.load(own, attempt.batch_id).definition)
@@ -105,8 +105,7 @@ class InProcessTrigger:
             self.stack.database_url, settings, RecordMapping.of(definition, self.registry), [attempt]
         )
         with closing(read_range(settings, attempt.range, attempt.read_from)) as records:
-            read = islice(records, count)
-            return task.ingest(attempt, [record_batch(read)]) if by_column else task.ingest_records(attempt, read)
+            return task.ingest(attempt, [record_batch(islice(records, count))])
 
     def attempt(self, batch_id: int) -> PreflightResult:
         """Make one attempt at a batch: what can be read is ingested, what cannot is stalled."""

@@ -132,7 +132,7 @@ def _ingested(stack: LocalStack, topics: Topics, name: str, workflow: str, count
         topics.produce(name, _bodies(count), partition)
     trigger = InProcessTrigger(stack, name, workflow=workflow)
     while (planned := trigger.plan()).batch_id is not None:
-        trigger.ingest_messages(planned.batch_id, by_column=False)
+        trigger.ingest_messages(planned.batch_id)
     return trigger
 
 

@@ -1,9 +1,6 @@
 """What a source gives to `create_for`, one item per work order, and what a run publishes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
@@ -36,60 +33,6 @@ class Item(NamedTuple):
     rejection: Rejection | None = None
     raw: bytes | None = None
     """The raw value of a rejected event; None also when the event's value was null."""
-
-
-Encoded = bytes | memoryview
-"""Rows of COPY."""
-
-
-class ItemBlock(Protocol):
-    """Successive items of one stream, held in a form that is encoded together; iteration gives them one by one."""
-
-    @property
-    def stream(self) -> str:
-        """Name of the stream."""
-
-    @property
-    def odd(self) -> Mapping[int, Item]:
-        """By row: the items that have an encoding of their own. All rejected ones are among them."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all bodies, requests, and raw values."""
-
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Item]: ...
-    @property
-    def filtered(self) -> int:
-        """Number of events that the source left out; a block may stand for these alone."""
-
-    @property
-    def positions(self) -> Iterable[int]:
-        """The positions of the items, and of the events that were left out."""
-
-    @property
-    def last(self) -> int:
-        """The last of the positions."""
-
-    def ascends_within(self, start: int, end: int) -> bool:
-        """Return whether each position is greater than the one before, and all are in [start, end)."""
-
-    def work_orders(self, ids: Sequence[bytes], accepted: bytes, rejected: bytes) -> Iterable[Encoded]:
-        """Return the rows of `work_orders`, given the ids and the suffixes of both states."""
-
-    def dataclips(self, ids: Sequence[bytes]) -> Iterable[Encoded]:
-        """Return the rows of `dataclips`: those of the items with a body."""
-
-
-@dataclass(frozen=True, slots=True)
-class ItemBlocks:
-    """Items that are read in blocks where that is possible, and otherwise one by one; once."""
-
-    blocks: Iterable[ItemBlock]
-
-    def __iter__(self) -> Iterator[Item]:
-        """Yield the items."""
-        return chain.from_iterable(self.blocks)
 
 
 class Message(NamedTuple):

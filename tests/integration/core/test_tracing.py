@@ -37,7 +37,7 @@ def ingest(outbox: Outbox, name: str) -> None:
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
     with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
-        trigger.ingest_messages(batch_id, by_column=True)
+        trigger.ingest_messages(batch_id)
 
 
 def test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_what_is_published(

@@ -530,7 +530,7 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     trigger = InProcessTrigger(stack, name)
     batch = trigger.plan().batch_id
     assert batch is not None
-    trigger.ingest_messages(batch, by_column=False)
+    trigger.ingest_messages(batch)
     address = f"/workorders/dag-run?dag_id={name}_ingest&run_id=batch_{batch}"
     page = client.get(address).text
     link = re.search(r'href="[^"]*(/workorders/work-orders\?state=rejected[^"]+)">2</a>', page)

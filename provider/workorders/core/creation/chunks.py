@@ -2,38 +2,35 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Final
 
-from workorders.core.items import Item, ItemBlock
+from workorders.core.items import Item
 
 _PORTION_ITEMS: Final = 500
 _PARTS: Final = 2
 """A chunk is written by two statements, and at the end of each there is a wait for Postgres."""
 
-PartT = TypeVar("PartT", Item, ItemBlock)
 
-
-class _Chunks(Generic[PartT]):
+class Chunks:
     """The items of a source, in order and in chunks. At most one chunk is held in addition to the one being written."""
 
-    def __init__(self, parts: Iterable[PartT], max_items: int, max_bytes: int) -> None:
+    def __init__(self, items: Iterable[Item], max_items: int, max_bytes: int) -> None:
         """Take items from a source, which is consumed once.
 
         Args:
-            parts: the source.
+            items: the source.
             max_items: of one chunk.
-            max_bytes: of bodies, requests and raw values; the part that reaches it is the last one of its chunk.
+            max_bytes: of bodies, requests and raw values; the item that reaches it is the last one of its chunk.
         """
-        self._parts: Iterator[PartT] = iter(parts)
+        self._items = iter(items)
         self._max_items = max_items
         self._max_bytes = max_bytes
-        self._chunk: list[PartT] = []
-        self._held_items = 0
+        self._chunk: list[Item] = []
         self._held_bytes = 0
         self._ended = False
         self._failure: Exception | None = None
 
-    def __iter__(self) -> Iterator[list[PartT]]:
+    def __iter__(self) -> Iterator[list[Item]]:
         """Yield the chunks.
 
         Raises:
@@ -53,36 +50,28 @@ class _Chunks(Generic[PartT]):
             self._try_read(_PORTION_ITEMS)
             yield
 
-    def _take(self) -> list[PartT]:
+    def _take(self) -> list[Item]:
         while not self._is_full:
             self._try_read(self._max_items)
         if self._failure is not None:
             raise self._failure
-        chunk, self._chunk, self._held_items, self._held_bytes = self._chunk, [], 0, 0
+        chunk, self._chunk, self._held_bytes = self._chunk, [], 0
         return chunk
 
     @property
     def _is_full(self) -> bool:
-        return self._ended or self._held_items >= self._max_items or self._held_bytes >= self._max_bytes
+        return self._ended or len(self._chunk) >= self._max_items or self._held_bytes >= self._max_bytes
 
     def _try_read(self, limit: int) -> None:
         try:
-            self._read(min(limit, self._max_items - self._held_items))
+            self._read(min(limit, self._max_items - len(self._chunk)))
         except Exception as failure:  # noqa: BLE001 - raised again by the next call of `_take`
             self._failure, self._ended = failure, True
 
     def _read(self, wanted: int) -> None:
-        """Read about as many items as wanted, and stop when the chunk is full or the source has ended."""
-        raise NotImplementedError
-
-
-class Chunks(_Chunks[Item]):
-    """Chunks of single items."""
-
-    def _read(self, wanted: int) -> None:
         chunk, held, max_bytes = self._chunk, self._held_bytes, self._max_bytes
         before = len(chunk)
-        for item in islice(self._parts, wanted):
+        for item in islice(self._items, wanted):
             chunk.append(item)
             _, _, request, body, _, raw = item  # takes a third of the time of attribute access
             held += len(request) + len(body or b"") + len(raw or b"")
@@ -90,19 +79,4 @@ class Chunks(_Chunks[Item]):
                 break
         else:
             self._ended = len(chunk) - before < wanted
-        self._held_items, self._held_bytes = len(chunk), held
-
-
-class BlockChunks(_Chunks[ItemBlock]):
-    """Chunks of blocks. Only whole blocks are read, so a chunk may exceed its maximum by less than one block."""
-
-    def _read(self, wanted: int) -> None:
-        enough = self._held_items + wanted
-        while not self._is_full and self._held_items < enough:
-            block = next(self._parts, None)
-            if block is None:
-                self._ended = True
-                return
-            self._chunk.append(block)
-            self._held_items += len(block)
-            self._held_bytes += block.size
+        self._held_bytes = held

@@ -1,9 +1,9 @@
 """`create_for`: creates the work orders of every trigger."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
-from itertools import chain, compress, islice, starmap
+from dataclasses import astuple, dataclass
+from itertools import compress, islice, starmap
 from operator import add
 from typing import LiteralString
 
@@ -13,13 +13,13 @@ from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rules import Chunk
 from workorders.core.creation import deleted_positions
-from workorders.core.creation.chunks import BlockChunks, Chunks
+from workorders.core.creation.chunks import Chunks
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
-from workorders.core.items import Item, ItemBlock, ItemBlocks, Rejection
+from workorders.core.items import Item, Rejection
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
-from workorders.core.postgres.copy import copy, copy_blocks
+from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
 from workorders.core.triggers import Trigger, stream_id
@@ -79,8 +79,7 @@ def create_for(
         connection: where the caller's transaction is, or begins.
         trigger: what the work orders belong to.
         items: in the order of their source. They are read once, and the next ones while Postgres stores the current
-            ones, so their iterator must not use `connection`. `ItemBlocks` take less CPU if `fresh` is given, and the
-            trigger has neither rules nor an ordering key.
+            ones, so their iterator must not use `connection`.
         fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
             directly into the tables. The unique source key still protects them.
         ids: the ids of the work orders, each greater than the one before; new ones if omitted.
@@ -100,15 +99,9 @@ def create_for(
     writer = _Writer(connection, trigger, pipeline, fresh=fresh)
     ids = increasing_ids() if ids is None else ids
     total = Created()
-    if isinstance(items, ItemBlocks) and fresh and pipeline is None and not trigger.ordering_key:
-        block_chunks = BlockChunks(items.blocks, CHUNK_ITEMS, CHUNK_BYTES)
-        for blocks in block_chunks:
-            count = sum(map(len, blocks))
-            total += writer.write_blocks(list(islice(ids, count)), blocks, block_chunks.prefetch)
-    else:
-        chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
-        for chunk in chunks:
-            total += writer.write(list(islice(ids, len(chunk))), chunk, chunks.prefetch)
+    chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
+    for chunk in chunks:
+        total += writer.write(list(islice(ids, len(chunk))), chunk, chunks.prefetch)
     # Before `decide`, which locks what all triggers of the workflow share, so that a slow network holds no such lock.
     if prove is not None:
         prove()
@@ -143,28 +136,6 @@ class _Writer:
         # The end of the rows of each stream: of accepted ones, and of rejected ones.
         self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
-    def write_blocks(self, ids: list[bytes], blocks: list[ItemBlock], prefetch: _Prefetch) -> Created:
-        """Write a chunk of new items without rules and ordering keys. If Postgres rejects a value, `write` finds it."""
-        for block in blocks:
-            self._know_stream(block.stream)
-        try:
-            with _new_source_keys(self._trigger), self._connection.transaction():
-                return self._copy_blocks(list(_with_ids(ids, blocks)), prefetch)
-        except VALUE_ERRORS:
-            return self.write(ids, list(chain.from_iterable(blocks)), prefetch)
-
-    def _copy_blocks(self, blocks: Sequence[tuple[list[bytes], ItemBlock]], prefetch: _Prefetch) -> Created:
-        accepted, rejected = self._tails
-        work_orders = (block.work_orders(ids, accepted[block.stream], rejected[block.stream]) for ids, block in blocks)
-        columns = binary_rows.WORK_ORDER_COLUMNS
-        copy_blocks(self._connection, "work_orders", columns, chain.from_iterable(work_orders), prefetch())
-        dataclips = chain.from_iterable(block.dataclips(ids) for ids, block in blocks)
-        copy_blocks(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, dataclips, prefetch())
-        return self._copy_rejections(
-            [(ids[row], item) for ids, block in blocks for row, item in block.odd.items() if item.body is None],
-            sum(len(block) for _, block in blocks),
-        )
-
     def write(self, ids: list[bytes], items: list[Item], prefetch: _Prefetch) -> Created:
         """Write a chunk. If Postgres rejects a value in it, halve it until the item with that value is alone."""
         for stream in {item.stream for item in items}:
@@ -198,14 +169,10 @@ class _Writer:
         dataclip = binary_rows.dataclip
         accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
         copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, prefetch())
-        count = len(chunk.ids)
-        created = self._copy_rejections([(id_, item) for id_, item in chunk if item.body is None], count)
-        return replace(created, existing=given - count)
-
-    def _copy_rejections(self, rejected: list[tuple[bytes, Item]], count: int) -> Created:
-        """Write the last table of a chunk of so many work orders, and return the counts."""
+        rejected = [(id_, item) for id_, item in chunk if item.body is None]
         copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
-        return Created(count - len(rejected), len(rejected))
+        count = len(chunk.ids)
+        return Created(count - len(rejected), len(rejected), existing=given - count)
 
     def _observed(self, chunk: Chunk, *, unwritten: bool = False) -> Iterator[tuple[bytes, Item]]:
         if self._pipeline is None:
@@ -270,13 +237,6 @@ def _new_source_keys(trigger: Trigger) -> Iterator[None]:
             f"Trigger {trigger.name} announced new events, but one of them has a work order "
             f"({error.diag.message_detail}); nothing was created."
         ) from error
-
-
-def _with_ids(ids: list[bytes], blocks: list[ItemBlock]) -> Iterator[tuple[list[bytes], ItemBlock]]:
-    begin = 0
-    for block in blocks:
-        yield ids[begin : begin + len(block)], block
-        begin += len(block)
 
 
 def rejection_of(error: psycopg.Error) -> Rejection:

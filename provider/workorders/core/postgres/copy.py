@@ -19,28 +19,16 @@ def copy(
     encoded: Iterator[bytes],
     meanwhile: Iterable[None] = (),
 ) -> None:
-    """Copy rows of `binary_rows` into a table of the package; see `copy_blocks`."""
-    blocks = iter(lambda: b"".join(islice(encoded, _BLOCK_ROWS)), b"")
-    copy_blocks(connection, table, columns, blocks, meanwhile)
-
-
-def copy_blocks(
-    connection: Connection,
-    table: LiteralString,
-    columns: Sequence[LiteralString],
-    encoded: Iterable[bytes | memoryview],
-    meanwhile: Iterable[None] = (),
-) -> None:
-    """Copy rows, any number of them at once, into a table of the package; nothing is sent if there is none.
+    """Copy rows of `binary_rows` into a table of the package; nothing is sent if there is none.
 
     `meanwhile` is work in small steps that is done when all rows are sent, while Postgres still stores them.
 
     Raises:
         psycopg.Error: Postgres refused a row; the caller must roll back.
     """
-    blocks = filter(len, encoded)
-    first = next(blocks, None)
-    if first is None:
+    blocks = iter(lambda: b"".join(islice(encoded, _BLOCK_ROWS)), b"")
+    first = next(blocks, b"")
+    if not first:
         return
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(
         sql.Identifier(SCHEMA, table), sql.SQL(", ").join(map(sql.Identifier, columns))

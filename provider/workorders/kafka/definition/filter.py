@@ -72,24 +72,17 @@ class MessageFilter:
         """All conditions."""
         return tuple(condition for text, given in self.fields.items() for condition in _conditions(text, given))
 
-    @cached_property
-    def of_headers(self) -> tuple[Condition, ...]:
-        """The conditions that a header meets or not."""
-        return tuple(condition for condition in self.conditions if condition.header is not None)
+    @property
+    def headers(self) -> set[str]:
+        """The names of the headers that conditions are about, in small letters."""
+        return {condition.header for condition in self.conditions if condition.header is not None}
 
-    @cached_property
-    def beyond_headers(self) -> "tuple[Condition, ...]":
-        """All other conditions."""
-        return tuple(condition for condition in self.conditions if condition.header is None)
-
-    @staticmethod
-    def holds(conditions: tuple[Condition, ...], request: bytes, item: Item) -> bool:
-        """Return whether a message meets conditions.
+    def holds(self, request: bytes, item: Item) -> bool:
+        """Return whether a message meets the conditions.
 
         A rejected message has no input, so the conditions on an input are left open: it stays visible as rejected.
 
         Args:
-            conditions: some of a filter.
             request: of the message, before any of it was left out because of its size.
             item: what the message becomes.
         """
@@ -97,7 +90,7 @@ class MessageFilter:
         given = item._replace(request=request) if is_rejected else item
         return all(
             condition.holds(condition.selector.value(given))
-            for condition in conditions
+            for condition in self.conditions
             if not (is_rejected and condition.is_of_body)
         )
 

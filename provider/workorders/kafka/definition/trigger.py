@@ -203,7 +203,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     def _finds_its_headers(cls, filter_: MessageFilter | None, info: ValidationInfo) -> MessageFilter | None:
         headers = info.data.get("headers", "all")
         names = () if headers in {"all", "none"} else {name.lower() for name in headers}
-        for name in {condition.header or "" for condition in filter_.of_headers} if filter_ is not None else ():
+        for name in filter_.headers if filter_ is not None else ():
             if is_secret_header(name) if headers == "all" else name not in names:
                 raise ValueError(
                     f"expected a header that the request contains, got header:{name}; add it to headers, because a "

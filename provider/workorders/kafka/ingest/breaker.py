@@ -1,10 +1,10 @@
 """The breaker: a range with too many rejected messages is not recorded, because its configuration is likely wrong."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from workorders.core.creation.work_orders import Created
-from workorders.core.items import Item, ItemBlock
+from workorders.core.items import Item
 from workorders.kafka.exceptions import TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt
 
@@ -28,15 +28,6 @@ class Breaker:
         self._messages = 0
         self._reasons: Counter[str] = Counter()
         self._rejected = 0
-
-    def watch_blocks(self, blocks: Iterable[ItemBlock]) -> Iterator[ItemBlock]:
-        """Pass blocks on, like `watch`."""
-        for block in blocks:
-            if block.odd:
-                deque(self.watch(block), maxlen=0)
-            else:
-                self._messages += len(block)
-            yield block
 
     def watch(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass items on.

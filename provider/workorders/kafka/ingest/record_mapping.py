@@ -1,4 +1,4 @@
-"""Maps Kafka records to items; `record_columns` does the same by column, and asks this module about odd values.
+"""Maps Kafka records to items.
 
 Pure, except that a decoder fetches each schema once.
 
@@ -7,9 +7,10 @@ Keys and headers are bytes. They become a string if they are UTF-8 without NUL, 
 raises an exception here, with any bytes, so no message can stop a partition.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
@@ -25,17 +26,23 @@ if TYPE_CHECKING:
     from workorders.kafka.definition.filter import MessageFilter
     from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
+RecordFields = tuple[str, int, int, bytes | None, bytes | None, int | None, int, Headers]
+"""A `Record`, or a plain tuple of its fields, which takes less time to make."""
+
 NO_TIMESTAMP: Final = -1
-TIMESTAMP_TYPES: Final = {-1: b"NoTimestampType", 0: b"CreateTime", 1: b"LogAppendTime"}
+_TIMESTAMP_TYPES: Final = {0: b"CreateTime", 1: b"LogAppendTime"}
+_NO_TIMESTAMP_TYPE: Final = b"NoTimestampType"
 
 FILTERED: Final = Rejection("filtered", "the trigger's filter leaves the message out")
 """Marks the item of a message that the filter leaves out: it is counted, and never becomes a work order."""
 
 # Templates of bytes take a third of the time of dumped dicts. The keys are in jsonb's order, by length and then by
 # bytes, so that Postgres need not sort them.
-REQUEST: Final = b'{"key":%b,"topic":%b,"offset":%d,"headers":[%b],"partition":%b,"timestamp":%b,"timestamp_type":"%b"}'
+_REQUEST: Final = (
+    b'{"key":%b,"topic":%b,"offset":%d,"headers":[%b],"partition":%d,"timestamp":%b,"timestamp_type":"%b"}'
+)
 _KEY_OF_REQUEST: Final = b'{"key":'
-_CUT_REQUEST: Final = b'{"key":null,"topic":%b,"offset":%d,"headers":[],"partition":%b,"omitted_bytes":%d}'
+_CUT_REQUEST: Final = b'{"key":null,"topic":%b,"offset":%d,"headers":[],"partition":%d,"omitted_bytes":%d}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,110 +79,87 @@ class RecordMapping:
             payloads=Payloads.of(definition, registry),
         )
 
-    def map_record(self, record: Record, stream: str) -> Item:
-        """Return the item of one record; `stream` names the topic and partition within the trigger.
+    def map_record(self, record: Record, stream: str | None) -> Item:
+        """Return the item of one record; see `map_records`."""
+        odd = record.value is not None and needs_slow_check(record.value)
+        return next(self.map_records([record], [odd], stream))
 
-        Its rejection is `FILTERED` if the filter leaves the record out.
+    def map_records(
+        self, records: Iterable[RecordFields], odd: Iterable[bool | None], stream: str | None
+    ) -> Iterator[Item]:
+        """Yield the item of each record; its rejection is `FILTERED` if the filter leaves the record out.
+
+        Args:
+            records: of any number; their headers are kept in memory until the last one.
+            odd: of each record, the result of `needs_slow_check` for its value.
+            stream: the name of the topic and partition within the trigger.
+
+        Raises:
+            RegistryUnavailableError: the registry did not answer.
+            RegistryRefusedError: the registry refused the client.
         """
-        source = Source.of(record.topic, record.partition)
-        headers = ((_as_bytes(name), value) for name, value in record.headers)
-        request = REQUEST % (
-            text_json(record.key),
-            source.topic,
-            record.offset,
-            b",".join(b"[%b,%b]" % (text_json(name), text_json(value)) for name, value in headers if self.wants(name)),
-            source.partition,
-            b"null" if record.timestamp_ms in {None, NO_TIMESTAMP} else b"%d" % record.timestamp_ms,
-            TIMESTAMP_TYPES.get(record.timestamp_type, TIMESTAMP_TYPES[-1]),
+        # Every message passes here: local variables count, and most headers are the same in many messages.
+        header_json, max_bytes, payloads, filter_ = (
+            cache(self._header_json),
+            self.max_message_bytes,
+            self.payloads,
+            self.filter,
         )
-        if self.payloads is None:
-            odd = record.value is not None and needs_slow_check(record.value)
-            item = self.item(stream, source, record.offset, request, record.value, odd)
-        else:
-            item = self.map_decoded(self.payloads, record, stream, request)
-        if self.filter is not None and not self.filter.holds(self.filter.conditions, request, item):
-            return Item(stream, record.offset, b"", None, FILTERED)
-        return item
-
-    def item(  # noqa: PLR0917 - positional, because it is called for each message
-        self, stream: str | None, source: "Source", offset: int | None, request: bytes, value: bytes | None, odd: bool
-    ) -> Item:
-        """Return the item of a record whose request is written, but not yet checked; see `validate_value`."""
-        if len(request) > self.max_message_bytes:
-            omitted = len(request)
-            detail = f"key and headers make a request of {omitted} bytes, more than max_message_bytes"
-            request = _CUT_REQUEST % (source.topic, offset, source.partition, omitted)
-            return Item(stream, offset, request, None, Rejection("too-large", detail), value)
-        return self.validate_value(stream, offset, request, value, odd)
+        for record, is_odd in zip(records, odd, strict=True):
+            topic, partition, offset, key, value, timestamp_ms, timestamp_type, headers = record
+            request = _REQUEST % (
+                _text_json(key),
+                _topic_json(topic),
+                offset,
+                b",".join(filter(None, map(header_json, headers))),
+                partition,
+                b"null" if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP else b"%d" % timestamp_ms,
+                _TIMESTAMP_TYPES.get(timestamp_type, _NO_TIMESTAMP_TYPE),
+            )
+            if len(request) > max_bytes:
+                item = _too_large(Record(*record), stream, len(request))
+            elif payloads is None:
+                item = self.validate_value(stream, offset, request, value, odd=is_odd is True)
+            else:
+                item = self.map_decoded(payloads, Record(*record), stream, request)
+            if filter_ is not None and not filter_.holds(request, item):
+                item = Item(stream, offset, b"", None, FILTERED)
+            yield item
 
     def map_decoded(self, payloads: Payloads, record: Record, stream: str | None, request: bytes) -> Item:
-        """Return the item of a record whose request is written, with its key as it came.
-
-        Raises:
-            RegistryUnavailableError: the registry did not answer.
-            RegistryRefusedError: the registry refused the client.
-        """
-        place = Place(stream, Source.of(record.topic, record.partition), record.topic, record.offset)
-        decoded = self.decode(payloads, record.topic, record.value, record.headers)
-        json = decoded.json if isinstance(decoded, Decoded) else record.value
-        odd = json is not None and needs_slow_check(json)
-        return self.decoded_item(payloads, place, request, record.key, record.value, decoded, odd)
-
-    def decode(
-        self, payloads: Payloads, topic: str, value: bytes | None, headers: Headers
-    ) -> Decoded | Rejection | None:
-        """Return a value as JSON, or why that cannot be; None for one that is stored or rejected as it is.
-
-        Raises:
-            RegistryUnavailableError: the registry did not answer.
-            RegistryRefusedError: the registry refused the client.
-        """
-        if not payloads.decodes_values or len(value or b"") > self.max_message_bytes:
-            return None
-        return payloads.decode_value(topic, value, headers)
-
-    def decoded_item(  # noqa: PLR0917 - positional, because it is called for each message
-        self,
-        payloads: Payloads,
-        place: "Place",
-        request: bytes,
-        key: bytes | None,
-        value: bytes | None,
-        decoded: Decoded | Rejection | None,
-        odd: bool,
-    ) -> Item:
-        """Return the item of a record whose value was decoded; its raw value is never the decoded one.
+        """Return the item of a record whose value, key, or both are decoded; its raw value is never the decoded one.
 
         Args:
             payloads: the formats.
-            place: where the record is.
+            record: the record.
+            stream: the name of the topic and partition within the trigger.
             request: of the record, with the key as it came. That of a rejected record keeps it so.
-            key: of the record.
-            value: of the record.
-            decoded: what `decode` returned for the value.
-            odd: the result of `needs_slow_check` for the decoded value, or else for the value.
 
         Raises:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
+        decoded = None
+        if payloads.decodes_values and len(record.value or b"") <= self.max_message_bytes:
+            decoded = payloads.decode_value(record.topic, record.value, record.headers)
         if isinstance(decoded, Rejection):
-            return Item(place.stream, place.offset, request, None, decoded, value)
-        json, registration = (value, None) if decoded is None else decoded
-        item = self.item(place.stream, place.source, place.offset, request, json, odd)
+            return Item(stream, record.offset, request, None, decoded, record.value)
+        json, schema = (record.value, None) if decoded is None else decoded
+        item = self.validate_value(
+            stream, record.offset, request, json, odd=json is not None and needs_slow_check(json)
+        )
         if item.body is None:
-            return item._replace(raw=value)
+            return item._replace(raw=record.value)
         written = item.request
-        if registration is not None:
-            written = b'%b,"value_schema":%b}' % (written[:-1], registration)
-        if key is not None and payloads.decodes_keys:
-            decoded_key = self._decoded_key(payloads, place.topic, key)
-            if isinstance(decoded_key, Rejection):
-                return Item(place.stream, place.offset, request, None, decoded_key, value)
-            after_key = written[len(_KEY_OF_REQUEST) + len(text_json(key)) : -1]
-            schema = decoded_key.schema or b"null"
-            written = b'%b%b%b,"key_schema":%b}' % (_KEY_OF_REQUEST, decoded_key.json, after_key, schema)
-        return Item(place.stream, place.offset, written, item.body)
+        if schema is not None:
+            written = b'%b,"value_schema":%b}' % (written[:-1], schema)
+        if record.key is not None and payloads.decodes_keys:
+            key = self._decoded_key(payloads, record.topic, record.key)
+            if isinstance(key, Rejection):
+                return Item(stream, record.offset, request, None, key, record.value)
+            after_key = written[len(_KEY_OF_REQUEST) + len(_text_json(record.key)) : -1]
+            written = b'%b%b%b,"key_schema":%b}' % (_KEY_OF_REQUEST, key.json, after_key, key.schema or b"null")
+        return item._replace(request=written)
 
     def _decoded_key(self, payloads: Payloads, topic: str, key: bytes) -> Decoded | Rejection:
         found = payloads.decode_key(topic, key)
@@ -187,7 +171,7 @@ class RecordMapping:
         return found if refused is None else refused._replace(detail=f"in the key, {refused.detail}")
 
     def validate_value(
-        self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, odd: bool
+        self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, *, odd: bool
     ) -> Item:
         """Return the item of a value and its request; `odd` is the result of `needs_slow_check`."""
         if value is None:
@@ -199,36 +183,30 @@ class RecordMapping:
             return Item(stream, offset, request, value)
         return Item(stream, offset, request, None, rejection, value)
 
-    def wants(self, name: bytes) -> bool:
-        """Return whether a request has the headers of this name."""
+    def _header_json(self, header: tuple[str | bytes, bytes | None]) -> bytes:
+        """Return a header as a pair in JSON; nothing if a request has no headers of its name."""
+        name = _as_bytes(header[0])
+        return b"[%b,%b]" % (_text_json(name), _text_json(header[1])) if self._wants(name) else b""
+
+    def _wants(self, name: bytes) -> bool:
         text = name.decode(errors="replace")
         if self.headers == "all":
             return not is_secret_header(text)
         return self.headers != "none" and text in self.headers
 
 
-class Place(NamedTuple):
-    """Where a record is."""
-
-    stream: str | None
-    source: "Source"
-    topic: str
-    offset: int | None
+def _too_large(record: Record, stream: str | None, size: int) -> Item:
+    detail = f"key and headers make a request of {size} bytes, more than max_message_bytes"
+    request = _CUT_REQUEST % (_topic_json(record.topic), record.offset, record.partition, size)
+    return Item(stream, record.offset, request, None, Rejection("too-large", detail), record.value)
 
 
-class Source(NamedTuple):
-    """A Kafka partition, as JSON."""
-
-    topic: bytes
-    partition: bytes
-
-    @classmethod
-    def of(cls, topic: str, partition: int) -> "Source":
-        """Return a partition by its topic's name and its number."""
-        return cls(orjson.dumps(topic), b"%d" % partition)
+@lru_cache
+def _topic_json(topic: str) -> bytes:
+    return orjson.dumps(topic)
 
 
-def text_json(value: bytes | None) -> bytes:
+def _text_json(value: bytes | None) -> bytes:
     """Return bytes as JSON: a string if they are UTF-8 without NUL, otherwise base64 in an object."""
     return b"null" if value is None else orjson.dumps(text_or_base64(value))
 

@@ -39,7 +39,7 @@ def revalidate(
         return Item(None, None, request, None, Rejection("too-large", detail), raw)
     mapping = RecordMapping.of(definition, registry)
     if mapping.payloads is None:
-        item = mapping.validate_value(None, None, request, raw, raw is not None and needs_slow_check(raw))
+        item = mapping.validate_value(None, None, request, raw, odd=raw is not None and needs_slow_check(raw))
     else:
         source, key = (message["topic"], message["partition"], message["offset"]), bytes_of(message["key"])
         headers = [(name, bytes_of(value)) for name, value in message["headers"] if isinstance(name, str)]
@@ -47,6 +47,6 @@ def revalidate(
         written = orjson.dumps({"key": message["key"], **message})
         record = Record(*source, key, raw, None, NO_TIMESTAMP, headers)
         item = mapping.map_decoded(mapping.payloads, record, None, written)
-    if mapping.filter is not None and not mapping.filter.holds(mapping.filter.conditions, request, item):
+    if mapping.filter is not None and not mapping.filter.holds(request, item):
         return Item(None, None, request, None, FILTERED, raw)
     return item

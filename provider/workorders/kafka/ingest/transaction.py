@@ -1,15 +1,13 @@
 """Creates the work orders of one range and advances the ledger, in one Postgres transaction."""
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
 
 from workorders.core import triggers
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import HardLimitError
-from workorders.core.items import Item, ItemBlock, ItemBlocks
+from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import (
     DataLostError,
@@ -40,18 +38,6 @@ class _OrderCheck:
         self.messages = 0
         self.bytes = 0
         self.filtered = 0
-
-    def watch_blocks(self, blocks: Iterable[ItemBlock]) -> Iterator[ItemBlock]:
-        """Pass blocks on; the offsets of one that is out of order are checked one by one, for the error."""
-        for block in blocks:
-            if not block.ascends_within(self.next_offset, self._attempt.range.end):
-                deque(self.watch(Item(block.stream, position, b"", None) for position in block.positions), maxlen=0)
-            self.next_offset = block.last + 1
-            self.filtered += block.filtered
-            if len(block):
-                self.messages += len(block)
-                self.bytes += block.size
-                yield block
 
     def watch(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass items on, without those of messages that the filter leaves out.
@@ -116,7 +102,9 @@ def ingest(
     breaker = None if attempt.max_rejected_share is None else Breaker(attempt, attempt.max_rejected_share)
     watch = _OrderCheck(attempt)
     # The order first, because nothing can be concluded from messages that are not those of the range.
-    watched = _watched(items, [watch] if breaker is None else [watch, breaker])
+    watched = watch.watch(items)
+    if breaker is not None:
+        watched = breaker.watch(watched)
 
     def prove() -> None:
         _require_whole(watch, attempt, verify_end)
@@ -161,13 +149,6 @@ def _write_virtual_partition(
     return created
 
 
-def _watched(items: Iterable[Item], watches: Sequence[Breaker | _OrderCheck]) -> Iterable[Item]:
-    """Let items or blocks of them pass the watches, one after another."""
-    if isinstance(items, ItemBlocks):
-        return ItemBlocks(reduce(lambda blocks, watch: watch.watch_blocks(blocks), watches, iter(items.blocks)))
-    return reduce(lambda passing, watch: watch.watch(passing), watches, items)
-
-
 def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
     """Record the number of messages of a range with gaps for retention; each transaction of a producer leaves gaps."""
     range_ = attempt.range
@@ -202,7 +183,7 @@ def _replay(
 
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
-        created = _create(connection, attempt, watch, _watched(items, [watch]), prove, fresh=False)
+        created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
     if missing > 0:
         range_ = attempt.range

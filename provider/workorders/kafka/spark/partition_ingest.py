@@ -15,7 +15,7 @@ from pyarrow import compute, json
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.items import Item, ItemBlock, ItemBlocks
+from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import (
@@ -26,13 +26,13 @@ from workorders.kafka.exceptions import (
     UnexpectedMessageError,
 )
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
-from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
+from workorders.kafka.spark.record_batches import map_batch
 from workorders.outbox.exceptions import OutboxMessageError
 
 RESULT_SCHEMA = (
@@ -107,14 +107,14 @@ class PartitionIngest:
         return self._ingest(attempt, (self.mapping.map_record(record, stream) for record in records))
 
     def ingest(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> RangeOutcome:
-        """Ingest the messages of one range by column."""
-        return self._ingest(attempt, ItemBlocks(self._blocks(attempt, record_batches)))
+        """Ingest the messages of one range as Spark gives them; see `source.read_ranges`."""
+        return self._ingest(attempt, self._items(attempt, record_batches))
 
-    def _blocks(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> Iterator[ItemBlock]:
+    def _items(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Item]:
         stream = stream_name(attempt.range.partition, attempt.generation)
         for batch in record_batches:
             _require_one_partition(attempt, batch)
-            yield from blocks(self.mapping, batch, stream)
+            yield from map_batch(self.mapping, batch, stream)
 
     def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
         """Ingest on a connection of its own, and return the outcome."""

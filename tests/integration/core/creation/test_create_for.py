@@ -1,15 +1,13 @@
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
-from typing import Any
 
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
-from support.item_blocks import in_blocks
 from support.work_orders import REQUEST, accepted, accepted_range, keys, positions, rejected
 from workorders.core.creation import work_orders
 from workorders.core.creation.work_orders import Created, create_for
@@ -32,16 +30,10 @@ REFUSED_BY_POSTGRES = [
 ]
 
 
-@pytest.fixture(params=["fresh", "fresh in blocks", "not fresh", "not fresh in blocks"])
-def fresh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """All ways of writing must do the same."""
-    if request.param.endswith("in blocks"):
-        monkeypatch.setattr(request.module, "create_for", _create_in_blocks)
-    return bool(request.param.startswith("fresh"))
-
-
-def _create_in_blocks(connection: Connection, trigger: Trigger, items: Iterable[Item], **settings: Any) -> Created:
-    return work_orders.create_for(connection, trigger, in_blocks(items), **settings)
+@pytest.fixture(params=["fresh", "not fresh"])
+def fresh(request: pytest.FixtureRequest) -> bool:
+    """Both ways of writing must do the same."""
+    return bool(request.param == "fresh")
 
 
 @pytest.fixture

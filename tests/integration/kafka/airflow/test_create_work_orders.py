@@ -193,7 +193,7 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
 
     def retry(definition: KafkaTriggerDefinition) -> None:
         def ingest() -> None:
-            trigger.ingest_messages(batch_id, by_column=True)
+            trigger.ingest_messages(batch_id)
 
         Task(stack, name, batch_id, monkeypatch, application=ingest, definition=definition).run(tries=2)
 

@@ -32,7 +32,7 @@ def attempt(trigger: InProcessTrigger, error: Exception | None = None) -> int:
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
     with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
-        trigger.ingest_messages(batch_id, by_column=True)
+        trigger.ingest_messages(batch_id)
         if error is not None:
             raise error
     return batch_id

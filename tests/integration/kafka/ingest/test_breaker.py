@@ -15,7 +15,7 @@ from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("form")]
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture

@@ -16,9 +16,8 @@ STRUCTURED = b'{"specversion":"1.0","id":"1","source":"/shop","type":"t","data":
 BINARY = [("ce_specversion", b"1.0"), ("ce_id", b"1"), ("ce_source", b"/shop"), ("ce_type", b"t")]
 
 
-@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
 def test_an_event_that_is_sent_in_both_modes_is_one_event(
-    connection: Connection, stack: LocalStack, topics: Topics, name: str, by_column: bool
+    connection: Connection, stack: LocalStack, topics: Topics, name: str
 ) -> None:
     source_and_id = ["body:/source", "body:/id"]
     ordered = WorkflowDefinition.model_validate(
@@ -35,7 +34,7 @@ def test_an_event_that_is_sent_in_both_modes_is_one_event(
     trigger = InProcessTrigger(stack, name, workflow=name, format="cloudevents", idempotency=rule)
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
-    (outcome,) = trigger.ingest_messages(batch_id, by_column=by_column)
+    (outcome,) = trigger.ingest_messages(batch_id)
     assert (outcome.error, outcome.created) == (None, Created(2, 2, rejected_by_rule=1))
     rows = connection.execute(
         """

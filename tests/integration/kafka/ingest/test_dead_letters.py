@@ -61,16 +61,15 @@ def headers(message: Message) -> list[Any]:
     return list(found)
 
 
-@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
 def test_a_rejected_message_is_published_once_as_it_came_with_the_reason(
-    outbox: Outbox, topics: Topics, name: str, by_column: bool
+    outbox: Outbox, topics: Topics, name: str
 ) -> None:
     topics.produce(name, [b"{}", b"rubb\xffish"], key=b"\xff", headers=[("a", b"\0"), ("a", None)], timestamp_ms=TIME)
     topics.produce(name, [None, b"{}"], timestamp_ms=TIME)
     trigger = reading(outbox, name)
     batch_id = batch(trigger)
     for expected in (Created(2, 2), Created(0, 0, 4)):  # the ingest and a replay
-        (outcome,) = trigger.ingest_messages(batch_id, by_column=by_column)
+        (outcome,) = trigger.ingest_messages(batch_id)
         assert (outcome.error, outcome.created) == (None, expected)
     first, second = dead(outbox, name)
     assert (first.key(), first.value(), first.timestamp()[1]) == (b"\xff", b"rubb\xffish", TIME)
@@ -100,7 +99,7 @@ def test_an_attempt_that_is_rolled_back_publishes_nothing_and_the_next_one_publi
         failed = trigger.ingest_first(begun, 1)
         assert "the reader ended too early" in (failed.error or "")
     assert dead(outbox, name) == []
-    outcomes = trigger.ingest_messages(batch_id, by_column=True)
+    outcomes = trigger.ingest_messages(batch_id)
     assert sum(outcome.created.rejected for outcome in outcomes) == 4
     assert sorted(message.value() or b"" for message in dead(outbox, name)) == [b"1", b"2", b"3", b"4"]
 
@@ -139,11 +138,11 @@ def test_messages_that_are_read_again_after_the_ledger_was_set_back_are_not_publ
 ) -> None:
     topics.produce(name, [b"1", b"2"])
     trigger = reading(outbox, name)
-    trigger.ingest_messages(batch(trigger), by_column=True)
+    trigger.ingest_messages(batch(trigger))
     with outbox.connect() as connection:
         connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 0")
     topics.produce(name, [b"3"])
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert outcome.created == Created(0, 1, 2)
     assert [message.value() for message in dead(outbox, name)] == [b"1", b"2", b"3"]
 
@@ -153,7 +152,7 @@ def test_a_message_that_is_larger_than_the_outbox_takes_stops_nothing(
 ) -> None:
     topics.produce(name, [b"1", b"x" * 999_700, b"2"], key=b"k", headers=[("a", b"1")])
     trigger = reading(outbox, name)
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(0, 3))
     found = dead(outbox, name)
     assert [(message.key(), message.value()) for message in found] == [(b"k", b"1"), (None, None), (b"k", b"2")]
@@ -164,6 +163,6 @@ def test_a_duplicate_and_a_filtered_message_are_no_dead_letters(outbox: Outbox, 
     topics.produce(name, [b'{"id":1}', b'{"id":1}', b'{"id":2,"test":true}'])
     key = {"key": "body:/id", "window": "1 h"}
     trigger = reading(outbox, name, idempotency=key, filter={"body:/test": {"exists": False}})
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.created.created, outcome.created.rejected, outcome.created.filtered) == (1, 1, 1)
     assert dead(outbox, name) == []

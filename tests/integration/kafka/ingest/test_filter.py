@@ -32,14 +32,13 @@ def planned(trigger: InProcessTrigger) -> tuple[int, OffsetRange]:
     return plan.batch_id, plan.ranges[0]
 
 
-@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
 @pytest.mark.parametrize("fields", [{}, {"virtual_partitions": 3}, {"max_rejected_share": 0.9}], ids=str)
 def test_messages_that_the_filter_leaves_out_are_counted_and_move_the_ledger(
-    connection: Connection, filtering: InProcessTrigger, by_column: bool, fields: dict[str, object]
+    connection: Connection, filtering: InProcessTrigger, fields: dict[str, object]
 ) -> None:
     filtering.definition = filtering.definition.model_copy(update=fields)
     batch_id, range_ = planned(filtering)
-    outcomes = filtering.ingest_messages(batch_id, by_column=by_column)
+    outcomes = filtering.ingest_messages(batch_id)
     assert [outcome.error for outcome in outcomes if outcome.error] == []
     assert sum((outcome.created for outcome in outcomes), Created()) == Created(2, 1, filtered=5)
     batch = batches.load(connection, batch_id)
@@ -55,16 +54,14 @@ def test_a_batch_keeps_its_filter_for_a_late_try_and_for_a_replay(
     filtering.definition = filtering.definition.model_copy(update={"filter": None})
     topics.produce(name, [b"{}"] * 2, headers=OTHERS)
     filtering.plan()  # stores the definition without the filter, and plans nothing of a partition that has a batch
-    assert [outcome.created for outcome in filtering.ingest_messages(batch_id, by_column=True)] == [
-        Created(2, 1, filtered=5)
-    ]
+    assert [outcome.created for outcome in filtering.ingest_messages(batch_id)] == [Created(2, 1, filtered=5)]
     remove(connection, batches.load(connection, batch_id).trigger, [5])
     connection.commit()
-    for by_column, created in ((False, 1), (True, 0)):
-        (replay,) = filtering.ingest_messages(batch_id, by_column=by_column)
+    for created in (1, 0):
+        (replay,) = filtering.ingest_messages(batch_id)
         assert (replay.error, replay.created) == (None, Created(created, 0, 3 - created, filtered=5))
     later, range_ = planned(filtering)
-    filtering.ingest_messages(later, by_column=True)
+    filtering.ingest_messages(later)
     assert (range_.start, range_.end) == (8, 10)
     assert list(kept(connection, name).values()) == [[3, 4, 5, 8, 9]]
 
@@ -77,7 +74,7 @@ def test_a_range_of_which_nothing_is_taken_is_finished(
     trigger = InProcessTrigger(stack, name, filter={"header:type": "order"})
     batch_id, _ = planned(trigger)
     for expected in (Created(filtered=4), Created(filtered=4)):  # the ingest and a replay
-        (outcome,) = trigger.ingest_messages(batch_id, by_column=True)
+        (outcome,) = trigger.ingest_messages(batch_id)
         assert (outcome.error, outcome.created) == (None, expected)
     assert kept(connection, name) == {}
 

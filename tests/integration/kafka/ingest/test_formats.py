@@ -104,9 +104,8 @@ def reading(stack: LocalStack, registry: RegistryServer, name: str) -> Callable[
     return made
 
 
-@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
-def test_avro_values_and_keys_become_json_and_others_are_rejected_with_their_bytes(  # noqa: PLR0917 - fixtures
-    connection: Connection, registry: RegistryServer, topic: Produce, reading: Reading, name: str, by_column: bool
+def test_avro_values_and_keys_become_json_and_others_are_rejected_with_their_bytes(
+    connection: Connection, registry: RegistryServer, topic: Produce, reading: Reading, name: str
 ) -> None:
     value_id, key_id = registry.register(f"{name}-value", ORDER), registry.register(f"{name}-key", KEY)
     key, good = avro(key_id, KEY, {"shop": 7}), avro(value_id, ORDER, MADE)
@@ -114,7 +113,7 @@ def test_avro_values_and_keys_become_json_and_others_are_rejected_with_their_byt
     topic(good, *bad, None, good, key=key)
     topic(good, key=b"plain")
     trigger = reading(format="avro", key_format="avro")
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=by_column)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(2, 7))
     rows = stored(connection, name)
     assert [row["body"] for row in rows if row["body"] is not None] == [AS_JSON, AS_JSON]
@@ -135,7 +134,7 @@ def test_a_rejected_message_is_decoded_when_its_schema_is_known(
     value_id = max(key_id, registry.register(f"{name}-other", {**later, "name": f"Other{later['name']}"})) + 1
     topic(avro(value_id, later, MADE), key=avro(key_id, KEY, {"shop": 7}))
     trigger = reading(format="avro", key_format="avro")
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(0, 1))
     (row,) = stored(connection, name)
     assert row["code"] == "unknown-schema"
@@ -159,13 +158,12 @@ def test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing(
     trigger = InProcessTrigger(stack, name, registry=own.settings, **formats)
     topics.produce(name, [avro(1, ORDER, MADE)])
     batch_id = batch(trigger)
-    for by_column in (False, True):
-        (outcome,) = trigger.ingest_messages(batch_id, by_column=by_column)
-        assert f"{name} 0 [0, 1): the schema registry {own.settings['url']} did not answer" in (outcome.error or "")
+    (outcome,) = trigger.ingest_messages(batch_id)
+    assert f"{name} 0 [0, 1): the schema registry {own.settings['url']} did not answer" in (outcome.error or "")
     assert stored(connection, name) == []
     own.start()
     assert own.register(f"{name}-value", ORDER) == 1
-    (outcome,) = trigger.ingest_messages(batch_id, by_column=True)
+    (outcome,) = trigger.ingest_messages(batch_id)
     assert (outcome.error, outcome.created) == (None, Created(1, 0))
     own.process.kill()
 
@@ -190,7 +188,7 @@ def test_json_by_a_schema_of_the_registry_is_stored_byte_for_byte(
     schema_id = registry.register(f"{name}-value", schema, "JSON")
     topic(*(framed(schema_id, text) for text in (b'{"n": 1.0}', b'{"n": "x"}', b"{")))
     trigger = reading(format="json-schema")
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(1, 2))
     assert [(row["body"], row["code"]) for row in stored(connection, name)] == [
         ({"n": 1.0}, None),
@@ -209,15 +207,14 @@ def use_schema(trigger: InProcessTrigger, folder: Path, schema: Mapping[str, Any
     trigger.definition = found
 
 
-@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
 def test_plain_json_by_the_schema_of_a_file_is_rejected_with_its_bytes_until_the_schema_allows_it(
-    connection: Connection, stack: LocalStack, topic: Produce, *, name: str, tmp_path: Path, by_column: bool
+    connection: Connection, stack: LocalStack, topic: Produce, *, name: str, tmp_path: Path
 ) -> None:
     trigger = InProcessTrigger(stack, name)
     use_schema(trigger, tmp_path, {"properties": {"ward": {"type": "string"}}, "required": ["ward"]})
     good, violating = b'{"ward": "west"}', b'{"ward": 7, "n": 1.0}'
     topic(good, violating, b"{")
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=by_column)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(1, 2))
     accepted, rejected, malformed = stored(connection, name)
     assert (accepted["body"], accepted["code"]) == ({"ward": "west"}, None)
@@ -260,7 +257,7 @@ def test_protobuf_becomes_json_by_the_message_that_its_indexes_name(  # noqa: PL
         framed(schema_id, b"\0\xff"),
     )
     trigger = reading(format="protobuf")
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(3, 2))
     rows = stored(connection, name)
     assert [row["body"] for row in rows[:3]] == [value for _, value in PROTOBUF]
@@ -270,7 +267,6 @@ def test_protobuf_becomes_json_by_the_message_that_its_indexes_name(  # noqa: PL
 KEY_SCHEMA = {"type": "object", "properties": {"shop": {"type": "integer"}}}
 
 
-@pytest.mark.parametrize("by_column", [False, True], ids=["by message", "by column"])
 @pytest.mark.parametrize(
     ("key_format", "schema", "payload", "as_json", "violating"),
     [
@@ -291,13 +287,12 @@ def test_a_key_becomes_json_by_its_schema_and_a_wrong_key_rejects_its_message(
     payload: bytes,
     as_json: dict[str, Any],
     violating: bytes,
-    by_column: bool,
 ) -> None:
     schema_id = registry.register(f"{name}-key", schema, "PROTOBUF" if key_format == "protobuf" else "JSON")
     for key in (framed(schema_id, payload), framed(schema_id, violating), b"plain", None):
         topic(b'{"n": 1}', key=key)
     trigger = reading(key_format=key_format)
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=by_column)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(2, 2))
     first, *wrong, last = stored(connection, name)
     assert (first["body"], first["request"]["key"]) == ({"n": 1}, as_json)
@@ -340,7 +335,7 @@ def test_the_orders_that_the_example_sends_become_work_orders(
     trigger = reading(format="avro", key_format="avro")
     monkeypatch.setattr(example, "TOPIC", name)
     assert example.send(dict(trigger.stack.kafka_settings), registry.settings) == 0
-    for outcome in trigger.ingest_messages(batch(trigger), by_column=True):
+    for outcome in trigger.ingest_messages(batch(trigger)):
         assert outcome.error is None
     rows = stored(connection, name)
     assert sorted((row["body"] for row in rows), key=itemgetter("order")) == example.ORDERS

@@ -44,7 +44,7 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
-pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("form")]
+pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
@@ -213,7 +213,6 @@ def test_a_message_that_is_not_the_ranges_next_one_is_refused(
     )
 
 
-@pytest.mark.parametrize("form", ["items"], indirect=True)
 def test_a_message_without_an_offset_is_refused(stack: LocalStack, connection: Connection, first: Attempt) -> None:
     text = assert_refused(stack, connection, first, [accepted(None, None)], UnexpectedMessageError)
     assert "delivered offset None instead of one in [100, 110)" in text

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.item_blocks import in_blocks
 from support.work_orders import accepted, accepted_range
-from workorders.core.creation.chunks import BlockChunks, Chunks
+from workorders.core.creation.chunks import Chunks
 from workorders.core.items import Item
 
 MANY_BYTES = 10**9
@@ -24,32 +23,6 @@ def test_every_item_is_in_one_chunk_in_order_however_much_is_read_ahead(items: i
     assert [item for chunk in chunks for item in chunk] == given_items
     assert all(len(chunk) == most for chunk in chunks[:-1])
     assert all(chunks)
-
-
-@given(items=st.integers(0, 40), most=st.integers(1, 12), readings=st.integers(0, 3))
-def test_every_block_is_in_one_chunk_in_order_however_much_is_read_ahead(items: int, most: int, readings: int) -> None:
-    given_items = accepted_range("s", 0, items)
-    chunks = []
-    source = BlockChunks(in_blocks(given_items).blocks, most, MANY_BYTES)
-    for blocks in source:
-        chunks.append([item for block in blocks for item in block])
-        for _ in range(readings):
-            list(source.prefetch())
-    assert [item for chunk in chunks for item in chunk] == given_items
-    assert all(most <= len(chunk) <= most + 1 for chunk in chunks[:-1])
-    assert all(chunks)
-
-
-@pytest.mark.parametrize("ahead", [True, False])
-def test_a_chunk_ends_with_the_block_that_fills_its_bytes(ahead: bool) -> None:
-    items = [accepted("s", position, b"x" * 100) for position in range(12)]
-    source = BlockChunks(in_blocks(items).blocks, 1000, 2 * 2 * 100 + 1)
-    sizes = []
-    for chunk in source:
-        sizes.append(sum(map(len, chunk)))
-        for _ in range(2 if ahead else 0):
-            list(source.prefetch())
-    assert sizes == [4, 4, 4]
 
 
 def test_two_readings_ahead_take_a_whole_chunk_and_a_third_takes_nothing() -> None:

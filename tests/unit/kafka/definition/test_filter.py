@@ -17,7 +17,7 @@ REJECTED = Item("orders/0", 1, REQUEST, None, Rejection("not-json", "it is no JS
 
 def takes(text: str, message: Item = MESSAGE) -> bool:
     found = MessageFilter.parse(parse(text, where="")[0])
-    return found.holds(found.conditions, REQUEST, message)
+    return found.holds(REQUEST, message)
 
 
 @pytest.mark.parametrize(

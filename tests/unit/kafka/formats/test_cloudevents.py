@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.definitions import define
-from support.record_batches import record_batch
 from unit.kafka.ingest.test_record_mapping import STREAM, record
 from workorders.core.items import Item
 from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.formats.payloads import Payloads
-from workorders.kafka.ingest.record_columns import blocks
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.revalidation import revalidate
 
@@ -24,11 +22,8 @@ STRUCTURED: list[tuple[str, bytes | None]] = [("content-type", b"application/clo
 
 
 def event(value: bytes | None, headers: Headers) -> Item:
-    """Return the item of a message, which is the same by column."""
-    one = record(value=value, headers=headers)
-    item = MAPPING.map_record(one, STREAM)
-    assert [found for block in blocks(MAPPING, record_batch([one]), STREAM) for found in block] == [item]
-    return item
+    """Return the item of a message."""
+    return MAPPING.map_record(record(value=value, headers=headers), STREAM)
 
 
 def test_the_data_of_an_event_in_binary_mode_keep_their_bytes() -> None:

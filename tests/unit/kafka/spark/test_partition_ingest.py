@@ -11,7 +11,7 @@ import pytest
 
 from support.record_batches import record_batch
 from workorders.core.creation.work_orders import Created
-from workorders.core.items import Item, ItemBlocks
+from workorders.core.items import Item
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, TooManyRejectedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
@@ -125,8 +125,8 @@ def test_a_message_leads_to_the_virtual_partition_that_it_belongs_to() -> None:
 def test_messages_of_two_partitions_in_one_task_are_an_error_although_their_offsets_ascend(
     monkeypatch: pytest.MonkeyPatch, stranger: dict[str, Any]
 ) -> None:
-    def take(_connection: object, _attempt: Attempt, items: ItemBlocks, *_: object) -> Created:
-        return Created(sum(map(len, items.blocks)))
+    def take(_connection: object, _attempt: Attempt, items: Iterable[Item], *_: object) -> Created:
+        return Created(len(list(items)))
 
     monkeypatch.setattr(partition_ingest, "connect", lambda *_, **__: nullcontext())
     monkeypatch.setattr(partition_ingest, "ingest", take)

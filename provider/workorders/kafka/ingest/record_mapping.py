@@ -9,12 +9,13 @@ raises an exception here, with any bytes, so no message can stop a partition.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
-from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, needs_slow_check, validate_body
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 RecordFields = tuple[str, int, int, bytes | None, bytes | None, int | None, int, Headers]
 """A `Record`, or a plain tuple of its fields, which takes less time to make."""
+
+_PORTION_RECORDS: Final = 500
+_OFFSET, _VALUE = Record._fields.index("offset"), Record._fields.index("value")
+_new_item = partial(tuple.__new__, Item)
 
 NO_TIMESTAMP: Final = -1
 _TIMESTAMP_TYPES: Final = {0: b"CreateTime", 1: b"LogAppendTime"}
@@ -98,33 +103,60 @@ class RecordMapping:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
-        # Every message passes here: local variables count, and most headers are the same in many messages.
-        header_json, max_bytes, payloads, filter_ = (
-            cache(self._header_json),
-            self.max_message_bytes,
-            self.payloads,
-            self.filter,
+        header_json, records, odd = cache(self._header_json), iter(records), iter(odd)
+        # In portions: what Python does for a list at once takes a third less time than a step of its own per message.
+        while portion := list(islice(records, _PORTION_RECORDS)):
+            requests = [
+                _REQUEST
+                % (
+                    _text_json(key),
+                    _topic_json(topic),
+                    offset,
+                    b",".join(filter(None, map(header_json, headers))),
+                    partition,
+                    b"null" if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP else b"%d" % timestamp_ms,
+                    _TIMESTAMP_TYPES.get(timestamp_type, _NO_TIMESTAMP_TYPE),
+                )
+                for topic, partition, offset, key, _, timestamp_ms, timestamp_type, headers in portion
+            ]
+            items = self._items(portion, list(islice(odd, len(portion))), requests, stream)
+            yield from items if self.filter is None else self._passing(self.filter, requests, items)
+
+    def _items(
+        self, records: list[RecordFields], odd: list[bool | None], requests: list[bytes], stream: str | None
+    ) -> Iterator[Item]:
+        values = [record[_VALUE] for record in records]
+        if self.payloads is None and True not in odd and self._are_inputs(requests, values):
+            offsets = (record[_OFFSET] for record in records)
+            return map(_new_item, zip(repeat(stream), offsets, requests, values, repeat(None), repeat(None)))
+        return (
+            self._item(Record(*record), stream, request, odd=is_odd is True)
+            for record, request, is_odd in zip(records, requests, odd, strict=True)
         )
-        for record, is_odd in zip(records, odd, strict=True):
-            topic, partition, offset, key, value, timestamp_ms, timestamp_type, headers = record
-            request = _REQUEST % (
-                _text_json(key),
-                _topic_json(topic),
-                offset,
-                b",".join(filter(None, map(header_json, headers))),
-                partition,
-                b"null" if timestamp_ms is None or timestamp_ms == NO_TIMESTAMP else b"%d" % timestamp_ms,
-                _TIMESTAMP_TYPES.get(timestamp_type, _NO_TIMESTAMP_TYPE),
+
+    def _are_inputs(self, requests: list[bytes], values: list[bytes | None]) -> bool:
+        """Return whether values that are not odd are stored as they are, without a look at each one alone."""
+        try:
+            longest = max(map(len, values))  # type: ignore[arg-type]
+            return (
+                longest <= min(self.max_message_bytes, LONG_RUN_OF_DIGITS)
+                and max(map(len, requests)) <= self.max_message_bytes
+                and set(map(type, map(orjson.loads, values))) == {dict}  # type: ignore[arg-type]
             )
-            if len(request) > max_bytes:
-                item = _too_large(Record(*record), stream, len(request))
-            elif payloads is None:
-                item = self.validate_value(stream, offset, request, value, odd=is_odd is True)
-            else:
-                item = self.map_decoded(payloads, Record(*record), stream, request)
-            if filter_ is not None and not filter_.holds(request, item):
-                item = Item(stream, offset, b"", None, FILTERED)
-            yield item
+        except (TypeError, orjson.JSONDecodeError):  # one is null, or not JSON
+            return False
+
+    def _item(self, record: Record, stream: str | None, request: bytes, *, odd: bool) -> Item:
+        if len(request) > self.max_message_bytes:
+            return _too_large(record, stream, len(request))
+        if self.payloads is None:
+            return self.validate_value(stream, record.offset, request, record.value, odd=odd)
+        return self.map_decoded(self.payloads, record, stream, request)
+
+    @staticmethod
+    def _passing(filter_: "MessageFilter", requests: list[bytes], items: Iterable[Item]) -> Iterator[Item]:
+        for request, item in zip(requests, items, strict=True):
+            yield item if filter_.holds(request, item) else Item(item.stream, item.position, b"", None, FILTERED)
 
     def map_decoded(self, payloads: Payloads, record: Record, stream: str | None, request: bytes) -> Item:
         """Return the item of a record whose value, key, or both are decoded; its raw value is never the decoded one.

@@ -12,14 +12,20 @@ _COUNTER_START_BITS = 61
 _WIDTH_BYTES = 16
 
 
-def increasing_ids(milliseconds: int | None = None) -> Iterator[bytes]:
+def increasing_ids(milliseconds: int | None = None, *, after: UUID | None = None) -> Iterator[bytes]:
     """Yield UUIDs of version 7 (RFC 9562), as 16 bytes, each greater than the one before.
 
     All identifiers of one call carry the same millisecond; the low 62 bits start at random and count up (RFC 9562,
     section 6.2, method 2), so that the rows of one batch keep the order of their source. The start leaves the upper
-    half of those bits free, far more than a batch can use. The Unix time is now unless given.
+    half of those bits free, far more than a batch can use.
+
+    Args:
+        milliseconds: the Unix time; now if omitted.
+        after: an id that all of them are greater than, even if its creator's clock is ahead of this one.
     """
     now = time.time_ns() // 1_000_000 if milliseconds is None else milliseconds
+    if after is not None:
+        now = max(now, (after.int >> 80) + 1)
     high = (now << 80) | _VERSION_AND_VARIANT | (secrets.randbits(12) << 64)
     low = secrets.randbits(_COUNTER_START_BITS)
     value = high | low

@@ -28,6 +28,12 @@ def test_ids_of_a_later_call_are_greater() -> None:
     assert next(increasing_ids(1000)) < next(increasing_ids(1001))
 
 
+def test_ids_are_greater_than_one_of_a_clock_that_is_ahead() -> None:
+    ahead, behind = (UUID(bytes=next(increasing_ids(milliseconds))) for milliseconds in (2000, 1000))
+    assert UUID(bytes=next(increasing_ids(1000, after=ahead))).int >> 80 == 2001
+    assert UUID(bytes=next(increasing_ids(2000, after=behind))).int >> 80 == 2000
+
+
 def test_two_calls_in_one_millisecond_share_no_id() -> None:
     ids = [id_ for _ in range(100) for id_ in islice(increasing_ids(1000), 100)]
     assert len(set(ids)) == 10_000

@@ -94,7 +94,8 @@ def create_for(
         HardLimitError: the workflow has too little capacity; the caller must roll back, and its source must wait.
         psycopg.Error: the database failed. No item is the cause, because one that Postgres cannot store is rejected.
     """
-    limits.require_capacity(connection, trigger)
+    if fresh:  # the items of a replay may need no capacity, because their work orders exist
+        limits.require_capacity(connection, trigger)
     pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
     writer = _Writer(connection, trigger, pipeline, fresh=fresh)
     ids = increasing_ids() if ids is None else ids

@@ -7,6 +7,7 @@ from workorders.core import triggers
 from workorders.core.creation import deleted_positions
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import HardLimitError
+from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import (
@@ -204,13 +205,15 @@ def _create(
     *,
     fresh: bool,
 ) -> Created:
+    range_ = attempt.range
+    stream = positions.stream_name(range_.partition, attempt.generation)
+    # Executors' clocks differ, and ids must grow along a partition.
+    ids = increasing_ids(after=batches.find_last_id(connection, attempt.trigger, stream, range_.start))
     try:
-        created = create_for(connection, attempt.trigger, items, fresh=fresh, prove=prove)
+        created = create_for(connection, attempt.trigger, items, fresh=fresh, ids=ids, prove=prove)
         return replace(created, filtered=watch.filtered)
     except HardLimitError as error:
-        raise WorkflowFullError(
-            f"{attempt.trigger.name}: {attempt.range}: {error} Nothing was committed there."
-        ) from error
+        raise WorkflowFullError(f"{attempt.trigger.name}: {range_}: {error} Nothing was committed there.") from error
 
 
 def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:

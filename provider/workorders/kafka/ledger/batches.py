@@ -455,6 +455,13 @@ def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range
     return count_work_orders(connection, trigger, stream, range_.start, range_.end) > 0
 
 
+def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: int) -> UUID | None:
+    """Return the id of the last work order before an offset of a stream; None if there is none."""
+    arguments = {"trigger_id": trigger.id, "stream": stream, "before": before}
+    row = connection.execute(_QUERIES["last_id"], arguments).fetchone()
+    return None if row is None else row[0]
+
+
 def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
     """Return the number of work orders in `[start, end)` of a stream, those that retention deleted included."""
     range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}

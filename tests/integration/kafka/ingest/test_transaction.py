@@ -1,5 +1,6 @@
 """The one transaction of a range, on a real Postgres, with every way in which a reader or a rival can misbehave."""
 
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -23,7 +24,9 @@ from support.ingesting import (
     same_log,
 )
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
+from workorders.core import workflows
 from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
@@ -36,6 +39,7 @@ from workorders.kafka.exceptions import (
     RangeError,
     TopicRecreatedError,
     UnexpectedMessageError,
+    WorkflowFullError,
 )
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
@@ -144,6 +148,21 @@ def test_the_ledger_learns_the_size_of_messages(
     run(stack, first, items)
     (position,) = ledger.positions(connection, trigger.name).values()
     assert position.mean_message_bytes == pytest.approx((2 + 100 + len(items[1].request)) / 2)
+
+
+def test_ids_grow_along_a_partition_also_if_the_clock_of_the_next_executor_is_behind(  # noqa: PLR0917 - fixtures
+    stack: LocalStack,
+    connection: Connection,
+    trigger: Trigger,
+    finished: Attempt,
+    stream: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    next_batch = plan(connection, trigger, OffsetRange(finished.range.partition, 110, 112))
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now - 60 * 10**9)
+    run(stack, attempt(connection, next_batch), accepted_range(stream, 110, 112))
+    assert positions(connection, trigger, stream) == list(range(100, 112))
 
 
 def test_gaps_in_a_range_are_no_loss(
@@ -430,6 +449,21 @@ def test_a_replay_takes_no_partition_from_the_batch_that_reads_on(
     assert run(stack, attempt(connection, finished.batch_id), whole(stream)) == Created(0, 0, 10)
     assert run(stack, reads_on, accepted_range(stream, 110, 115)) == Created(5, 0, 0)
     assert row(connection, trigger).next_offset == 115
+
+
+def test_a_replay_needs_no_capacity_for_work_orders_that_exist(
+    stack: LocalStack, connection: Connection, trigger: Trigger, finished: Attempt, stream: str
+) -> None:
+    limits = {"waiting": 5, "kind": "hard"}
+    workflow = WorkflowDefinition.model_validate({"name": trigger.workflow, "callable": "json:loads", "limits": limits})
+    workflows.register(connection, workflow)
+    connection.commit()
+    replay = attempt(connection, finished.batch_id)
+    assert run(stack, replay, whole(stream)) == Created(0, 0, 10)
+    remove(connection, trigger, [102])
+    connection.commit()
+    with pytest.raises(WorkflowFullError):
+        run(stack, replay, whole(stream))
 
 
 def test_a_replay_restores_what_is_missing(

@@ -295,6 +295,14 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS newest;
 
+-- name: last_id
+SELECT id
+FROM workorders.work_orders
+WHERE stream_id = (SELECT id FROM workorders.source_streams WHERE trigger_id = %(trigger_id)s AND name = %(stream)s)
+    AND position < %(before)s
+ORDER BY position DESC
+LIMIT 1;
+
 -- name: count_in_range
 -- Work orders that retention deleted count as existing: a replay must not create them again. A deleted range with gaps is
 -- that of one batch, so it is inside this range or outside it. If an operator has set the ledger back to an offset inside

@@ -24,7 +24,7 @@ from support.ingesting import (
     same_log,
 )
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
-from workorders.core import workflows
+from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import DuplicateItemsError
@@ -452,18 +452,26 @@ def test_a_replay_takes_no_partition_from_the_batch_that_reads_on(
 
 
 def test_a_replay_needs_no_capacity_for_work_orders_that_exist(
-    stack: LocalStack, connection: Connection, trigger: Trigger, finished: Attempt, stream: str
+    stack: LocalStack, connection: Connection, name: str
 ) -> None:
-    limits = {"waiting": 5, "kind": "hard"}
-    workflow = WorkflowDefinition.model_validate({"name": trigger.workflow, "callable": "json:loads", "limits": limits})
-    workflows.register(connection, workflow)
-    connection.commit()
-    replay = attempt(connection, finished.batch_id)
-    assert run(stack, replay, whole(stream)) == Created(0, 0, 10)
-    remove(connection, trigger, [102])
-    connection.commit()
+    limit(connection, name, 5)
+    trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
+    partition = partition_of(name)
+    batch_id = plan(connection, trigger, OffsetRange(partition, 0, 5))
+    for expected in (Created(5), Created(existing=5)):
+        items = accepted_range(stream_name(partition), 0, 5)
+        assert run(stack, attempt(connection, batch_id), items) == expected
+    remove(connection, trigger, [1])
+    limit(connection, name, 4)
     with pytest.raises(WorkflowFullError):
-        run(stack, replay, whole(stream))
+        run(stack, attempt(connection, batch_id), items)
+
+
+def limit(connection: Connection, workflow: str, waiting: int) -> None:
+    limits = {"waiting": waiting, "kind": "hard"}
+    definition = {"name": workflow, "callable": "json:loads", "limits": limits}
+    workflows.register(connection, WorkflowDefinition.model_validate(definition))
+    connection.commit()
 
 
 def test_a_replay_restores_what_is_missing(

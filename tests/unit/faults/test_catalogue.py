@@ -24,7 +24,9 @@ def test_a_part_of_every_kind_is_short() -> None:
 def test_a_seed_draws_the_same_faults_again() -> None:
     def drawn(seed: int) -> list[str]:
         random, faults = Random(seed), list(FAULTS.values())
-        return [f"{fault.slug} {own} {mode}" for fault, own, mode in islice(iter(lambda: draw(faults, random), None), 10)]
+        return [
+            f"{fault.slug} {own} {mode}" for fault, own, mode in islice(iter(lambda: draw(faults, random), None), 10)
+        ]
 
     assert drawn(1) == drawn(1)
     assert drawn(1) != drawn(2)

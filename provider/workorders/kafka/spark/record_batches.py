@@ -8,7 +8,7 @@ from pyarrow import compute
 
 from workorders.core.creation.json_validation import SUSPICIOUS_PATTERN
 from workorders.core.items import Item
-from workorders.kafka.formats.payloads import Headers
+from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.ingest.record_mapping import RecordMapping
 
 _FIELDS = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "timestampType")

@@ -175,7 +175,7 @@ def test_a_range_stalls_while_another_server_answers_404_for_the_registry(
     topics.produce(name, [avro(registry.register(f"{name}-value", ORDER), ORDER, MADE)])
     wrong = {**registry.settings, "url": registry.url.partition("/apis")[0] + "/elsewhere"}
     trigger = InProcessTrigger(stack, name, registry=wrong, format="avro", registry_connection="registry")
-    (outcome,) = trigger.ingest_messages(batch(trigger), by_column=True)
+    (outcome,) = trigger.ingest_messages(batch(trigger))
     assert f"{name} 0 [0, 1): the schema registry {wrong['url']} answered 404: " in (outcome.error or "")
     assert "which is not an answer of a schema registry" in (outcome.error or "")
     assert stored(connection, name) == []

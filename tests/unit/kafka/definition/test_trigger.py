@@ -56,7 +56,7 @@ def test_five_lines_are_enough() -> None:
         "max_wait": 0.0,
         "min_messages": 1,
         "poll_interval": 1.0,
-        "linger": 3.0,
+        "linger": 20.0,
         "virtual_partitions": 1,
         "format": "json",
         "key_format": "text",
@@ -74,7 +74,6 @@ def test_five_lines_are_enough() -> None:
         "notify": (),
         "tasks": {},
         "active_batches": 4,
-        "merge_batches_after_days": 30,
         "spark": {
             "conf": {},
             "driver_memory": None,

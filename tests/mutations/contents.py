@@ -32,6 +32,12 @@ CONTENTS = (
         (f"{FORMATS}::test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing",),
     ),
     Mutation(
+        "odd-value-among-others-not-seen",
+        1,
+        (Change("kafka/ingest/record_mapping.py", "and True not in odd and", "and"),),
+        ("unit/kafka/ingest/test_record_mapping.py::test_a_value_that_is_no_input_is_rejected_alone",),
+    ),
+    Mutation(
         "decoded-value-kept-as-the-raw-one",
         1,
         (Change("kafka/ingest/record_mapping.py", "return item._replace(raw=record.value)", "return item"),),

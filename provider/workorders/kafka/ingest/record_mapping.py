@@ -31,9 +31,6 @@ RecordFields = tuple[str, int, int, bytes | None, bytes | None, int | None, int,
 """A `Record`, or a plain tuple of its fields, which takes less time to make."""
 
 _PORTION_RECORDS: Final = 500
-_OFFSET: Final = 2
-_VALUE: Final = 4
-"""Places of these fields in a `Record`; type checkers know the types of what is at a constant place."""
 _new_item = partial(tuple.__new__, Item)
 
 NO_TIMESTAMP: Final = -1
@@ -127,9 +124,9 @@ class RecordMapping:
     def _items(
         self, records: list[RecordFields], odd: list[bool | None], requests: list[bytes], stream: str | None
     ) -> Iterator[Item]:
-        values = [record[_VALUE] for record in records]
+        values = [value for _, _, _, _, value, _, _, _ in records]
         if self.payloads is None and True not in odd and self._are_inputs(requests, values):
-            offsets = (record[_OFFSET] for record in records)
+            offsets = (offset for _, _, offset, _, _, _, _, _ in records)
             return map(_new_item, zip(repeat(stream), offsets, requests, values, repeat(None), repeat(None)))
         return (
             self._item(Record(*record), stream, request, odd=is_odd is True)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.filter import MessageFilter
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -62,6 +63,30 @@ def test_a_null_value_is_rejected_and_an_empty_one_is_something_else() -> None:
     null, empty = item(value=None), item(value=b"")
     assert (null.rejection, null.raw) == (Rejection("null-value", "the value is null (a tombstone)"), None)
     assert (empty.rejection, empty.raw) == (Rejection("not-json", "the value is empty"), b"")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        rb'{"a":"\u0000"}',
+        b'{"a":1e-401}',
+        b'{"a":0.' + b"1" * 16_384 + b"}",
+        b'{"a":"' + b"x" * 20_000 + b'"}',
+        b"[]",
+        b"{",
+        b"",
+        None,
+    ],
+    ids=range(8),
+)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_value_that_is_no_input_is_rejected_alone(value: bytes | None, place: int) -> None:
+    given = [record(offset=offset, value=value if offset == place else b"{}") for offset in range(3)]
+    odd = [one.value is not None and needs_slow_check(one.value) for one in given]
+    found = list(RecordMapping(max_message_bytes=20_000).map_records(given, odd, STREAM))
+    assert [one.position for one in found] == [0, 1, 2]
+    assert [one.position for one in found if one.rejection is not None] == [place]
+    assert found[place].raw == value
 
 
 def test_an_accepted_tombstone_is_an_empty_object_that_is_marked_so() -> None:

@@ -86,9 +86,10 @@ WHERE id = %(id)s;
 -- name: ledger
 -- The first partition of the first two topics is stalled; the others are some messages behind, or not at all.
 INSERT INTO workorders.kafka_ledger
-    (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset, status, status_since, attempts,
-    next_attempt_at, last_error, created, rejected, mean_message_bytes)
+    (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset, stored_end, status, status_since,
+    attempts, next_attempt_at, last_error, created, rejected, mean_message_bytes)
 SELECT trigger_id, topic, partition, topic_id, stream_id, 0, %(messages)s - partition * 2,
+    %(messages)s,
     CASE WHEN is_stalled THEN 'stalled' ELSE 'active' END, now() - interval '3 hours',
     CASE WHEN is_stalled THEN 180 ELSE 0 END, CASE WHEN is_stalled THEN now() + interval '1 minute' END,
     CASE WHEN is_stalled THEN 'Postgres refused the connection: too many clients.' END, 1000000, 500, 230

@@ -418,8 +418,37 @@ TRANSACTIONS_AND_LOSS = (
     Mutation(
         "shortened-log-waited-for-in-silence",
         10,
-        (Change("kafka/ingest/log_checks.py", "if log.high_watermark < range_.end:", "if False:"),),
+        (
+            Change(
+                "kafka/ingest/log_checks.py",
+                "if log.high_watermark < max(range_.planned.end, stored_end):",
+                "if False:",
+            ),
+        ),
         (f"{CHECKS}::test_a_log_that_was_cut_short_is_named_with_its_end",),
+    ),
+    Mutation(
+        "log-compared-with-the-range-alone",
+        10,
+        (Change("kafka/ingest/log_checks.py", "max(range_.planned.end, stored_end):", "range_.end:"),),
+        (
+            f"{CHECKS}::test_a_log_that_ends_before_what_is_stored_is_not_read_at_all",
+            f"{CHECKS}::test_only_the_virtual_partition_whose_messages_are_gone_is_unreadable_unless_the_log_was_cut",
+        ),
+    ),
+    Mutation(
+        "virtual-partition-leaves-no-end-of-what-is-stored",
+        10,
+        (
+            Change(
+                "kafka/ledger/sql/virtual_partitions.sql",
+                "SET stored_end = greatest(ledger.stored_end, %(end_offset)s)",
+                "SET stored_end = ledger.stored_end",
+            ),
+        ),
+        (
+            "integration/kafka/ledger/test_virtual_partitions.py::test_the_ledger_is_at_the_first_gap_in_every_order_of_finishing",
+        ),
     ),
     Mutation(
         "contradiction-never-planned",

@@ -89,7 +89,7 @@ class InProcessTrigger:
                 attempt,
                 items(),
                 partial(verify_range_end, settings, attempt.range),
-                partial(verify_topic_unchanged, settings, attempt.trigger.name, attempt.range),
+                partial(verify_topic_unchanged, settings, attempt),
             )
 
     def ingest_messages(self, batch_id: int) -> list[RangeOutcome]:
@@ -150,6 +150,8 @@ class InProcessTrigger:
         return run(self.cluster.existing_partitions(self.definition.topics))
 
     def _offsets(self, attempt: Attempt) -> Iterator[int]:
+        if attempt.read_from == attempt.range.end:
+            return
         partition = attempt.range.partition
         consumer = Consumer(
             {

@@ -34,13 +34,16 @@ class PartitionOffsets:
     high_watermark: int
     """End of the log, open transactions included."""
 
-    def mismatch(self, topic_id: str, next_offset: int) -> str | None:
-        """Return why a ledger of this topic id and offset does not match the log; None if it does."""
+    def mismatch(self, topic_id: str, next_offset: int, stored_end: int) -> str | None:
+        """Return why a ledger of this topic id and offset does not match the log; None if it does.
+
+        What is stored may end after the ledger. In a shorter log, the offsets in between mean other messages.
+        """
         if self.partition.topic_id != topic_id:
             return "topic re-created"
         if self.log_start > next_offset:
             return "unread messages deleted"
-        return "log truncated" if self.high_watermark < next_offset else None
+        return "log truncated" if self.high_watermark < max(next_offset, stored_end) else None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -88,6 +91,13 @@ class Position:
     """An unfinished batch holds the partition."""
     mean_message_bytes: float | None = None
     """Mean size of a message, key and headers included, in earlier batches."""
+    stored_end: int = 0
+    """Highest end of what is stored of this log."""
+
+    @property
+    def log_end(self) -> int:
+        """Return the offset that the log had reached at least."""
+        return max(self.next_offset, self.stored_end)
 
 
 class Record(NamedTuple):

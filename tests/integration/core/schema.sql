@@ -347,6 +347,7 @@ CREATE TABLE workorders.kafka_ledger (
     stream_id integer NOT NULL,
     start_offset bigint NOT NULL,
     next_offset bigint NOT NULL,
+    stored_end bigint NOT NULL,
     epoch bigint DEFAULT 0 NOT NULL,
     status text DEFAULT 'active'::text NOT NULL,
     status_since timestamp with time zone DEFAULT now() NOT NULL,

@@ -98,7 +98,10 @@ class CommitOffsetsOperator(BaseOperator):
             unfinished = batches.require_own(database, batch_id, self.trigger_name)
             ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
             positions = ledger.positions_of_batch(database, batch_id)
-            run(cluster.commit(self.definition.group, positions))
+            # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
+            existing = set(run(cluster.existing_partitions({partition.topic for partition in positions})))
+            committed = {partition: positions[partition] for partition in positions if partition in existing}
+            run(cluster.commit(self.definition.group, committed))
         if unfinished:
             # The task before this one was marked as success.
             self.log.warning(
@@ -107,6 +110,8 @@ class CommitOffsetsOperator(BaseOperator):
                 *(batch_id, unfinished),
             )
         for partition, offset in positions.items():
-            self.log.info(
-                "Group %s: %s %s committed at %s.", self.definition.group, partition.topic, partition.partition, offset
-            )
+            if partition in existing:
+                outcome = f"committed at {offset}"
+            else:
+                outcome = "not committed, because Kafka does not have the topic that the ledger follows"
+            self.log.info("Group %s: %s %s %s.", self.definition.group, *partition.topic_partition, outcome)

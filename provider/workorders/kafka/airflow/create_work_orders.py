@@ -180,6 +180,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 self._log_ranges(attempt)
                 if attempt.has_work(is_retry=self._is_retry(context)):
                     attempt.check()
+                    for sentence in attempt.prepared.not_read:
+                        self.log.info("%s", sentence)
                     begun = True
                     with ingest_spans.of_attempt(attempt, self.log):
                         self._ingest(context, attempt)

@@ -25,6 +25,8 @@ class Attempt:
     """Number of messages that the first ingest found; None for a range that was never ingested."""
     generation: int = 0
     """Log of the topic that the offsets belong to; see `positions.stream_name`."""
+    stored_end: int = 0
+    """Highest end of what was stored of this log when the attempt began."""
     max_rejected_share: float | None = None
     """Maximum share of rejected messages; above it nothing is committed. None for no limit."""
     dead_letter_topic: str | None = None
@@ -43,6 +45,7 @@ class Attempt:
             read_from=read_from,
             replayed=range_.messages,
             generation=range_.generation,
+            stored_end=range_.stored_end,
             max_rejected_share=max_rejected_share,
             dead_letter_topic=batch.definition.get("dead_letter_topic"),
         )

@@ -8,14 +8,18 @@ from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.kafka.recovery.decisions import DecisionKind, cli_command
 
 
-def require_same_log(trigger: str, range_: OffsetRange, log: PartitionOffsets | None) -> None:
+def require_same_log(trigger: str, range_: OffsetRange, stored_end: int, log: PartitionOffsets | None) -> None:
     """Raise unless the partition's log is the one that the range was planned for, and at least as long as then.
+
+    Virtual partitions after this one may be stored, and after a `seek` back messages after the range are. If the log is
+    shorter than that, offsets that have a work order mean other messages, or soon will.
 
     The log's start is not checked: messages that were deleted after they were read are no loss.
 
     Args:
         trigger: name of the trigger.
         range_: the range.
+        stored_end: highest end of what is stored of the log that the ledger follows.
         log: the partition's ends now; None if Kafka does not have the partition.
 
     Raises:
@@ -31,21 +35,28 @@ def require_same_log(trigger: str, range_: OffsetRange, log: PartitionOffsets | 
             f"{range_}: topic {range_.partition.topic} was deleted and re-created, so its offsets mean other messages "
             f"now; {_needs_decision(trigger, range_, DecisionKind.ACCEPT_TOPIC)}."
         )
-    if log.high_watermark < range_.end:
-        gone = f"[{log.high_watermark}, {range_.end})"
-        unread = f", and unread offsets {gone} are lost" if log.high_watermark >= range_.start else ""
+    if log.high_watermark < max(range_.planned.end, stored_end):
         raise DataLostError(
             f"{range_}: the log ends at offset {log.high_watermark}, so it was truncated after the batch was planned"
-            f"{unread}; {_needs_decision(trigger, range_, DecisionKind.SKIP_LOST)}."
+            f"{_truncated(range_.planned, stored_end, log)}; "
+            f"{_needs_decision(trigger, range_, DecisionKind.SKIP_LOST)}."
         )
+
+
+def _truncated(range_: OffsetRange, stored_end: int, log: PartitionOffsets) -> str:
+    if log.high_watermark < stored_end:
+        return f", and work orders exist up to offset {stored_end}"
+    if log.high_watermark < range_.start:
+        return ""
+    return f", and unread offsets [{log.high_watermark}, {range_.end}) are lost"
 
 
 def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets | None) -> int:
     """Return the offset at which an attempt at this range begins to read.
 
     That is the range's start, or for a replay the first offset that Kafka still has, at most the range's end: messages
-    before it may have work orders already, which the replay counts. A replay reads nothing of a log that was truncated
-    since, because its offsets may mean other messages now.
+    before it may have work orders already, which the replay counts. A replay reads nothing if the log is another one,
+    because its offsets mean other messages, or if there is none.
 
     Args:
         trigger: name of the trigger.
@@ -56,9 +67,9 @@ def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets 
         RangeError: the range cannot be read as it was planned.
     """
     range_ = part.range
-    if part.finished and part.cut_since:
+    if part.finished and (part.of_earlier_log or log is None or log.partition.topic_id != range_.partition.topic_id):
         return range_.end
-    require_same_log(trigger, range_, log)
+    require_same_log(trigger, range_, part.stored_end, log)
     log_start = range_.start if log is None else log.log_start
     if part.finished:
         return min(max(range_.start, log_start), range_.end)

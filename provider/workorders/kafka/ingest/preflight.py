@@ -20,6 +20,16 @@ class PreflightResult:
     unreadable: Mapping[OffsetRange, RangeError]
     """Errors of the ranges that cannot be read; of a range that is cut, the error of the first virtual partition."""
 
+    @property
+    def not_read(self) -> tuple[str, ...]:
+        """One sentence for each finished range of which a replay reads nothing."""
+        return tuple(
+            f"{attempt.range} is finished, and Kafka does not have its messages any more, so nothing of it is read: "
+            f"its work orders are counted."
+            for attempt in self.attempts
+            if attempt.read_from == attempt.range.end
+        )
+
 
 async def check_batch(
     cluster: KafkaAdmin, batch: Batch, epoch: int, *, max_rejected_share: float | None = None

@@ -190,8 +190,8 @@ def _replay(
         range_ = attempt.range
         raise DataLostError(
             f"{attempt.trigger.name}: {missing} of the {attempt.replayed} messages of {range_} have no work order any "
-            f"more and cannot be restored, because Kafka's log starts at offset {attempt.read_from} now; all others "
-            f"exist."
+            f"more and cannot be restored, because Kafka does not have offsets "
+            f"[{range_.start}, {attempt.read_from}) any more; all others exist."
         )
     return created
 

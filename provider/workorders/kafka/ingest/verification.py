@@ -6,6 +6,7 @@ from contextlib import closing
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import IncompleteReadError
+from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import require_same_log
 from workorders.kafka.partitions import OffsetRange
 
@@ -29,7 +30,7 @@ def verify_range_end(settings: Mapping[str, str], range_: OffsetRange, from_offs
         )
 
 
-def verify_topic_unchanged(settings: Mapping[str, str], trigger: str, range_: OffsetRange) -> None:
+def verify_topic_unchanged(settings: Mapping[str, str], attempt: Attempt) -> None:
     """Raise unless the topic has the id that the range was planned with, and its log is at least as long as then.
 
     Spark compares no topic ids. Ids are never reused, so the right id *after* the last message was read proves that all
@@ -40,6 +41,6 @@ def verify_topic_unchanged(settings: Mapping[str, str], trigger: str, range_: Of
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
     """
-    place = range_.partition.topic_partition
-    logs = run(KafkaAdmin(settings).log_ends([range_.partition.topic], [place]))
-    require_same_log(trigger, range_, logs.get(place))
+    place = attempt.range.partition.topic_partition
+    logs = run(KafkaAdmin(settings).log_ends([attempt.range.partition.topic], [place]))
+    require_same_log(attempt.trigger.name, attempt.range, attempt.stored_end, logs.get(place))

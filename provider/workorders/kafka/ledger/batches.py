@@ -50,10 +50,12 @@ class BatchRange:
     """Number of the decision that superseded the range; None if none did."""
     generation: int = 0
     """Log of the topic that the offsets belong to; see `positions.stream_name`."""
-    cut_since: bool | None = False
-    """Whether the log was truncated since, so that these offsets may mean other messages now."""
+    of_earlier_log: bool = False
+    """Whether the ledger follows another log since: the topic was re-created, or its log was truncated."""
     filtered: int = 0
     """Messages that the batch's filter left out of the first ingest; they have no work order."""
+    stored_end: int = 0
+    """Highest end of what is stored of the log that the ledger follows."""
     virtual_partitions: tuple["BatchRange", ...] = ()
     """The parts that the range is cut into, by their offsets; empty if it is not cut."""
 
@@ -315,6 +317,7 @@ def _cut(range_: BatchRange, parts: Mapping[tuple[str, int, int], Sequence[Seque
                 existing=existing or 0,
                 generation=range_.generation,
                 filtered=filtered or 0,
+                stored_end=range_.stored_end,
             )
             for start, end, finished_at, created, rejected, existing, filtered in rows
         ),

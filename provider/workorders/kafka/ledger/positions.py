@@ -51,6 +51,8 @@ class PartitionStatus:
     batch_end: int | None
     generation: int
     """Log of the topic that the offsets belong to; see `stream_name`."""
+    stored_end: int
+    """Highest end of what is stored of this log."""
 
     @property
     def held(self) -> OffsetRange | None:
@@ -91,8 +93,8 @@ def positions(connection: Connection, trigger: str) -> dict[Partition, Position]
 def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
     """Return the positions in rows of the query `positions`, which the triggerer runs asynchronously."""
     found = (
-        Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes)
-        for topic, partition, topic_id, next_offset, mean_message_bytes, busy in rows
+        Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes, stored_end)
+        for topic, partition, topic_id, next_offset, stored_end, mean_message_bytes, busy in rows
     )
     return {position.partition: position for position in found}
 

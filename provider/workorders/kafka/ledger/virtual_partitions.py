@@ -61,13 +61,14 @@ def lock(connection: Connection, batch_id: int, part: VirtualPartition) -> Creat
 
 def finish(connection: Connection, batch_id: int, part: VirtualPartition, created: Created) -> None:
     """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
-    counts = {
+    values = {
+        "end_offset": part.end,
         "created": created.created,
         "rejected": created.rejected,
         "existing": created.existing,
         "filtered": created.filtered,
     }
-    connection.execute(_QUERIES["finish"], _key(batch_id, part) | counts)
+    connection.execute(_QUERIES["finish"], _key(batch_id, part) | values)
 
 
 def advance(

@@ -40,14 +40,16 @@ def drop_stale_ends(
     """Leave out logs that another planner's batch has passed since this planner asked for their ends.
 
     There the ledger is past the old end of the log, which looks like a truncated log. A log was really truncated only
-    if its end is below the ledger's position *before* Kafka was asked.
+    if its end is below that of the ledger *before* Kafka was asked.
     """
-    return [log for log in logs if not _next(before, log.partition) <= log.high_watermark < _next(now, log.partition)]
+    return [
+        log for log in logs if not _end_of(before, log.partition) <= log.high_watermark < _end_of(now, log.partition)
+    ]
 
 
-def _next(ledger: Mapping[Partition, Position], partition: Partition) -> int:
+def _end_of(ledger: Mapping[Partition, Position], partition: Partition) -> int:
     position = ledger.get(partition)
-    return 0 if position is None else position.next_offset
+    return 0 if position is None else position.log_end
 
 
 def contradicting(offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position]) -> list[PartitionOffsets]:
@@ -58,7 +60,7 @@ def contradicting(offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition
         for log in offsets
         if (position := known.get(log.partition.topic_partition)) is not None
         and not position.busy
-        and log.mismatch(position.partition.topic_id, position.next_offset) is not None
+        and log.mismatch(position.partition.topic_id, position.next_offset, position.stored_end) is not None
     ]
 
 
@@ -106,7 +108,7 @@ def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partitio
 
 
 def _end(log: PartitionOffsets, position: Position) -> int:
-    if log.mismatch(position.partition.topic_id, position.next_offset) is None:
+    if log.mismatch(position.partition.topic_id, position.next_offset, position.stored_end) is None:
         return log.last_stable
     return max(log.last_stable, position.next_offset + 1)
 

@@ -58,7 +58,7 @@ NOTHING: Final = Backlog(0, (), ())
 
 
 def needs_high_watermark(ends: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> list[Partition]:
-    """Return the partitions whose last stable offset is below the ledger, so that their high watermark is needed.
+    """Return the partitions whose last stable offset is below what is stored, so that their high watermark is needed.
 
     This is not yet a mismatch: reading may have begun inside a transaction that is still open, or a batch was ingested
     between the two questions.
@@ -66,7 +66,7 @@ def needs_high_watermark(ends: Mapping[Partition, int], ledger: Mapping[Partitio
     return [
         position.partition
         for position in ledger.values()
-        if not position.busy and ends.get(position.partition, position.next_offset) < position.next_offset
+        if not position.busy and ends.get(position.partition, position.log_end) < position.log_end
     ]
 
 
@@ -93,8 +93,7 @@ def backlog(
         elif position.busy:
             continue
         elif (
-            position.partition.topic_id != partition.topic_id
-            or high_watermarks.get(partition, end) < position.next_offset
+            position.partition.topic_id != partition.topic_id or high_watermarks.get(partition, end) < position.log_end
         ):
             mismatches.append(partition)
         else:

@@ -28,6 +28,8 @@ class PartitionState:
     partition: Partition
     """With the topic id that the ledger follows."""
     next_offset: int
+    stored_end: int
+    """Highest end of what is stored of this log."""
     start_offset: int
     """Offset at which reading of this log began."""
     generation: int
@@ -40,6 +42,8 @@ class PartitionState:
     """The unfinished range that holds the partition."""
     batch_id: int | None = None
     """The batch of that range."""
+    first_stored: int | None = None
+    """First offset from the ledger's position on that has a work order, or had one; None if none has."""
 
     @property
     def place(self) -> str:
@@ -48,8 +52,8 @@ class PartitionState:
 
     @property
     def planned_end(self) -> int:
-        """Return the higher of the ledger's position and the end of the range that holds the partition."""
-        return self.next_offset if self.held is None else max(self.next_offset, self.held.end)
+        """Return the highest of the ledger's position and the ends of what is stored and planned."""
+        return max(self.next_offset, self.stored_end, 0 if self.held is None else self.held.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def _skip_lost(state: PartitionState, offset: int | None) -> Decision:
             f"{_lost_text(lost)}, with their topic",
             lost,
         )
-    if log.high_watermark < start:
+    if log.high_watermark < max(start, state.stored_end):
         return _skip_after_truncation(state, log, offset)
     _require_none(state, offset)
     if log.log_start > start:
@@ -172,16 +176,28 @@ def _skip_lost(state: PartitionState, offset: int | None) -> Decision:
 
 
 def _skip_after_truncation(state: PartitionState, log: PartitionOffsets, offset: int | None) -> Decision:
-    """Continue where the log ends now; messages there reuse offsets that other messages and their work orders have."""
-    target = log.high_watermark if offset is None else offset
+    """Continue in another log: offsets after its end now are those of other messages, which have work orders.
+
+    What is unread before that end is read if nothing there is stored. Otherwise it would be stored twice, so reading
+    continues at the log's end.
+    """
+    end = log.high_watermark
+    unread = max(state.next_offset, log.log_start)
+    is_stored = state.first_stored is not None and state.first_stored < end
+    target = (end if is_stored else min(unread, end)) if offset is None else offset
     _require_in_log(state, log, target)
     effect = (
-        f"the log was truncated at offset {log.high_watermark}, and work orders exist up to offset "
-        f"{state.next_offset}; they stay, and every message from offset {target} is a new one"
+        f"the log was truncated at offset {end}, and work orders exist up to offset "
+        f"{max(state.next_offset, state.stored_end)}; they stay, and every message from offset {target} is a new one"
     )
+    if unread < target:
+        effect += f"; of offsets [{unread}, {target}), those without a work order get none"
+    if is_stored and target < end:
+        effect += f"; messages before offset {end} that have a work order get another one"
     if log.log_start < target:
         effect += f"; messages written before offset {target} after the truncation are not read"
-    return Decision(DecisionKind.SKIP_LOST, state, state.partition, target, effect, another_log=True)
+    lost = (unread, target) if unread < target and not is_stored else None
+    return Decision(DecisionKind.SKIP_LOST, state, state.partition, target, effect, lost, another_log=True)
 
 
 def _accept_topic(state: PartitionState, offset: int | None) -> Decision:
@@ -218,8 +234,8 @@ def _seek(state: PartitionState, offset: int | None) -> Decision:
         raise _refused(state, "Kafka does not have it now")
     if offset is None:
         raise _refused(state, "seek needs an offset")
-    if state.log.high_watermark < state.next_offset:
-        raise _refused(state, "its log was truncated below the ledger", DecisionKind.SKIP_LOST)
+    if state.log.high_watermark < max(state.next_offset, state.stored_end):
+        raise _refused(state, "its log was truncated below the end of what is stored", DecisionKind.SKIP_LOST)
     _require_in_log(state, state.log, offset)
     if state.generation and offset < state.start_offset:
         raise _refused(

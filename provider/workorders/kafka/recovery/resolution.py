@@ -246,17 +246,22 @@ def list_decisions(
 
 def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionState]:
     """Return the state of each partition in the database, by number; Kafka is not asked."""
+    first_stored: dict[int, int] = dict(
+        connection.execute(_QUERIES["first_stored"], {"trigger": trigger, "topic": topic}).fetchall()
+    )
     return {
         row.partition: PartitionState(
             trigger=trigger,
             partition=Partition(topic, row.partition, row.topic_id),
             next_offset=row.next_offset,
+            stored_end=row.stored_end,
             start_offset=row.start_offset,
             generation=row.generation,
             topic_id_now=None,
             log=None,
             held=row.held,
             batch_id=row.batch_id,
+            first_stored=first_stored.get(row.partition),
         )
         for row in ledger.status(connection, trigger)
         if row.topic == topic
@@ -314,6 +319,7 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
             "generation": generation,
             "start_offset": decision.to_offset if is_new_log else min(state.start_offset, decision.to_offset),
             "to_offset": decision.to_offset,
+            "is_new_log": is_new_log,
             "superseded_batch": state.batch_id,
         },
     )

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkS
     except (WorkOrdersError, psycopg.Error) as error:
         _print(f"Batch {given.batch}: {one_line(error)}")
         return 1
-    _print("\n".join([*attempt.batch.supersessions, *errors]))
+    _print("\n".join([*attempt.batch.supersessions, *attempt.prepared.not_read, *errors]))
     return 1 if errors else 0
 
 

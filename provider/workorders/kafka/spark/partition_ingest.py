@@ -127,7 +127,7 @@ class PartitionIngest:
                     attempt,
                     items,
                     partial(verify_range_end, self.kafka_settings, attempt.range),
-                    partial(verify_topic_unchanged, self.kafka_settings, attempt.trigger.name, attempt.range),
+                    partial(verify_topic_unchanged, self.kafka_settings, attempt),
                 )
         except Exception as failure:  # noqa: BLE001 - any failure is reported and concerns this partition only
             error, fenced = describe_failure(attempt.range, failure), isinstance(failure, FencedError)

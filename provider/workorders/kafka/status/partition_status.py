@@ -211,7 +211,7 @@ def _status_word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_an
     if log is None:
         return "not in Kafka" if kafka_answered else "?"
     # The next batch of a partition that does not match stalls with the full error.
-    return log.mismatch(row.topic_id, row.next_offset) or _progress(row, log)
+    return log.mismatch(row.topic_id, row.next_offset, row.stored_end) or _progress(row, log)
 
 
 def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:

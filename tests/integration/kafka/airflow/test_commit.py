@@ -11,6 +11,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
 from support.groups import commit, member
+from support.in_process_trigger import InProcessTrigger
 from support.ingesting import plan
 from support.topics import Topics
 from support.tries import a_try
@@ -90,6 +91,28 @@ def test_the_group_is_put_where_the_ledger_is(
         commit(cluster, task.definition.group, {partition: before})
     task.execute(CONTEXT)
     assert run(cluster.committed(task.definition.group, [partition])) == {partition: 5}
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "re-created"])
+def test_nothing_is_committed_of_a_topic_that_kafka_does_not_have(
+    stack: LocalStack,
+    cluster: KafkaAdmin,
+    topics: Topics,
+    partition: Partition,
+    task: CommitOffsetsOperator,
+    *,
+    again: bool,
+) -> None:
+    """The batch of it is finished, so its run ends as well."""
+    if again:
+        InProcessTrigger(stack, partition.topic).recreated(
+            lambda: topics.delete(partition.topic), lambda: topics.create(partition.topic)
+        )
+    else:
+        topics.delete(partition.topic)
+    task.execute(CONTEXT)
+    if again:
+        assert run(cluster.committed(task.definition.group, [partition])) == {partition: None}
 
 
 def test_offsets_of_another_triggers_batch_are_not_committed(

@@ -43,7 +43,9 @@ def test_a_position_is_where_reading_begins_until_it_moves(
     connection: Connection, trigger: Trigger, partition: Partition
 ) -> None:
     positions.insert(connection, trigger, partition, 100)
-    assert positions.positions(connection, trigger.name) == {partition: Position(partition, 100, busy=False)}
+    assert positions.positions(connection, trigger.name) == {
+        partition: Position(partition, 100, busy=False, stored_end=100)
+    }
 
 
 def test_a_partition_has_one_row_a_trigger(connection: Connection, trigger: Trigger, partition: Partition) -> None:
@@ -67,7 +69,17 @@ def test_moving_is_compare_and_set(
             positions.advance(connection, trigger, range_, of_epoch, 10.0)
     assert row(connection, trigger).next_offset == 100
     positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, 10.0)
-    assert row(connection, trigger).next_offset == 110
+    entry = row(connection, trigger)
+    assert (entry.next_offset, entry.stored_end) == (110, 110)
+
+
+def test_what_is_stored_keeps_its_end_when_a_ledger_that_went_back_moves(
+    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
+) -> None:
+    connection.execute("UPDATE workorders.kafka_ledger SET stored_end = 150 WHERE trigger_id = %s", (trigger.id,))
+    epoch = positions.take_epoch(connection, batch_id)
+    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    assert row(connection, trigger).stored_end == 150
 
 
 def test_the_size_of_messages_is_kept_when_a_range_had_none(

@@ -93,7 +93,8 @@ def test_the_ledger_is_at_the_first_gap_in_every_order_of_finishing(
                 advance(connection, begun[place])
                 done = set(order[:number])
                 first_gap = min(set(range(5)) - done)
-                assert row(connection, trigger).next_offset == 100 + 10 * first_gap, order
+                entry = row(connection, trigger)
+                assert (entry.next_offset, entry.stored_end) == (100 + 10 * first_gap, 110 + 10 * max(done)), order
                 found = the_range(connection, batch_id)
                 assert found.finished == (number == 4), order
             assert (found.created, found.rejected, found.existing, found.messages) == (28, 8, 4, 40)

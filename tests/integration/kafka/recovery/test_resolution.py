@@ -224,6 +224,9 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     new = {stream(trigger, number): list(range(messages)) for number in range(partitions)}
     assert kept(connection, name) == old | new
     assert trigger.plan().batch_id is None
+    replay = trigger.attempt(batches.summaries(connection, name)[-1].id)
+    assert (len(replay.not_read), replay.unreadable) == (2, {})
+    assert kept(connection, name) == old | new
     # A partition that the new topic lacks is read from its first offset when it comes.
     if partitions == 1:
         topics.grow(name, 2)
@@ -232,14 +235,19 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
         assert kept(connection, name)[stream(trigger, 1)] == list(range(10))
 
 
+@pytest.mark.parametrize("seek", [None, 5], ids=["at the end", "went back"])
 def test_after_a_truncated_log_the_same_offsets_are_new_messages_that_no_old_replay_reads(
     connection: Connection,
     topics: Topics,
     idle_trigger: InProcessTrigger,
+    *,
     resolve: Callable[..., AppliedDecisions],
     name: str,
+    seek: int | None,
 ) -> None:
-    """The ledger is past the log's end, as after a broker lost its end: the work orders up to there exist."""
+    """What is stored ends after the log, as after a broker lost its end, wherever the ledger is."""
+    if seek is not None:
+        resolve(DecisionKind.SEEK, 0, offset=seek)
     cut_to(connection, idle_trigger, name, ahead=4)
     idle_trigger.stalled_batch()
     number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
@@ -265,7 +273,7 @@ def test_after_a_truncated_log_the_same_offsets_are_new_messages_that_no_old_rep
 
 def cut_to(connection: Connection, trigger: InProcessTrigger, name: str, *, ahead: int) -> None:
     """Let the database look as if `ahead` messages after the log's end had been ingested before the log was cut."""
-    log = next_offsets(connection, name)[0]
+    stored_end = row(connection, found(connection, name)).stored_end
     connection.execute(
         """
         INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state)
@@ -275,16 +283,18 @@ def cut_to(connection: Connection, trigger: InProcessTrigger, name: str, *, ahea
             generate_series(%(from)s::bigint, %(to)s::bigint - 1) AS position
         WHERE triggers.name = %(name)s
         """,
-        {"from": log, "to": log + ahead, "name": name},
+        {"from": stored_end, "to": stored_end + ahead, "name": name},
     )
     connection.execute(
         "INSERT INTO workorders.dataclips (id, body, request) SELECT id, '{}', '{}' FROM workorders.work_orders "
         "WHERE trigger_id = %s AND position >= %s",
-        (found_id(connection, name), log),
+        (found_id(connection, name), stored_end),
     )
     connection.execute(
-        "UPDATE workorders.kafka_ledger SET next_offset = next_offset + %s WHERE trigger_id = %s",
-        (ahead, found_id(connection, name)),
+        "UPDATE workorders.kafka_ledger SET stored_end = stored_end + %(ahead)s, "
+        "next_offset = next_offset + CASE WHEN next_offset = stored_end THEN %(ahead)s ELSE 0 END "
+        "WHERE trigger_id = %(id)s",
+        {"ahead": ahead, "id": found_id(connection, name)},
     )
     connection.commit()
 
@@ -716,6 +726,11 @@ def test_a_topic_that_is_gone_can_be_given_up(
     assert planned.batch_id is not None
     topics.delete(name)
     assert idle_trigger.attempt(planned.batch_id).unreadable
+    replay = idle_trigger.attempt(batches.summaries(connection, name)[-1].id)
+    assert replay.not_read == (
+        f"{name} 0 [0, 10) is finished, and Kafka does not have its messages any more, so nothing of it is read: its "
+        f"work orders are counted.",
+    )
     resolve(DecisionKind.SKIP_LOST)
     assert (last(connection, name).lost_start, last(connection, name).lost_end) == (10, 20)
     assert batches.summaries(connection, name)[0].finished_at is not None

@@ -52,30 +52,42 @@ def test_a_replay_is_not_read_from_a_log_that_ends_before_it(end: int) -> None:
         first_readable_offset("shop", FINISHED, PartitionOffsets(ORDERS, 0, end, end))
 
 
-def test_a_replay_from_before_a_cut_that_was_accepted_reads_nothing() -> None:
-    assert first_readable_offset("shop", replace(FINISHED, cut_since=True), HEALTHY) == 200
+RECREATED = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
+
+
+@pytest.mark.parametrize(
+    ("part", "log"),
+    [(replace(FINISHED, of_earlier_log=True), HEALTHY), (FINISHED, RECREATED), (FINISHED, None)],
+    ids=["truncated, and decided", "re-created", "deleted"],
+)
+def test_a_replay_of_a_log_that_is_gone_reads_nothing(part: BatchRange, log: PartitionOffsets | None) -> None:
+    assert first_readable_offset("shop", part, log) == 200
+
+
+@pytest.mark.parametrize("part", [PLANNED, FINISHED])
+def test_a_log_that_ends_before_what_is_stored_is_not_read_at_all(part: BatchRange) -> None:
+    """The ledger was set back; what comes at the offsets after the cut would be taken for what is stored there."""
+    with pytest.raises(DataLostError, match=r"the log ends at offset 250, .* and work orders exist up to offset 300;"):
+        first_readable_offset("shop", replace(part, stored_end=300), PartitionOffsets(ORDERS, 0, 250, 250))
 
 
 @pytest.mark.parametrize("log_start", [0, 150, 900])
 def test_what_is_deleted_after_it_was_read_is_no_loss(log_start: int) -> None:
-    require_same_log("shop", PLANNED.range, PartitionOffsets(ORDERS, log_start, 1000, 1000))
+    require_same_log("shop", PLANNED.range, 100, PartitionOffsets(ORDERS, log_start, 1000, 1000))
 
 
 def test_an_open_transaction_inside_the_log_is_no_cut() -> None:
     assert first_readable_offset("shop", PLANNED, PartitionOffsets(ORDERS, 0, 150, 200)) == 100
 
 
-@pytest.mark.parametrize("part", [PLANNED, FINISHED])
-def test_a_recreated_topic_is_never_read_with_the_old_offsets(part: BatchRange) -> None:
-    recreated = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
+def test_a_recreated_topic_is_never_read_with_the_old_offsets() -> None:
     with pytest.raises(TopicRecreatedError, match=r"topic orders was deleted and re-created"):
-        first_readable_offset("shop", part, recreated)
+        first_readable_offset("shop", PLANNED, RECREATED)
 
 
-@pytest.mark.parametrize("part", [PLANNED, FINISHED])
-def test_a_partition_that_is_gone_is_lost_data(part: BatchRange) -> None:
+def test_a_partition_that_is_gone_is_lost_data() -> None:
     with pytest.raises(DataLostError, match="does not have this partition any more"):
-        first_readable_offset("shop", part, None)
+        first_readable_offset("shop", PLANNED, None)
 
 
 @pytest.mark.parametrize(("log_start", "begin"), [(0, 100), (100, 100), (150, 150), (200, 200), (900, 200)])
@@ -88,7 +100,7 @@ def test_every_sentence_states_that_nothing_was_committed_and_who_decides() -> N
         None,
         PartitionOffsets(ORDERS, 150, 200, 200),
         PartitionOffsets(ORDERS, 0, 150, 150),
-        PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 200, 200),
+        RECREATED,
     ]
     for log in logs:
         with pytest.raises(RangeError, match="nothing was committed there and nothing was skipped; an operator must"):
@@ -114,7 +126,7 @@ def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
     }
 
 
-def test_only_the_virtual_partition_whose_messages_are_gone_is_unreadable() -> None:
+def test_only_the_virtual_partition_whose_messages_are_gone_is_unreadable_unless_the_log_was_cut() -> None:
     parts = [
         BatchRange(VirtualPartition(ORDERS, start, start + 50, PLANNED.range), None, None, None) for start in (100, 150)
     ]
@@ -122,4 +134,5 @@ def test_only_the_virtual_partition_whose_messages_are_gone_is_unreadable() -> N
     begins, errors = check_ranges("shop", parts, {ORDERS.topic_partition: log})
     assert begins == {parts[1].range: 150}
     assert list(errors) == [parts[0].range]
+    assert not check_ranges("shop", parts, {ORDERS.topic_partition: replace(log, high_watermark=199)})[0]
     assert "orders 0 [100, 150) of [100, 200): offsets [100, 120) were deleted" in str(errors[parts[0].range])

@@ -187,6 +187,15 @@ def test_a_contradiction_of_log_and_ledger_gets_a_range_that_will_fail_where_peo
     assert planned(log, Position(ORDERS, 7, busy=False)) == [OffsetRange(ORDERS, 7, end)]
 
 
+def test_a_log_that_ends_before_what_is_stored_is_a_contradiction_although_the_ledger_went_back() -> None:
+    assert planned(PartitionOffsets(ORDERS, 0, 9, 9), Position(ORDERS, 7, busy=False, stored_end=10)) == [
+        OffsetRange(ORDERS, 7, 9)
+    ]
+    assert planned(PartitionOffsets(ORDERS, 0, 7, 7), Position(ORDERS, 7, busy=False, stored_end=10)) == [
+        OffsetRange(ORDERS, 7, 8)
+    ]
+
+
 def test_a_contradiction_in_a_partition_that_a_batch_holds_gets_no_second_range() -> None:
     assert planned(PartitionOffsets(ORDERS, 0, 5, 5), Position(ORDERS, 7, busy=True)) == []
 

@@ -60,15 +60,16 @@ def test_a_new_partition_wakes_at_once_even_if_it_is_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "read"),
+    ("end", "read", "stored_end"),
     [
-        pytest.param(3, ORDERS, id="cut short"),
-        pytest.param(9, replace(ORDERS, topic_id="old"), id="re-created and longer"),
-        pytest.param(0, replace(ORDERS, topic_id="old"), id="re-created and empty"),
+        pytest.param(3, ORDERS, 7, id="cut short"),
+        pytest.param(9, ORDERS, 10, id="cut short before the end of what is stored"),
+        pytest.param(9, replace(ORDERS, topic_id="old"), 7, id="re-created and longer"),
+        pytest.param(0, replace(ORDERS, topic_id="old"), 7, id="re-created and empty"),
     ],
 )
-def test_a_contradiction_wakes_at_once(end: int, read: Partition) -> None:
-    waiting = backlog({ORDERS: end}, {read: Position(read, 7, busy=False)})
+def test_a_contradiction_wakes_at_once(end: int, read: Partition, stored_end: int) -> None:
+    waiting = backlog({ORDERS: end}, {read: Position(read, 7, busy=False, stored_end=stored_end)})
     assert waiting == Backlog(0, (), (ORDERS,))
     assert not waiting.empty
     assert awake(waiting, PATIENT)
@@ -118,7 +119,7 @@ def test_every_free_offset_is_counted_once(ends: dict[Partition, int]) -> None:
 
 def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() -> None:
     """The policy `group` may begin there, if the group was a reader of uncommitted messages."""
-    position = Position(ORDERS, 9, busy=False)
+    position = Position(ORDERS, 5, busy=False, stored_end=9)
     log = PartitionOffsets(ORDERS, log_start=0, last_stable=7, high_watermark=12)
     planned = plan_ranges([log], {ORDERS: position}, BatchLimits(100, 1 << 20))
     ends, ledger = {ORDERS: log.last_stable}, {ORDERS: position}

@@ -25,6 +25,7 @@ def state(log: PartitionOffsets | None, **changes: object) -> PartitionState:
         trigger="shop",
         partition=ORDERS,
         next_offset=1200,
+        stored_end=1200,
         start_offset=0,
         generation=0,
         topic_id_now=None if log is None else log.partition.topic_id,
@@ -43,6 +44,7 @@ HEALTHY = state(log(0, 5000))
 EXPIRED = state(log(1800, 5000))
 CUT_BEHIND = state(log(0, 1000))
 CUT_INSIDE = state(log(0, 1500))
+BEHIND_STORED = state(log(0, 1000), next_offset=200, stored_end=1200, held=OffsetRange(ORDERS, 200, 1900))
 RECREATED = state(log(3, 40, NEW_LOG))
 GONE = state(None)
 FEWER = state(None, topic_id_now="new")
@@ -61,6 +63,7 @@ def refusal(kind: DecisionKind, partition_state: PartitionState, offset: int | N
         (EXPIRED, DecisionKind.SKIP_LOST),
         (CUT_BEHIND, DecisionKind.SKIP_LOST),
         (CUT_INSIDE, DecisionKind.SKIP_LOST),
+        (replace(BEHIND_STORED, held=None, batch_id=None), DecisionKind.SKIP_LOST),
         (RECREATED, DecisionKind.ACCEPT_TOPIC),
         (FEWER, DecisionKind.ACCEPT_TOPIC),
         (GONE, DecisionKind.SKIP_LOST),
@@ -92,6 +95,24 @@ def test_behind_a_cut_the_offsets_mean_other_messages() -> None:
     assert (decision.to, decision.to_offset, decision.lost, decision.another_log) == (ORDERS, 1000, None, True)
     assert decision.goes_back
     assert "every message from offset 1000 is a new one" in str(decision)
+
+
+@pytest.mark.parametrize(
+    ("first_stored", "offset", "target", "lost", "text"),
+    [
+        (1000, None, 200, None, "every message from offset 200 is a new one; messages written before offset 200 after"),
+        (999, None, 1000, None, "is a new one; of offsets [200, 1000), those without a work order get none; messages"),
+        (999, 600, 600, None, "; messages before offset 1000 that have a work order get another one; messages"),
+        (None, 600, 600, (200, 600), "is a new one; of offsets [200, 600), those without a work order get none; "),
+    ],
+)
+def test_a_cut_before_the_end_of_what_is_stored_begins_another_log_and_reads_what_is_not_stored_before_it(
+    first_stored: int | None, offset: int | None, target: int, *, lost: tuple[int, int] | None, text: str
+) -> None:
+    decision = decide(DecisionKind.SKIP_LOST, replace(BEHIND_STORED, first_stored=first_stored), offset)
+    assert (decision.to_offset, decision.lost, decision.another_log) == (target, lost, True)
+    assert "the log was truncated at offset 1000, and work orders exist up to offset 1200; they stay" in str(decision)
+    assert text in str(decision)
 
 
 def test_an_operator_may_know_better_where_a_log_was_cut() -> None:
@@ -162,7 +183,8 @@ def test_seek_before_a_truncation_is_refused_because_it_would_duplicate_work_ord
         (DecisionKind.ACCEPT_TOPIC, RECREATED, 41, "is not in the log, which is [3, 40) now"),
         (DecisionKind.SEEK, HEALTHY, None, "seek needs an offset"),
         (DecisionKind.SEEK, RECREATED, 5, "its topic was re-created"),
-        (DecisionKind.SEEK, CUT_BEHIND, 5, "its log was truncated below the ledger"),
+        (DecisionKind.SEEK, BEHIND_STORED, 300, "its log was truncated below the end of what is stored"),
+        (DecisionKind.SEEK, CUT_BEHIND, 5, "its log was truncated below the end of what is stored"),
         (DecisionKind.SEEK, GONE, 5, "Kafka does not have it now"),
     ],
 )

@@ -193,4 +193,4 @@ def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_ex
     outcome = INGEST.ingest(replace(ATTEMPT, generation=5), iter([messages(100, 101)]))
     assert (outcome.created, outcome.error) == (Created(2), None)
     assert streams == ["orders/3@id~5"] * 2
-    assert proved == [INGEST.kafka_settings, "orders", ORDERS]
+    assert proved == [INGEST.kafka_settings, replace(ATTEMPT, generation=5)]

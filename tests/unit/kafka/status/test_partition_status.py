@@ -27,6 +27,7 @@ ROW = PartitionStatus(
     batch_start=None,
     batch_end=None,
     generation=0,
+    stored_end=100,
 )
 STALLED = replace(ROW, status="stalled", attempts=3, next_attempt_at=NOON, last_error="Gone.", batch_id=7)
 

@@ -163,7 +163,8 @@ WHERE batches.id = %(batch_id)s;
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
     ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.existing,
     ranges.superseded_by, ranges.generation,
-    ranges.topic_id = ledger.topic_id AND ranges.generation <> ledger.generation AS cut_since, ranges.filtered
+    (ranges.topic_id, ranges.generation) IS DISTINCT FROM (ledger.topic_id, ledger.generation) AS of_earlier_log,
+    ranges.filtered, coalesce(ledger.stored_end, 0) AS stored_end
 FROM workorders.kafka_ranges AS ranges
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)

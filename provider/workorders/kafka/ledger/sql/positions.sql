@@ -3,7 +3,7 @@
 SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR UPDATE;
 
 -- name: positions
-SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.mean_message_bytes,
+SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.stored_end, ledger.mean_message_bytes,
     EXISTS (
         SELECT FROM workorders.kafka_ranges AS ranges
         WHERE ranges.trigger_id = ledger.trigger_id
@@ -17,8 +17,9 @@ JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 WHERE triggers.name = %(trigger)s;
 
 -- name: insert_position
-INSERT INTO workorders.kafka_ledger (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset)
-VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %(offset)s, %(offset)s);
+INSERT INTO workorders.kafka_ledger
+    (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset, stored_end)
+VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %(offset)s, %(offset)s, %(offset)s);
 
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
@@ -84,6 +85,7 @@ FOR KEY SHARE;
 -- Compare-and-set: a writer with an older epoch or another position changes no row, and reports it.
 UPDATE workorders.kafka_ledger
 SET next_offset = %(end_offset)s,
+    stored_end = greatest(stored_end, %(end_offset)s),
     status = 'active',
     status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,
     attempts = 0,
@@ -133,7 +135,7 @@ ORDER BY ledger.topic, ledger.partition;
 -- name: status
 SELECT triggers.name AS trigger, ledger.topic, ledger.partition, ledger.topic_id, ledger.start_offset,
     ledger.next_offset, ledger.status, ledger.status_since, ledger.attempts, ledger.next_attempt_at, ledger.last_error,
-    ledger.generation, ranges.batch_id, ranges.topic_id AS batch_topic_id, ranges.start_offset AS batch_start,
+    ledger.generation, ledger.stored_end, ranges.batch_id, ranges.topic_id AS batch_topic_id, ranges.start_offset AS batch_start,
     ranges.end_offset AS batch_end
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id

@@ -26,6 +26,16 @@ WHERE batch_id = %(batch_id)s
 FOR UPDATE;
 
 -- name: finish
+-- What is stored may now end after the ledger.
+WITH stored AS (
+    UPDATE workorders.kafka_ledger AS ledger
+    SET stored_end = greatest(ledger.stored_end, %(end_offset)s)
+    FROM workorders.kafka_ranges AS ranges
+    WHERE ranges.batch_id = %(batch_id)s
+        AND ranges.topic = %(topic)s
+        AND ranges.partition = %(partition)s
+        AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+)
 UPDATE workorders.kafka_virtual_partitions
 SET finished_at = clock_timestamp(),
     created = %(created)s,

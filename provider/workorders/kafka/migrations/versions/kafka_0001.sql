@@ -9,6 +9,9 @@ CREATE TABLE workorders.kafka_ledger (
     stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
     start_offset bigint NOT NULL,
     next_offset bigint NOT NULL,
+    -- The highest end of what is stored of this log. It is past next_offset while virtual partitions before it are not
+    -- finished, and after the ledger was set back.
+    stored_end bigint NOT NULL,
     epoch bigint NOT NULL DEFAULT 0,
     status text NOT NULL DEFAULT 'active',
     status_since timestamptz NOT NULL DEFAULT now(),

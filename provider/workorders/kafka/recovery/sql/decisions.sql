@@ -6,6 +6,24 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = ANY (%(p
 ORDER BY partition
 FOR UPDATE NOWAIT;
 
+-- name: first_stored
+-- Only virtual partitions, and what was stored before the ledger was set back, are after its position.
+SELECT ledger.partition, least(
+    (
+        SELECT min(position)
+        FROM workorders.work_orders
+        WHERE work_orders.stream_id = ledger.stream_id AND position >= ledger.next_offset
+    ),
+    (
+        SELECT min(greatest(from_position, ledger.next_offset))
+        FROM workorders.deleted_positions
+        WHERE deleted_positions.stream_id = ledger.stream_id AND to_position > ledger.next_offset
+    )
+)
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s AND ledger.stored_end > ledger.next_offset;
+
 -- name: insert_decision
 INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,
     to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, account, request_key)
@@ -39,6 +57,7 @@ SET topic_id = %(to_topic_id)s,
     generation = %(generation)s,
     start_offset = %(start_offset)s,
     next_offset = %(to_offset)s,
+    stored_end = CASE WHEN %(is_new_log)s THEN %(to_offset)s ELSE stored_end END,
     epoch = coalesce((SELECT epoch FROM superseded), epoch + 1),
     status = 'active',
     status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,

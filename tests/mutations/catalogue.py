@@ -320,13 +320,23 @@ ISOLATED_AND_SEEN = (
         (
             Change(
                 LEDGER_SQL,
-                "last_error = %(error)s\nWHERE trigger_id = %(trigger_id)s\n    AND topic = %(topic)s\n"
-                "    AND partition = %(partition)s\n    AND epoch = %(epoch)s;",
-                "last_error = %(error)s\nWHERE trigger_id = %(trigger_id)s\n    AND topic = %(topic)s\n"
-                "    AND partition = %(partition)s;",
+                "        AND epoch = %(epoch)s\n    FOR NO KEY UPDATE SKIP LOCKED",
+                "    FOR NO KEY UPDATE SKIP LOCKED",
             ),
         ),
         (f"{LEDGER}::test_an_older_attempt_records_no_stall",),
+    ),
+    Mutation(
+        "committed-range-stalled",
+        5,
+        (Change(LEDGER_SQL, "        AND next_offset < %(end_offset)s\n", ""),),
+        (f"{STALLS}::test_an_error_that_comes_after_the_commit_stalls_nothing",),
+    ),
+    Mutation(
+        "stall-waits-for-a-writer",
+        5,
+        (Change(LEDGER_SQL, "FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE"),),
+        (f"{STALLS}::test_a_range_that_is_being_written_holds_up_no_error_of_the_others",),
     ),
     Mutation(
         "tries-run-out",

@@ -140,7 +140,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
     connection.commit()
     assert (listed()["status"], listed()["created"], listed()["rejected"]) == ("dispatched", 9, 1)
     epoch = positions.take_epoch(connection, batch)
-    positions.stall(connection, trigger, second.partition, epoch=epoch, error="The disk is full.", delay_seconds=9)
+    positions.stall(connection, trigger, second, epoch=epoch, error="The disk is full.", delay_seconds=9)
     connection.commit()
     text = workorders("batches", "show", str(batch)).out
     assert "orders 1 is stalled since" in text
@@ -185,8 +185,8 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
     workorders: Command, connection: Connection, trigger: Trigger, batch: int, topics: Topics
 ) -> None:
     epoch = positions.take_epoch(connection, batch)
-    partition = Partition("orders", 1, "id-1")
-    positions.stall(connection, trigger, partition, epoch=epoch, error="The disk\nis full.", delay_seconds=60)
+    range_ = batches.load(connection, batch).ranges[1].range
+    positions.stall(connection, trigger, range_, epoch=epoch, error="The disk\nis full.", delay_seconds=60)
     connection.commit()
     ended = workorders("status", trigger.name)
     assert ended.code == 0

@@ -72,7 +72,7 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     batch_id = plan(writer, trigger, range_)
     batches.mark_dispatched(writer, [batch_id])
     first = attempt(writer, batch_id)
-    positions.stall(writer, trigger, range_.partition, epoch=first.epoch, error="away", delay_seconds=1)
+    positions.stall(writer, trigger, range_, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
     assert len(stall_alerts.claim(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5

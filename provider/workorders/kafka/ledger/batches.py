@@ -397,9 +397,12 @@ def begin_attempt(connection: Connection, batch_id: int, *, after: int) -> int:
     return int(row[0])
 
 
-def write_error(connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str) -> None:
-    """Record why a range failed, unless a newer attempt has begun."""
-    connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), "epoch": epoch, "error": error})
+def write_error(
+    connection: Connection, batch_id: int, range_: OffsetRange, *, epoch: int, error: str, is_replay: bool
+) -> None:
+    """Record why a range failed, unless a newer attempt has begun, or this one has finished the range after all."""
+    arguments = {"epoch": epoch, "error": error, "is_replay": is_replay}
+    connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), **arguments})
 
 
 def list_unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:

@@ -217,13 +217,14 @@ def advance(
 
 
 def stall(
-    connection: Connection, trigger: Trigger, partition: Partition, *, epoch: int, error: str, delay_seconds: float
+    connection: Connection, trigger: Trigger, range_: OffsetRange, *, epoch: int, error: str, delay_seconds: float
 ) -> None:
-    """Record why a partition is stalled and when the next try is, unless a newer attempt has begun."""
-    connection.execute(
-        _QUERIES["stall"],
-        {**_key(trigger, partition), "epoch": epoch, "error": error, "delay_seconds": delay_seconds},
-    )
+    """Record why a range is stalled and when the next try is.
+
+    Changes nothing if a newer attempt has begun, or if the range was committed or is being written at this moment.
+    """
+    place = {**_key(trigger, range_.partition), "start_offset": range_.start, "end_offset": range_.end}
+    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delay_seconds": delay_seconds})
 
 
 def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:

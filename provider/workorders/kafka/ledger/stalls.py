@@ -22,20 +22,20 @@ def record(
 ) -> None:
     """Record the error of each range, and mark its partition as stalled until the next try.
 
-    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. The breaker
-    tripped at the ranges in `tripped`.
+    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. Neither does
+    one that was committed after all. The breaker tripped at the ranges in `tripped`.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}
     for range_, error in errors.items():
-        batches.write_error(connection, batch.id, range_, epoch=epoch, error=error)
-        if range_ not in finished:
-            partition = range_.partition
-            failures = attempts.get(partition.topic_partition, 1)
+        is_replay = range_ in finished
+        batches.write_error(connection, batch.id, range_, epoch=epoch, error=error, is_replay=is_replay)
+        if not is_replay:
+            failures = attempts.get(range_.partition.topic_partition, 1)
             positions.stall(
                 connection,
                 batch.trigger,
-                partition,
+                range_,
                 epoch=epoch,
                 error=error,
                 delay_seconds=BREAKER_RETRY_SECONDS if range_ in tripped else delay_seconds(failures),

@@ -111,9 +111,9 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     batch_id = plan(connection, trigger, *ranges)
     epoch = positions.take_epoch(connection, batch_id)
     # now() does not change within this transaction.
-    positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=1)
+    positions.stall(connection, trigger, ranges[1], epoch=epoch, error="no", delay_seconds=1)
     assert batches.list_unfinished(connection, name) == []
-    positions.stall(connection, trigger, ranges[1].partition, epoch=epoch, error="no", delay_seconds=0)
+    positions.stall(connection, trigger, ranges[1], epoch=epoch, error="no", delay_seconds=0)
     assert [batch.id for batch in batches.list_unfinished(connection, name)] == [batch_id]
 
 

@@ -135,7 +135,9 @@ def test_a_stall_has_its_reason_its_start_and_the_next_try(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     epoch = positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, partition, epoch=epoch, error="orders 0: no.", delay_seconds=8)
+    positions.stall(
+        connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="orders 0: no.", delay_seconds=8
+    )
     entry = row(connection, trigger)
     assert (entry.status, entry.last_error, entry.attempts) == ("stalled", "orders 0: no.", 1)
     assert entry.next_attempt_at is not None
@@ -149,7 +151,9 @@ def test_a_stall_that_continues_keeps_its_beginning(
     """The alert counts from the beginning of a stall."""
     for error in ("first", "second"):
         epoch = positions.take_epoch(connection, batch_id)
-        positions.stall(connection, trigger, partition, epoch=epoch, error=error, delay_seconds=1)
+        positions.stall(
+            connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error=error, delay_seconds=1
+        )
         connection.execute(
             "UPDATE workorders.kafka_ledger SET status_since = '2026-01-01 00:00Z' "
             "WHERE trigger_id = %s AND %s = 'first'",
@@ -164,13 +168,13 @@ def test_an_older_attempt_records_no_stall(
 ) -> None:
     old = positions.take_epoch(connection, batch_id)
     positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, partition, epoch=old, error="old news", delay_seconds=1)
+    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=old, error="old news", delay_seconds=1)
     assert (row(connection, trigger).status, row(connection, trigger).last_error) == ("active", None)
 
 
 def test_moving_ends_a_stall(connection: Connection, trigger: Trigger, partition: Partition, batch_id: int) -> None:
     epoch = positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, partition, epoch=epoch, error="no", delay_seconds=1)
+    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="no", delay_seconds=1)
     positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
     entry = row(connection, trigger)
     assert (entry.status, entry.attempts, entry.next_attempt_at, entry.last_error) == ("active", 0, None, None)

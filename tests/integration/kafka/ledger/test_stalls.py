@@ -2,9 +2,10 @@
 
 import pytest
 
+from local_stack.stack import LocalStack
 from support.ingesting import everything, partition_of, plan, row
 from workorders.core.creation.work_orders import Created
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.partitions import OffsetRange
@@ -124,3 +125,30 @@ def test_an_older_attempt_changes_nothing(
     before = everything(connection, trigger)
     write_down(connection, batch_id, old, dict.fromkeys(ranges, "this attempt was fenced by a newer one"))
     assert everything(connection, trigger) == before
+
+
+def test_an_error_that_comes_after_the_commit_stalls_nothing(
+    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    """The writer was taken for dead, or its connection broke during the commit; the next batch holds the partition."""
+    epoch = begin(connection, batch_id)
+    before = batches.load(connection, batch_id)
+    finish(connection, batch_id, ranges[0], epoch)
+    plan(connection, trigger, OffsetRange(ranges[0].partition, 5, 9))
+    stalls.record(connection, before, epoch, dict.fromkeys(ranges, "the connection was lost"))
+    assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
+    assert stalls.errors_of_batch(connection, batch_id) == ["the connection was lost"]
+
+
+def test_a_range_that_is_being_written_holds_up_no_error_of_the_others(
+    stack: LocalStack, connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int
+) -> None:
+    epoch = begin(connection, batch_id)
+    with connect(stack.database_url) as writer:
+        positions.lock(writer, trigger, ranges[0].partition)
+        connection.execute("SET LOCAL lock_timeout = '1s'")
+        write_down(connection, batch_id, epoch, dict.fromkeys(ranges, "the connection was lost"))
+        assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
+        connection.commit()
+        finish(writer, batch_id, ranges[0], epoch)
+    assert stalls.errors_of_batch(connection, batch_id) == ["the connection was lost"]

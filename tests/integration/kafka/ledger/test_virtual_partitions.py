@@ -120,20 +120,19 @@ def test_a_move_over_nothing_new_changes_nothing(
     finish(connection, begun[0])
     advance(connection, begun[0])
     finish(connection, begun[2])
-    positions.stall(connection, trigger, begun[0].range.partition, epoch=begun[0].epoch, error="no.", delay_seconds=60)
+    positions.stall(connection, trigger, begun[0].range.planned, epoch=begun[0].epoch, error="no.", delay_seconds=60)
     advance(connection, begun[2])
     entry = row(connection, trigger)
     assert (entry.next_offset, entry.status, entry.last_error) == (110, "stalled", "no.")
 
 
 def test_a_stall_is_over_when_the_ledger_moves(connection: Connection, trigger: Trigger, begun: list[Attempt]) -> None:
-    partition = begun[0].range.partition
-    positions.stall(connection, trigger, partition, epoch=begun[0].epoch, error="no.", delay_seconds=60)
+    positions.stall(connection, trigger, begun[0].range.planned, epoch=begun[0].epoch, error="no.", delay_seconds=60)
     finish(connection, begun[0])
     advance(connection, begun[0], 512.0)
     entry = row(connection, trigger)
     assert (entry.status, entry.last_error, entry.attempts, entry.next_attempt_at) == ("active", None, 0, None)
-    assert positions.positions(connection, trigger.name)[partition].mean_message_bytes == 512.0
+    assert positions.positions(connection, trigger.name)[begun[0].range.partition].mean_message_bytes == 512.0
 
 
 def test_an_older_attempt_moves_nothing(connection: Connection, trigger: Trigger, begun: list[Attempt]) -> None:

@@ -186,13 +186,14 @@ def test_a_planned_batch_and_its_stall_are_shown(
     topics.produce(planned.name, MESSAGES)
     trigger = triggers.find(connection, planned.name)
     partition = partition_of(connection, planned.name)
-    batch_id = batches.create(connection, trigger, [OffsetRange(partition, 0, 5)])
+    range_ = OffsetRange(partition, 0, 5)
+    batch_id = batches.create(connection, trigger, [range_])
     connection.commit()
     row = first(look(connection, stack, planned.name))
     assert (row.status, row.batch_id, row.attempts) == (f"in batch {batch_id}", batch_id, 0)
 
     epoch = positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, partition, epoch=epoch, error="The disk is full.", delay_seconds=60)
+    positions.stall(connection, trigger, range_, epoch=epoch, error="The disk is full.", delay_seconds=60)
     connection.commit()
     row, other = look(connection, stack, planned.name).partitions
     assert (row.status, row.attempts, row.last_error) == ("stalled", 1, "The disk is full.")

@@ -255,6 +255,7 @@ WHERE batches.id = ranges.batch_id
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
     AND ranges.start_offset = %(start_offset)s
+    AND (ranges.finished_at IS NOT NULL) = %(is_replay)s
     AND ranges.superseded_by IS NULL;
 
 -- name: batches

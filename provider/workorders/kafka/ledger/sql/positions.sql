@@ -99,15 +99,26 @@ WHERE trigger_id = %(trigger_id)s
     AND epoch = %(epoch)s;
 
 -- name: stall
-UPDATE workorders.kafka_ledger
+-- Only while the ledger is in the range: a writer that reported an error, or was taken for dead, may have committed since.
+-- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges.
+WITH held AS (
+    SELECT trigger_id, topic, partition
+    FROM workorders.kafka_ledger
+    WHERE trigger_id = %(trigger_id)s
+        AND topic = %(topic)s
+        AND partition = %(partition)s
+        AND next_offset >= %(start_offset)s
+        AND next_offset < %(end_offset)s
+        AND epoch = %(epoch)s
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE workorders.kafka_ledger AS ledger
 SET status = 'stalled',
     status_since = CASE WHEN status = 'stalled' THEN status_since ELSE now() END,
     next_attempt_at = now() + %(delay_seconds)s * interval '1 second',
     last_error = %(error)s
-WHERE trigger_id = %(trigger_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND epoch = %(epoch)s;
+FROM held
+WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (held.trigger_id, held.topic, held.partition);
 
 -- name: seconds_to_next_try
 SELECT ceil(extract(epoch FROM min(ledger.next_attempt_at) - now()))::integer

@@ -281,12 +281,10 @@ CREATE TABLE workorders.kafka_batches (
     id bigint NOT NULL,
     trigger_id integer NOT NULL,
     planned_at timestamp with time zone DEFAULT now() NOT NULL,
-    handed_over_at timestamp with time zone,
+    dispatched_at timestamp with time zone,
     epoch bigint DEFAULT 0 NOT NULL,
-    taken_by bigint,
-    first_id bigint,
-    filter jsonb,
-    CONSTRAINT kafka_batches_first_id_check CHECK ((first_id < id))
+    open_until timestamp with time zone,
+    filter jsonb
 );
 ALTER TABLE workorders.kafka_batches ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME workorders.kafka_batches_id_seq
@@ -372,6 +370,7 @@ CREATE TABLE workorders.kafka_ranges (
     topic_id text NOT NULL,
     start_offset bigint NOT NULL,
     end_offset bigint NOT NULL,
+    planned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     finished_at timestamp with time zone,
     created bigint,
     rejected bigint,
@@ -388,6 +387,7 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     batch_id bigint NOT NULL,
     topic text NOT NULL,
     partition integer NOT NULL,
+    range_start bigint NOT NULL,
     start_offset bigint NOT NULL,
     end_offset bigint NOT NULL,
     finished_at timestamp with time zone,
@@ -786,7 +786,7 @@ ALTER TABLE ONLY workorders.kafka_lag_samples
 ALTER TABLE ONLY workorders.kafka_ledger
     ADD CONSTRAINT kafka_ledger_pkey PRIMARY KEY (trigger_id, topic, partition);
 ALTER TABLE ONLY workorders.kafka_ranges
-    ADD CONSTRAINT kafka_ranges_pkey PRIMARY KEY (batch_id, topic, partition);
+    ADD CONSTRAINT kafka_ranges_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
 ALTER TABLE ONLY workorders.outbox_claims
@@ -876,11 +876,11 @@ ALTER TABLE ONLY workorders.workload_history
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
 CREATE INDEX ignored_repeats_unwiped_idx ON workorders.ignored_repeats USING btree (work_order_id) WHERE (last_request IS NOT NULL);
-CREATE INDEX kafka_batches_taken_by_idx ON workorders.kafka_batches USING btree (taken_by) WHERE (taken_by IS NOT NULL);
+CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);
-CREATE INDEX kafka_batches_without_run_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (handed_over_at IS NULL);
 CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions USING btree (request_key, partition) WHERE (request_key IS NOT NULL);
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions USING btree (trigger_id, id);
+CREATE INDEX kafka_ranges_planned_at_idx ON workorders.kafka_ranges USING btree (trigger_id, planned_at);
 CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition, start_offset);
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition) WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
@@ -906,8 +906,6 @@ ALTER TABLE ONLY workorders.deleted_positions
 ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_decisions
-    ADD CONSTRAINT kafka_decisions_superseded_batch_id_fkey FOREIGN KEY (superseded_batch_id) REFERENCES workorders.kafka_batches(id);
-ALTER TABLE ONLY workorders.kafka_decisions
     ADD CONSTRAINT kafka_decisions_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_ledger
     ADD CONSTRAINT kafka_ledger_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
@@ -920,7 +918,7 @@ ALTER TABLE ONLY workorders.kafka_ranges
 ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
-    ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_fkey FOREIGN KEY (batch_id, topic, partition) REFERENCES workorders.kafka_ranges(batch_id, topic, partition) ON UPDATE CASCADE ON DELETE CASCADE;
+    ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_range_st_fkey FOREIGN KEY (batch_id, topic, partition, range_start) REFERENCES workorders.kafka_ranges(batch_id, topic, partition, start_offset) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_shard_fkey FOREIGN KEY (shard) REFERENCES workorders.outbox_shards(shard);
 ALTER TABLE ONLY workorders.outbox_held

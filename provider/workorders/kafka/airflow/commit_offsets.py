@@ -54,6 +54,7 @@ class CommitOffsetsOperator(BaseOperator):
         self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
+        self._unfinished = 0
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> None:
@@ -61,7 +62,8 @@ class CommitOffsetsOperator(BaseOperator):
 
         Raises:
             GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
-            AirflowFailException: the batch belongs to another trigger; nothing was committed.
+            AirflowFailException: the batch belongs to another trigger; nothing was committed. Or it is unfinished, and
+                the listener starts its run again only after this one has ended.
         """
         try:
             self._commit_when_coordinated()
@@ -71,10 +73,13 @@ class CommitOffsetsOperator(BaseOperator):
             sentence = reason(error)
             if not isinstance(error, GroupCommitError):
                 sentence += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
-            what_next = describe_next_retry(self, context["ti"])
-            raise GroupCommitError(
-                f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence} {what_next}"
-            ) from error
+            subject = f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence}"
+            if self._unfinished:
+                raise AirflowFailException(
+                    f"{subject} {self._unfinished} of its ranges have no work orders yet, so this run ends here, and "
+                    f"the listener starts it again."
+                ) from error
+            raise GroupCommitError(f"{subject} {describe_next_retry(self, context['ti'])}") from error
 
     def _commit_when_coordinated(self) -> None:
         """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""
@@ -95,19 +100,19 @@ class CommitOffsetsOperator(BaseOperator):
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
             batch_id = int(self.batch_id)
-            unfinished = batches.require_own(database, batch_id, self.trigger_name)
+            self._unfinished = batches.require_own(database, batch_id, self.trigger_name)
             ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
             existing = set(run(cluster.existing_partitions({partition.topic for partition in positions})))
             committed = {partition: positions[partition] for partition in positions if partition in existing}
             run(cluster.commit(self.definition.group, committed))
-        if unfinished:
+        if self._unfinished:
             # The task before this one was marked as success.
             self.log.warning(
                 "Batch %s: %s of its ranges have no work orders yet and hold their partitions; the listener dispatches "
                 "the batch again.",
-                *(batch_id, unfinished),
+                *(batch_id, self._unfinished),
             )
         for partition, offset in positions.items():
             if partition in existing:

@@ -151,7 +151,12 @@ def _write_virtual_partition(
 
 
 def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
-    """Record the number of messages of a range with gaps for retention; each transaction of a producer leaves gaps."""
+    """Record the number of messages of a range with gaps for retention; each transaction of a producer leaves gaps.
+
+    Where the filter left a message out is no such gap: another filter may take it, after the ledger was set back.
+    """
+    if created.filtered:
+        return
     range_ = attempt.range
     messages = created.created + created.rejected + created.existing
     stream = triggers.stream_id(

@@ -22,8 +22,8 @@ def record(
 ) -> None:
     """Record the error of each range, and mark its partition as stalled until the next try.
 
-    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. Neither does
-    one that was committed after all. The breaker tripped at the ranges in `tripped`.
+    A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. One that
+    was committed after all stalls nothing either. The breaker tripped at the ranges in `tripped`.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
     finished = {part.range for part in batch.ranges if part.finished}

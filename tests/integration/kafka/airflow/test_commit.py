@@ -16,12 +16,13 @@ from support.ingesting import plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
+from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
-from workorders.kafka.ledger import positions
+from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -67,6 +68,7 @@ def task(
     range_ = OffsetRange(partition, 0, 5)
     batch_id = plan(connection, trigger, range_)
     positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
+    batches.finish(connection, batch_id, range_, Created(5))
     connection.commit()
     return CommitOffsetsOperator(
         task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **unlimited_retries()
@@ -133,6 +135,18 @@ def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gon
     assert run(cluster.committed(group, [partition])) == {partition: None}
     task.execute(CONTEXT)
     assert run(cluster.committed(group, [partition])) == {partition: 5}
+
+
+def test_the_run_of_an_unfinished_batch_ends_although_nothing_can_be_committed(
+    stack: LocalStack, connection: Connection, trigger: Trigger, partition: Partition, task: CommitOffsetsOperator
+) -> None:
+    """A person has marked the task before as success; an active run would keep the listener from starting it again."""
+    task.batch_id = plan(connection, trigger, OffsetRange(partition, 5, 7))
+    with (
+        member(stack.kafka_settings, task.definition.group, partition.topic),
+        pytest.raises(AirflowFailException, match=r"1 of its ranges have no work orders yet, so this run ends here"),
+    ):
+        task.execute(CONTEXT)
 
 
 def test_an_unavailable_database_is_reported_as_what_it_is(

@@ -9,10 +9,12 @@ from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, positions, remove
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
+from workorders.core.items import Item
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import DataLostError
+from workorders.kafka.ingest.record_mapping import FILTERED
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Partition
@@ -188,6 +190,22 @@ def test_what_an_operator_jumped_over_is_created_when_he_goes_back_behind_retent
     created = ingest(connection, attempt(connection, batch_id), items, lambda _: None, same_log)
     assert created == Created(10, 0, 10)
     assert positions(connection, trigger, stream_name(partition)) == list(range(20, 40, 2))
+
+
+def test_what_a_filter_left_out_is_created_with_another_filter_behind_retention(
+    connection: Connection, trigger: Trigger, partition: Partition
+) -> None:
+    stream = stream_name(partition)
+    batch_id = plan(connection, trigger, OffsetRange(partition, 0, 10))
+    items = [Item(stream, place, b"", None, FILTERED) if place % 2 else accepted(stream, place) for place in range(10)]
+    ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
+    finish_all(connection, trigger.workflow)
+    sweep(connection)
+    connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 0 WHERE trigger_id = %s", (trigger.id,))
+    again = plan(connection, trigger, OffsetRange(partition, 0, 10))
+    created = ingest(connection, attempt(connection, again), accepted_range(stream, 0, 10), no_proof, same_log)
+    assert created == Created(5, 0, 5)
+    assert positions(connection, trigger, stream) == list(range(1, 10, 2))
 
 
 def test_a_range_of_markers_alone_leaves_no_note(

@@ -137,7 +137,7 @@ def test_an_error_that_comes_after_the_commit_stalls_nothing(
     plan(connection, trigger, OffsetRange(ranges[0].partition, 5, 9))
     stalls.record(connection, before, epoch, dict.fromkeys(ranges, "the connection was lost"))
     assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
-    assert stalls.errors_of_batch(connection, batch_id) == ["the connection was lost"]
+    assert stalls.errors_of(batches.load(connection, batch_id)) == ["the connection was lost"]
 
 
 def test_a_range_that_is_being_written_holds_up_no_error_of_the_others(
@@ -151,4 +151,4 @@ def test_a_range_that_is_being_written_holds_up_no_error_of_the_others(
         assert [row(connection, trigger, number).status for number in (0, 1)] == ["active", "stalled"]
         connection.commit()
         finish(writer, batch_id, ranges[0], epoch)
-    assert stalls.errors_of_batch(connection, batch_id) == ["the connection was lost"]
+    assert stalls.errors_of(batches.load(connection, batch_id)) == ["the connection was lost"]

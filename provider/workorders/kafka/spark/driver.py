@@ -269,7 +269,7 @@ def _settled(attempt: IngestAttempt, epoch: int, results: Sequence[RangeOutcome]
     settled = combine([_reconcile(result, finished.get(result.range)) for result in results])
     errors = {result.range: result.error for result in settled if result.error is not None}
     tripped = {result.range for result in settled if result.too_many_rejected}
-    stalls.record(database, now, epoch, errors, tripped)
+    stalls.record(database, now, attempt.epoch, errors, tripped)
     return settled
 
 

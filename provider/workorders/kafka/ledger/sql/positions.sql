@@ -100,16 +100,26 @@ WHERE trigger_id = %(trigger_id)s
 
 -- name: stall
 -- Only while the ledger is in the range: a writer that reported an error, or was taken for dead, may have committed since.
--- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges.
+-- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges. The epoch is the
+-- batch's: a range that was added to it may have a higher one in the ledger.
 WITH held AS (
     SELECT trigger_id, topic, partition
-    FROM workorders.kafka_ledger
+    FROM workorders.kafka_ledger AS ledger
     WHERE trigger_id = %(trigger_id)s
         AND topic = %(topic)s
         AND partition = %(partition)s
         AND next_offset >= %(start_offset)s
         AND next_offset < %(end_offset)s
-        AND epoch = %(epoch)s
+        AND EXISTS (
+            SELECT FROM workorders.kafka_ranges AS ranges
+            JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
+            WHERE (ranges.trigger_id, ranges.topic, ranges.partition)
+                    = (ledger.trigger_id, ledger.topic, ledger.partition)
+                AND ranges.start_offset = %(start_offset)s
+                AND ranges.finished_at IS NULL
+                AND ranges.superseded_by IS NULL
+                AND batches.epoch = %(epoch)s
+        )
     FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE workorders.kafka_ledger AS ledger

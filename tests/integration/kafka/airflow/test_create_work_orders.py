@@ -35,11 +35,9 @@ from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ingest import growth
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
-from workorders.kafka.planning import planner
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -490,7 +488,7 @@ class Backlog:
     own: int
     monkeypatch: pytest.MonkeyPatch
 
-    def task(self) -> Task:
+    def task(self, **arguments: Any) -> Task:
         """Return the task of the batch, which uses the server."""
         return Task(
             self.stack,
@@ -500,6 +498,7 @@ class Backlog:
             application=lambda: pytest.fail("an application was submitted"),
             definition=self.trigger.definition,
             listener_dag_id="a_listener",
+            **arguments,
         )
 
     def ledger(self, connection: Connection) -> int:
@@ -563,20 +562,16 @@ def test_a_batch_does_not_grow_once_one_of_its_dags_is_paused(
 def test_a_range_that_fails_while_the_batch_grows_fails_the_task_and_its_retry_takes_it(
     connection: Connection, backlog: Backlog, topics: Topics
 ) -> None:
-    grow = planner.grow_batch
-
-    async def lose_what_was_added(*given: Any, **named: Any) -> Any:
-        grown = await grow(*given, **named)
-        topics.delete_before(backlog.name, 15)
-        return grown
-
-    backlog.monkeypatch.setattr(growth, "grow_batch", lose_what_was_added)
-    with pytest.raises(StalledError, match=rf"{backlog.name} 0 \[10, 20\)"):
-        backlog.task().run()
-    assert backlog.ledger(connection) == 10
+    topics.produce(backlog.name, [b"no JSON"] * 20)
+    task = backlog.task(max_rejected_share=0.5)
+    with pytest.raises(StalledError, match=rf"{backlog.name} 0 \[40, 50\).* were rejected"):
+        task.run()
+    assert backlog.ledger(connection) == 40
     (stalled,) = positions.status(connection, backlog.name)
     assert (stalled.status, stalled.batch_id) == ("stalled", backlog.own)
     connection.rollback()
     assert batches.last_plan(connection, backlog.name).is_open is False
-    with pytest.raises(StalledError, match="were deleted by retention"):
-        backlog.task().run(tries=2)
+    connection.rollback()
+    with pytest.raises(StalledError, match=r"\[40, 50\).* were rejected"):
+        task.run(tries=2)
+    assert batches.load(connection, backlog.own).finished[0].range.end == 40

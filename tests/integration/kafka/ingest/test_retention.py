@@ -1,4 +1,7 @@
-"""What retention deleted does not come back, whichever way a range is read again."""
+"""What retention deleted does not come back, whichever way a range is read again.
+
+The workflow keeps errors for longer, and so the batches, which can be replayed after most work orders are deleted.
+"""
 
 from datetime import UTC, datetime, timedelta
 
@@ -31,7 +34,7 @@ def trigger(connection: Connection, name: str) -> Trigger:
 
 @pytest.fixture
 def planned(connection: Connection, name: str) -> OffsetRange:
-    keeping(connection, name, days=10)
+    keeping(connection, name, days=10, keep_errors_days=100)
     return OffsetRange(partition_of(name), 100, 110)
 
 
@@ -119,7 +122,7 @@ def ingested(connection: Connection, trigger: Trigger, partition: Partition, sta
 
 @pytest.fixture
 def partition(connection: Connection, name: str) -> Partition:
-    keeping(connection, name, days=10)
+    keeping(connection, name, days=10, keep_errors_days=100)
     return partition_of(name)
 
 

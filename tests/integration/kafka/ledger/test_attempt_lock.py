@@ -8,6 +8,7 @@ from support.ingesting import partition_of, plan
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
+from workorders.kafka.ingest.preflight import PreflightResult
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.attempt_lock import attempt_lock, try_exclude_attempts
 from workorders.kafka.partitions import OffsetRange
@@ -76,7 +77,10 @@ def test_the_spark_driver_holds_the_lock_of_its_attempt(
         seen.append(none_at_work(connection, batch_id))
         return []
 
+    def resume(attempt: IngestAttempt, _: int | None) -> None:
+        attempt.batch, attempt.prepared = batch, PreflightResult((), {})
+
     monkeypatch.setattr(driver, "ingest", ingest)
-    monkeypatch.setattr(IngestAttempt, "resume", lambda attempt, _: setattr(attempt, "batch", batch))
+    monkeypatch.setattr(IngestAttempt, "resume", resume)
     assert driver.main(["--batch", str(batch_id)]) == 0
     assert seen == [False]

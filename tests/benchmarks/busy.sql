@@ -116,7 +116,7 @@ CROSS JOIN (
 
 -- name: batches
 -- One per trigger every 20 seconds of the last six hours, and one per hour of the month before.
-INSERT INTO workorders.kafka_batches (trigger_id, planned_at, handed_over_at, epoch)
+INSERT INTO workorders.kafka_batches (trigger_id, planned_at, dispatched_at, epoch)
 SELECT trigger_id, planned_at, planned_at + interval '1 second', 1
 FROM (
     SELECT now() - interval '1 minute' - number * interval '20 seconds' AS planned_at
@@ -131,9 +131,9 @@ ORDER BY planned_at, trigger_id;
 -- name: ranges
 -- Each batch has half of the partitions. The newest of a stalled partition is unfinished.
 INSERT INTO workorders.kafka_ranges
-    (batch_id, topic, partition, trigger_id, topic_id, start_offset, end_offset, finished_at, created, rejected,
-    last_error)
-SELECT batch_id, topic, partition, trigger_id, topic_id, start_offset, start_offset + 50,
+    (batch_id, topic, partition, trigger_id, topic_id, start_offset, end_offset, planned_at, finished_at, created,
+    rejected, last_error)
+SELECT batch_id, topic, partition, trigger_id, topic_id, start_offset, start_offset + 50, planned_at,
     CASE WHEN NOT is_open THEN planned_at + interval '3 seconds' END, CASE WHEN NOT is_open THEN 49 END,
     CASE WHEN NOT is_open THEN 1 END, CASE WHEN is_open THEN last_error END
 FROM (

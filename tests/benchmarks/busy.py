@@ -149,4 +149,4 @@ def _read(stack: LocalStack, connection: Connection, owners: Sequence[Trigger], 
 
 
 async def _partitions(stack: LocalStack, topics: Sequence[str]) -> list[Partition]:
-    return await KafkaAdmin(client_settings(stack.kafka_settings)).partitions(topics)
+    return (await KafkaAdmin(client_settings(stack.kafka_settings)).partitions(topics)).require()

@@ -12,14 +12,16 @@ import pytest
 from local_stack.stack import LocalStack
 from support.attempt_on_server import ON_SERVER
 from support.batch_submission import APPLICATION
+from support.eventually import eventually
 from support.in_process_trigger import TEN, InProcessTrigger, after_ten
+from support.lost_broker import LostBroker
 from support.spark_submit import submit_command
 from support.topics import Topics
 from support.work_orders import ORPHANS
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 
 Submit = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -74,6 +76,21 @@ def topics(stack: LocalStack) -> Topics:
 def cluster(stack: LocalStack) -> KafkaAdmin:
     """Questions to the stack's broker."""
     return KafkaAdmin(client_settings(stack.kafka_settings))
+
+
+@pytest.fixture(scope="session")
+def lost_broker(stack: LocalStack, topics: Topics) -> LostBroker:
+    """Lose the second broker."""
+    second = stack.kafka.add_broker()
+    lost = LostBroker(
+        topics.create_on(2, "without-leader"), [KafkaAdmin(client_settings(stack.kafka_settings)) for _ in range(6)]
+    )
+    Topics(stack.kafka_settings).produce(lost.topic, [b"{}"] * 5)
+    for client in lost.clients:
+        run(client.log_ends([lost.topic])).require()
+    second.kill()
+    eventually(lambda: not topics.has_leader(lost.topic), seconds=60, what="the end of the leader")
+    return lost
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ KAFKA_LOGINS = (
     Mutation(
         "right-to-read-not-checked",
         5,
-        (Change("kafka/ingest/preflight.py", "await cluster.unreadable(topics)", "{}"),),
+        (Change("kafka/ingest/preflight.py", "places, to_read=True)", "places)"),),
         (f"{RIGHTS}::test_a_topic_that_may_not_be_read_stalls_its_ranges_before_spark_starts",),
     ),
     Mutation(

@@ -139,7 +139,7 @@ class InProcessTrigger:
         def made() -> bool:
             now = self._partitions()
             try:
-                logs = run(self.cluster.offsets(now))
+                logs = run(self.cluster.offsets(now)).require()
             except KafkaUnavailableError:  # a leader that does not know yet that it is one
                 return False
             return bool(logs) and bool({part.topic_id for part in now} - before)
@@ -147,7 +147,7 @@ class InProcessTrigger:
         eventually(made, seconds=SECONDS, what="a topic of another id")
 
     def _partitions(self) -> list[Partition]:
-        return run(self.cluster.existing_partitions(self.definition.topics))
+        return run(self.cluster.partitions(self.definition.topics)).found
 
     def _offsets(self, attempt: Attempt) -> Iterator[int]:
         if attempt.read_from == attempt.range.end:

@@ -83,8 +83,8 @@ class LoginPath:
     def committed(self) -> list[int | None]:
         """Return the group's offsets."""
         admin = self._admin()
-        parts = run(admin.partitions([self.name]))
-        return list(run(admin.committed(define(self.name).group, parts)).values())
+        parts = run(admin.partitions([self.name])).require()
+        return list(run(admin.committed(define(self.name).group, parts)).require().values())
 
     def status(self, command: Command) -> Any:
         """Return what the command line shows of the trigger."""

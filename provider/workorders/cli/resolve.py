@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,9 +30,13 @@ from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
+from workorders.kafka.recovery.removal import remove_topic
 from workorders.kafka.recovery.resolution import DecisionRequest, RecordedDecision, apply, list_decisions, preview
-from workorders.kafka.status.partition_status import source_of
+from workorders.kafka.status.partition_status import KafkaSource, source_of
 from workorders.visible_text import safe
+
+if TYPE_CHECKING:
+    from workorders.kafka.client.admin import KafkaAdmin
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -145,6 +149,25 @@ def seek(
     _resolve(DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset, time), mode)
 
 
+@app.command("remove-topic")
+def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, yes: Yes = False, database: Database = None) -> None:
+    """Remove a deleted topic from the ledger.
+
+    Only for a topic that Kafka does not have and that no batch holds. Its work orders stay.
+
+    \b
+    Example:
+      workorders resolve remove-topic orders orders-2025
+    """  # noqa: D301 - as above
+    with connect_to_write(database) as connection:
+        cluster = _open_cluster(source_of(connection, trigger))
+        if not (yes or typer.confirm(f"Remove topic {topic} from the ledger of trigger {trigger}?")):
+            print("Nothing was changed.")
+            raise typer.Exit(1)
+        removed = remove_topic(connection, cluster, trigger, topic)
+    print(f"Removed {removed} partitions of topic {safe(topic)} from the ledger of trigger {trigger}.")
+
+
 def decisions(
     trigger: OfTrigger = None,
     limit: Limit = 20,
@@ -169,16 +192,20 @@ def decisions(
         print_page(_COLUMNS, found, "decisions", limit=limit, trigger=trigger)
 
 
+def _open_cluster(source: KafkaSource) -> "KafkaAdmin":
+    try:
+        return open_admin(source.kafka_connection, kafka_settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error} Nothing was changed.") from error
+
+
 def _resolve(request: DecisionRequest, mode: _Mode) -> None:
     if mode.as_json and not (mode.dry_run or mode.yes):
         raise typer.BadParameter("--json cannot ask for confirmation, so it needs --dry-run or --yes.")
     with connect_to_write(mode.database) as connection:
         source = source_of(connection, request.trigger)
         connection.rollback()
-        try:
-            cluster = open_admin(source.kafka_connection, kafka_settings)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{error} Nothing was changed.") from error
+        cluster = _open_cluster(source)
         found = preview(connection, cluster, request)
         if mode.as_json and mode.dry_run:
             print_json({"applied": False, "decisions": [_json(decision, None) for decision in found]})

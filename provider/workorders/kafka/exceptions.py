@@ -117,6 +117,27 @@ class ReadRefusedError(RangeError):
     error_code = "WO-KAFKA-REFUSED"
 
 
+class PartitionUnavailableError(RangeError):
+    """Kafka could not answer for the partition, which may have no leader; other partitions are not affected."""
+
+    error_code = "WO-KAFKA-UNAVAILABLE"
+
+
+class AnotherClusterError(RangeError):
+    """The Airflow Kafka connection leads to another cluster than the one that the ledger follows."""
+
+    error_code = "WO-KAFKA-CLUSTER"
+
+    @classmethod
+    def of(cls, subject: object, expected: str, found: str) -> Self:
+        """Return the error for a range or a trigger, with the ids of both clusters."""
+        return cls(
+            f"{subject}: the Airflow Kafka connection leads to another cluster, {found}, and the ledger follows "
+            f"{expected}. Nothing was read or committed there. Correct the connection, or move the trigger: see "
+            f"docs/how-to/operate/move-to-another-cluster."
+        )
+
+
 class DataLostError(RangeError):
     """Kafka no longer has messages that have no work order."""
 

@@ -1,8 +1,10 @@
 """Partitions, the offsets in them, and the records at these offsets. Every range is half-open."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
+
+E = TypeVar("E")
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
 """Largest message that becomes a work order, unless a trigger file sets another limit."""
@@ -20,6 +22,15 @@ class Partition:
     def topic_partition(self) -> tuple[str, int]:
         """Return topic and number: the key under which the ledger, a group, and Kafka's clients know the partition."""
         return self.topic, self.partition
+
+
+Place = tuple[str, int | None]
+"""A topic with the number of a partition, or None for the whole topic."""
+
+
+def error_at(errors: Mapping[Place, E], partition: Partition) -> E | None:
+    """Return the error of a partition or of its whole topic; None if neither has one."""
+    return errors.get(partition.topic_partition) or errors.get((partition.topic, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,12 @@ class Position:
     """An unfinished batch holds the partition."""
     mean_message_bytes: float | None = None
     """Mean size of a message, key and headers included, in earlier batches."""
+    stalled_seconds: float | None = None
+    """Time since its stall began; None if it is not stalled."""
+    alerted: bool = False
+    """Whether an alert was recorded for that stall."""
+    cluster_id: str | None = None
+    """The cluster that the topic was found in; None if it is unknown."""
     stored_end: int = 0
     """Highest end of what is stored of this log."""
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from workorders.kafka.status.partition_status import OPEN_TRANSACTION, PartitionRow, TriggerStatus
+from workorders.kafka.status.partition_status import OPEN_TRANSACTION, TOPIC_DELETED, PartitionRow, TriggerStatus
 
 UNDECIDED: Final = ("topic re-created", "unread messages deleted", "log truncated", "not in Kafka")
 """States in which the ledger and Kafka contradict each other, so that a person decides how the partition continues."""
@@ -19,6 +19,7 @@ _WORST_FIRST: Final = (
     "not planned yet",
     NOT_ASKED,
     "up to date",
+    TOPIC_DELETED,
 )
 
 

@@ -208,7 +208,7 @@ def test_a_check_of_the_status_exits_with_1_and_tells_what_is_wrong(
 ) -> None:
     topic = topics.create(trigger.name)
     topics.produce(topic, [b"{}"] * 5)
-    (partition,) = run(cluster.partitions([topic]))
+    (partition,) = run(cluster.partitions([topic])).require()
     positions.insert(connection, trigger, partition, 0)
     connection.commit()
     never = workorders("status", trigger.name, "--check")
@@ -229,7 +229,7 @@ def test_the_status_shows_how_the_group_differs_and_what_waits_for_a_transaction
 ) -> None:
     topic = topics.create(trigger.name)
     topics.produce(topic, [b"{}"] * 5)
-    (partition,) = run(cluster.partitions([topic]))
+    (partition,) = run(cluster.partitions([topic])).require()
     positions.insert(connection, trigger, partition, 5)
     connection.commit()
     commit(cluster, f"workorders-{trigger.name}", {partition: 99})

@@ -342,6 +342,7 @@ CREATE TABLE workorders.kafka_ledger (
     topic text NOT NULL,
     partition integer NOT NULL,
     topic_id text NOT NULL,
+    cluster_id text,
     stream_id integer NOT NULL,
     start_offset bigint NOT NULL,
     next_offset bigint NOT NULL,

@@ -18,7 +18,13 @@ from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import CoordinatorMovingError, ForeignBatchError, GroupCommitError, UnknownBatchError
+from workorders.kafka.exceptions import (
+    CoordinatorMovingError,
+    ForeignBatchError,
+    GroupCommitError,
+    UnknownBatchError,
+    UnknownTopicError,
+)
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 
@@ -104,7 +110,11 @@ class CommitOffsetsOperator(BaseOperator):
             ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
-            existing = set(run(cluster.existing_partitions({partition.topic for partition in positions})))
+            described = run(cluster.partitions(sorted({partition.topic for partition in positions})))
+            for error in described.errors.values():
+                if not isinstance(error, UnknownTopicError):
+                    raise error
+            existing = set(described.found)
             committed = {partition: positions[partition] for partition in positions if partition in existing}
             run(cluster.commit(self.definition.group, committed))
         if self._unfinished:

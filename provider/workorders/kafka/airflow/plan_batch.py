@@ -15,6 +15,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.ingest_runs import active, dispatch
+from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -62,8 +63,8 @@ class PlanBatchOperator(BaseOperator):
         """Plan, and start the ingest of unfinished batches without an active Dag run.
 
         Raises:
-            NotPlannedError: Kafka, the database or Airflow did not answer or refused us. The next try starts what was
-                planned.
+            NotPlannedError: Kafka, the database or Airflow did not answer or refused us, or the stall of a partition
+                began that Kafka cannot answer for. The next try starts what was planned.
         """
         where = f"Trigger {self.definition.name}"
         with (
@@ -71,16 +72,24 @@ class PlanBatchOperator(BaseOperator):
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
             plan = self._plan(database)
-            return self._start(database, self._list_inactive(database, plan.batch_id), plan)
+            Alerting(self.definition.alert_after, self.definition.notify).after_attempt(
+                self.definition.database_connection, self.definition.name, context, self.log
+            )
+            started = self._start(database, self._list_inactive(database, plan.batch_id), plan)
+            if plan.stalled:
+                raise NotPlannedError(" ".join(plan.stalled))
+            return started
 
     def _plan(self, database: Connection) -> Plan:
-        """Record the next batch."""
+        """Record the next batch, and log what Kafka could not answer for."""
         cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         plan = run(plan_batch(database, cluster, self.definition))
         if plan.batch_id is None:
             self.log.info("Nothing to plan for trigger %s.", self.definition.name)
         else:
             self.log.info("Planned batch %s: %s", plan.batch_id, plan.label)
+        for error in plan.errors.values():
+            self.log.warning("Trigger %s: %s", self.definition.name, error)
         return plan
 
     def _list_inactive(self, database: Connection, new: int | None) -> list[int]:

@@ -49,5 +49,6 @@ class WaitForMessagesSensor(PollingSensor):
             max_wait=definition.max_wait,
             rate_limit_per_second=definition.rate_limit_per_second,
             max_messages=definition.max_messages,
+            alert_after=definition.alert_after,
             idle_after=idle_after.total_seconds(),
         )

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowRuntimeError
@@ -13,18 +14,28 @@ from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import active
 from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import lag_samples
 from workorders.kafka.ledger.batches import last_plan_from, unfinished_from
 from workorders.kafka.ledger.positions import positions_from
-from workorders.kafka.partitions import Partition, Position
+from workorders.kafka.partitions import Partition, Place, Position
 from workorders.kafka.planning.open_transactions import OpenTransactionLog, blocked_by_transactions, waiting_partitions
-from workorders.kafka.planning.wakeup import Backlog, BatchPolicy, backlog, needs_high_watermark, should_plan
+from workorders.kafka.planning.wakeup import (
+    Backlog,
+    BatchPolicy,
+    backlog,
+    changed_stalls,
+    needs_high_watermark,
+    should_plan,
+)
 
 _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
 _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
@@ -32,8 +43,6 @@ _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 REFRESH_SECONDS = 10.0
 """Time between two searches for topics, partitions, and batches without an active ingest run, and two samples of the
 lag."""
-MISSING_TOPIC_SECONDS = 10
-"""Maximum wait between two searches for a topic that does not exist."""
 DISPATCH_SECONDS = 30.0
 """The listener run that planned a younger batch may still be about to dispatch it."""
 
@@ -47,7 +56,7 @@ class NewMessagesTrigger(PollingTrigger):
     are fields of `KafkaTriggerDefinition`, and those of `WaitForMessagesSensor`.
     """
 
-    transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError, UnknownTopicError)
+    transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError)
 
     def __init__(
         self,
@@ -62,6 +71,7 @@ class NewMessagesTrigger(PollingTrigger):
         rate_limit_per_second: float | None = None,
         max_messages: int = 100_000,
         idle_after: float = 3600.0,
+        alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
         ingest_dag_id: str | None = None,
         **_from_another_version: Any,
     ) -> None:
@@ -79,6 +89,7 @@ class NewMessagesTrigger(PollingTrigger):
         self.max_wait = max_wait
         self.rate_limit_per_second = rate_limit_per_second
         self.max_messages = max_messages
+        self.alert_after = alert_after
         self.ingest_dag_id = ingest_dag_id
 
     @asynccontextmanager
@@ -91,11 +102,6 @@ class NewMessagesTrigger(PollingTrigger):
             resources.use(TriggererDatabase, url) as database,
         ):
             yield _MessagesProbe(self, shared.cluster, database).probe
-
-    def max_delay(self, error: Exception) -> int:
-        """Return the maximum seconds to wait after this failure."""
-        # A person who creates the missing topic then watches the listener.
-        return MISSING_TOPIC_SECONDS if isinstance(error, UnknownTopicError) else super().max_delay(error)
 
 
 class SharedCluster:
@@ -119,7 +125,8 @@ class _MessagesProbe:
             trigger.min_messages, trigger.max_wait, trigger.rate_limit_per_second, trigger.max_messages
         )
         self._refresh_at = 0.0
-        self._partitions: list[Partition] = []
+        self._described: Answers[list[Partition]] = Answers([], {})
+        self._errors: Mapping[Place, WorkOrdersError] = {}
         self._ledger: Mapping[Partition, Position] = {}
         self._idle_ends: dict[Partition, int] | None = None
         self._waiting_since: float | None = None
@@ -134,19 +141,28 @@ class _MessagesProbe:
         now = time.monotonic()
         refresh = now >= self._refresh_at
         if refresh:
-            self._partitions = await self._cluster.partitions(self._trigger.topics)
+            self._described = await self._cluster.partitions(self._trigger.topics)
+            for error in () if self._described.found else self._described.errors.values():
+                if not isinstance(error, UnknownTopicError):
+                    raise error
             self._idle_ends = None
             self._refresh_at = now + REFRESH_SECONDS
             if reason := await self._find_inactive():
                 return reason
-        ends = await self._cluster.last_stable_offsets(self._partitions)
+        answers = await self._cluster.last_stable_offsets(self._described.found)
+        ends = answers.found
         if refresh:
+            before, self._errors = self._errors, {**self._described.errors, **answers.errors}
+            self._log_unanswered(before)
             await self._database.fetch(*lag_samples.record_statement(self._trigger.trigger_name, ends))
         if ends == self._idle_ends:
             return None
         self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
         logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
-        found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs})
+        found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs.found})
+        if refresh:
+            stalls = changed_stalls(self._errors, before, self._ledger, alert_after_seconds=self._trigger.alert_after)
+            found = replace(found, stalls=stalls)
         busy = any(position.busy for position in self._ledger.values())
         self._idle_ends = ends if found.empty and not busy else None
         reason = await self._decide(found, now)
@@ -154,12 +170,17 @@ class _MessagesProbe:
             await self._log_open_transactions(ends)
         return reason
 
+    def _log_unanswered(self, before: Mapping[Place, WorkOrdersError]) -> None:
+        """Log the error of each topic and partition that Kafka cannot answer for, once."""
+        for place in self._errors.keys() - before.keys():
+            self._trigger.log.warning("Trigger %s: %s", self._trigger.trigger_name, self._errors[place])
+
     async def _log_open_transactions(self, ends: Mapping[Partition, int]) -> None:
         """Log which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
 
         Without it, a hanging transaction looks like a topic without messages.
         """
-        held = await blocked_by_transactions(self._cluster, ends, await self._cluster.high_watermarks(ends))
+        held = await blocked_by_transactions(self._cluster, ends, (await self._cluster.high_watermarks(ends)).found)
         for part, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
             self._trigger.log.info(
                 "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
@@ -186,6 +207,9 @@ class _MessagesProbe:
         if waiting.new:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.new)
             return f"New: {places}; where reading begins there is recorded now."
+        if waiting.stalls:
+            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.stalls)
+            return f"The stall of {places} has begun or ended, or an alert is due; the planner records that."
         if waiting.mismatches:
             places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.mismatches)
             return f"Kafka and the ledger contradict each other on {places}; the next batch reports how."

@@ -2,12 +2,11 @@
 
 import asyncio
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
+from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
     COORDINATOR_UNAVAILABLE,
     FORBIDDEN,
@@ -17,31 +16,27 @@ from workorders.kafka.client.broker_errors import (
 )
 from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import new_client
+from workorders.kafka.client.requests import Answers, ClusterClient
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
-from workorders.kafka.partitions import Partition
+from workorders.kafka.partitions import Partition, Place
 
 _AGAIN_SECONDS = 0.2
 _GROUP_ACTIVE = frozenset({KafkaError.UNKNOWN_MEMBER_ID, KafkaError.NON_EMPTY_GROUP, KafkaError.REBALANCE_IN_PROGRESS})
 
 
-class ConsumerGroups(ABC):
+class ConsumerGroups(ClusterClient):
     """The consumer groups of a cluster: the base of `KafkaAdmin`."""
 
-    _client: AdminClient
-    _servers: str
-    _settings: Mapping[str, str]
-    _timeout: float
-
-    async def committed(self, group: str, partitions: Iterable[Partition]) -> dict[Partition, int | None]:
+    async def committed(self, group: str, partitions: Iterable[Partition]) -> Answers[dict[Partition, int | None]]:
         """Return the group's committed offsets; None for a partition without one.
 
         Raises:
             KafkaUnavailableError: the group's coordinator did not answer in time.
-            KafkaRefusedError: the cluster refused the client.
+            KafkaRefusedError: the cluster refused the client, or it lacks a right to the group.
         """
         wanted = list(partitions)
         if not wanted:
-            return {}
+            return Answers({}, {})
         return await asyncio.to_thread(_ask, self._settings, group, wanted, self._timeout)
 
     async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
@@ -55,16 +50,16 @@ class ConsumerGroups(ABC):
         if not positions:
             return
         offsets = [TopicPartition(part.topic, part.partition, offset) for part, offset in positions.items()]
-        futures = self._client.alter_consumer_group_offsets(
-            [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
+        (answer,) = await self._ask(
+            lambda client: client.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
+            ).values()
         )
-        try:
-            (answer,) = await asyncio.gather(*map(asyncio.wrap_future, futures.values()))
-        except KafkaException as error:
-            refusal = error_of(error)
+        if isinstance(answer, KafkaException):
+            refusal = error_of(answer)
             if refusal.code() not in _GROUP_ACTIVE:
-                raise self._to_domain_error(error, f"Read on group {group}") from error
-            raise await self._not_committed(group, str(refusal.str()), {refusal.code()}) from error
+                raise self._to_domain_error(answer, f"Read on group {group}") from answer
+            raise await self._not_committed(group, str(refusal.str()), {refusal.code()}) from answer
         # A live member does not make the call raise: each partition of the answer has the error.
         refused = [found for found in answer.topic_partitions if found.error is not None]
         if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
@@ -100,47 +95,53 @@ class ConsumerGroups(ABC):
         """
         # Asked only after the group's coordinator has just answered: librdkafka may abort the process if its
         # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
-        (future,) = self._client.describe_consumer_groups([group], request_timeout=self._timeout).values()
-        try:
-            found = await asyncio.wrap_future(future)
-        except KafkaException as error:
+        (found,) = await self._ask(
+            lambda client: client.describe_consumer_groups([group], request_timeout=self._timeout).values()
+        )
+        if isinstance(found, KafkaException):
             about = f"the members of consumer group {group} are unknown"
-            raise unavailable_error(self._servers, error_of(error), about) from error
+            raise unavailable_error(self._servers, error_of(found), about) from found
         return tuple(f"{member.client_id} at {member.host.removeprefix('/')}" for member in found.members)
-
-    @abstractmethod
-    def _to_domain_error(self, exception: KafkaException, right: str = "") -> Exception:
-        """Return the error of this package for one of the client's."""
 
 
 def _ask(
     settings: Mapping[str, str], group: str, wanted: list[Partition], timeout_seconds: float
-) -> dict[Partition, int | None]:
+) -> Answers[dict[Partition, int | None]]:
     """Ask by a consumer without a subscription, which joins nothing and waits for the group's coordinator.
 
     The administration client has this request as well, but librdkafka ends the process with a segmentation fault while
     the coordinator is being elected (https://github.com/confluentinc/librdkafka/issues/5040).
     """
-    errors = ConnectionErrors()
-    own = {"group.id": group, "enable.auto.commit": False, "error_cb": errors}
+    connections = ConnectionErrors()
+
+    def to_domain_error(error: KafkaError) -> WorkOrdersError:
+        resource = "these topics" if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else f"group {group}"
+        about, servers = f"the offsets of consumer group {group} are unknown", settings.get("bootstrap.servers", "")
+        return request_error(servers, error, connections, about=about, right=f"Describe on {resource}")
+
+    own = {"group.id": group, "enable.auto.commit": False, "error_cb": connections}
     consumer = new_client(Consumer, {"log_level": 2, **settings, **own})
     try:
         found = _until_coordinated(consumer, wanted, time.monotonic() + timeout_seconds)
-        for answer in found:
-            if answer.error is not None:
-                raise KafkaException(answer.error)
     except KafkaException as error:
         # A missing right to the group lets the request time out, and comes as an event.
         event = consumer.poll(0)
-        cause = (event.error() if event is not None else None) or error_of(error)
-        resource = "these topics" if cause.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else f"group {group}"
-        about, servers = f"the offsets of consumer group {group} are unknown", settings.get("bootstrap.servers", "")
-        raise request_error(servers, cause, errors, about=about, right=f"Describe on {resource}") from error
+        raise to_domain_error((event.error() if event is not None else None) or error_of(error)) from error
     finally:
         consumer.close()
-    offsets = {(answer.topic, answer.partition): answer.offset for answer in found}
+    answers = {(answer.topic, answer.partition): answer for answer in found}
+    errors: dict[Place, WorkOrdersError] = {
+        place: to_domain_error(answer.error) for place, answer in answers.items() if answer.error is not None
+    }
     # librdkafka has negative numbers for "none".
-    return {part: offset if (offset := offsets[part.topic_partition]) >= 0 else None for part in wanted}
+    return Answers(
+        {
+            part: offset if (offset := answers[part.topic_partition].offset) >= 0 else None
+            for part in wanted
+            if part.topic_partition not in errors
+        },
+        errors,
+    )
 
 
 def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline: float) -> list[TopicPartition]:

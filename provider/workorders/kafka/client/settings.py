@@ -7,6 +7,7 @@ from typing import Any, Final
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.certificates import as_texts
 from workorders.kafka.client.token_providers import CALLBACK
+from workorders.kafka.exceptions import ClientSettingsError
 
 JAVA: Final = "java"
 """Field of the extras with settings for Spark's Java client alone."""
@@ -25,6 +26,9 @@ _CONSUMER_ONLY: Final = re.compile(
 )
 """Names of settings that an administration client ignores; librdkafka warns about each at every start."""
 
+_SERVER: Final = re.compile(r"([\w.-]+|\[[0-9a-fA-F:.%\w]+\]):[0-9]{1,5}")
+"""A host name or an address, IPv6 in brackets, with its port, which Java's client requires."""
+
 _NO: Final = frozenset({"false", "f", "0"})
 """Values that switch a setting of librdkafka off."""
 
@@ -38,7 +42,8 @@ def client_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     client: each request has it.
 
     Raises:
-        ConfigurationError: a setting trusts every server, or a file cannot be read here.
+        ConfigurationError: a setting trusts every server, the addresses of the brokers cannot be read, or a file
+            cannot be read here.
     """
     return {name: value for name, value in common_settings(extra).items() if not _CONSUMER_ONLY.match(name)}
 
@@ -56,8 +61,20 @@ def common_settings(extra: Mapping[str, Any]) -> dict[str, str]:
         if value is None or name == JAVA or (name.endswith(_CALLBACKS) and name != CALLBACK):
             continue
         normal[_ALIASES.get(name, name)] = str(value).lower() if isinstance(value, bool) else str(value)
+    _require_servers(normal)
     _require_server_verification(normal)
     return as_texts(normal)
+
+
+def _require_servers(given: Mapping[str, str]) -> None:
+    """Refuse addresses that one of the clients cannot read: librdkafka would only never find a broker."""
+    servers = given.get("bootstrap.servers", "")
+    if not all(_SERVER.fullmatch(server.strip()) for server in servers.split(",")):
+        raise ClientSettingsError(
+            f"bootstrap.servers={servers!r} in the Kafka connection is not a list of addresses. No client was started. "
+            f"Give host:port, separated by commas and without a scheme, such as broker-1:9092,broker-2:9092; "
+            f"TLS and SASL are chosen by security.protocol."
+        )
 
 
 def _require_server_verification(given: Mapping[str, str]) -> None:

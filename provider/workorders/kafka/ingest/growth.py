@@ -79,7 +79,7 @@ class GrowingBatch:
         """
         if self._definition.linger == 0 or not self._has_lease():
             return
-        self._partitions = run(self._cluster.partitions(self._definition.topics))
+        self._partitions = run(self._cluster.partitions(self._definition.topics)).found
         while time.monotonic() < self._until and (attempts := self._next()):
             begun = time.monotonic()
             yield attempts
@@ -140,7 +140,7 @@ class GrowingBatch:
         )
 
     def _waiting(self) -> Backlog:
-        ends = run(self._cluster.last_stable_offsets(self._partitions))
+        ends = run(self._cluster.last_stable_offsets(self._partitions)).found
         if ends == self._idle_ends:
             return NOTHING
         positions = ledger.positions(self._database, self._batch.trigger.name)

@@ -10,7 +10,7 @@ import psycopg
 from workorders.core.admission import limits
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.admin import KafkaAdmin, run, shared_admin
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -71,7 +71,7 @@ class IngestAttempt:
         Raises:
             ClientSettingsError: a client cannot start with the settings of the connection.
         """
-        return KafkaAdmin(client_settings(self.secrets.kafka))
+        return shared_admin(client_settings(self.secrets.kafka))
 
     def require_own(self, trigger: str) -> None:
         """Refuse the batch of another trigger before an epoch is taken, which fences others.

@@ -1,14 +1,21 @@
 """Checks before an attempt at a batch which of its ranges can be read."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.admin import KafkaAdmin
-from workorders.kafka.exceptions import RangeError, ReadRefusedError, TopicForbiddenError
+from workorders.kafka.exceptions import (
+    AnotherClusterError,
+    PartitionUnavailableError,
+    RangeError,
+    ReadRefusedError,
+    TopicForbiddenError,
+)
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import check_ranges
 from workorders.kafka.ledger.batches import Batch, BatchRange
-from workorders.kafka.partitions import OffsetRange, PartitionOffsets
+from workorders.kafka.partitions import OffsetRange, PartitionOffsets, error_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +61,20 @@ async def check_batch(
     if not parts:
         return PreflightResult((), {})
     places = {part.range.partition.topic_partition for part in batch.ranges}
-    logs, forbidden = await _ask(cluster, places)
-    begins, lost = check_ranges(batch.trigger.name, [part for part in parts if _topic(part) not in forbidden], logs)
+    answers = await cluster.log_ends({topic for topic, _ in places}, places, to_read=True)
     errors: dict[OffsetRange, RangeError] = {
-        part.range: ReadRefusedError(f"{part.range}: nothing was committed there. {forbidden[_topic(part)]}")
+        part.range: _unanswered(part.range, error)
         for part in parts
-        if _topic(part) in forbidden
+        if (error := error_at(answers.errors, part.range.partition)) is not None
     }
+    cluster_id = await cluster.cluster_id()
+    errors |= {
+        part.range: AnotherClusterError.of(part.range, part.cluster_id, cluster_id)
+        for part in parts
+        if part.cluster_id not in {None, cluster_id} and not part.finished and not _has_topic(part, answers.found)
+    }
+    answered = [part for part in parts if part.range not in errors]
+    begins, lost = check_ranges(batch.trigger.name, answered, answers.found)
     errors |= lost
     attempts = tuple(
         Attempt.at(batch, part, epoch, begins[part.range], max_rejected_share=max_rejected_share)
@@ -73,14 +87,12 @@ async def check_batch(
     return PreflightResult(attempts, unreadable)
 
 
-async def _ask(
-    cluster: KafkaAdmin, places: Collection[tuple[str, int]]
-) -> tuple[Mapping[tuple[str, int], PartitionOffsets], Mapping[str, TopicForbiddenError]]:
-    """Return the ends of the logs, and the error of each topic that the client may not read."""
-    topics = {topic for topic, _ in places}
-    forbidden = await cluster.unreadable(topics)
-    return await cluster.log_ends(topics - forbidden.keys(), places), forbidden
+def _has_topic(part: BatchRange, logs: Mapping[tuple[str, int], PartitionOffsets]) -> bool:
+    """Return whether Kafka has the range's own topic, which no other cluster has."""
+    log = logs.get(part.range.partition.topic_partition)
+    return log is not None and log.partition == part.range.partition
 
 
-def _topic(part: BatchRange) -> str:
-    return part.range.partition.topic
+def _unanswered(range_: OffsetRange, error: WorkOrdersError) -> RangeError:
+    kind = ReadRefusedError if isinstance(error, TopicForbiddenError) else PartitionUnavailableError
+    return kind(f"{range_}: nothing was committed there. {error}")

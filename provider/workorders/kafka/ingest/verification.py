@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import closing
 
-from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.admin import run, shared_admin
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import IncompleteReadError
 from workorders.kafka.ingest.attempt import Attempt
@@ -42,5 +42,5 @@ def verify_topic_unchanged(settings: Mapping[str, str], attempt: Attempt) -> Non
         KafkaRefusedError: the cluster refused the client.
     """
     place = attempt.range.partition.topic_partition
-    logs = run(KafkaAdmin(settings).log_ends([attempt.range.partition.topic], [place]))
+    logs = run(shared_admin(settings).log_ends([attempt.range.partition.topic], [place])).require()
     require_same_log(attempt.trigger.name, attempt.range, attempt.stored_end, logs.get(place))

@@ -56,6 +56,8 @@ class BatchRange:
     """Messages that the batch's filter left out of the first ingest; they have no work order."""
     stored_end: int = 0
     """Highest end of what is stored of the log that the ledger follows."""
+    cluster_id: str | None = None
+    """The cluster that the ledger follows; None if it is unknown."""
     virtual_partitions: tuple["BatchRange", ...] = ()
     """The parts that the range is cut into, by their offsets; empty if it is not cut."""
 
@@ -318,6 +320,7 @@ def _cut(range_: BatchRange, parts: Mapping[tuple[str, int, int], Sequence[Seque
                 generation=range_.generation,
                 filtered=filtered or 0,
                 stored_end=range_.stored_end,
+                cluster_id=range_.cluster_id,
             )
             for start, end, finished_at, created, rejected, existing, filtered in rows
         ),

@@ -1,7 +1,7 @@
 """The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -93,23 +93,32 @@ def positions(connection: Connection, trigger: str) -> dict[Partition, Position]
 def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
     """Return the positions in rows of the query `positions`, which the triggerer runs asynchronously."""
     found = (
-        Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes, stored_end)
-        for topic, partition, topic_id, next_offset, stored_end, mean_message_bytes, busy in rows
+        Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes, *rest)
+        for topic, partition, topic_id, next_offset, mean_message_bytes, busy, *rest in rows
     )
     return {position.partition: position for position in found}
 
 
-def insert(connection: Connection, trigger: Trigger, partition: Partition, offset: int) -> None:
-    """Record the first offset to read of a partition."""
+def insert(
+    connection: Connection, trigger: Trigger, partition: Partition, offset: int, cluster_id: str | None = None
+) -> None:
+    """Record the first offset to read of a partition, and the cluster that has it."""
     connection.execute(
         _QUERIES["insert_position"],
         {
             **_key(trigger, partition),
             "topic_id": partition.topic_id,
             "stream_id": stream_id(connection, trigger, stream_name(partition)),
+            "cluster_id": cluster_id,
             "offset": offset,
         },
     )
+
+
+def remove_topic(connection: Connection, trigger: Trigger, topic: str) -> int:
+    """Remove the partitions of a topic that Kafka does not have; return how many, 0 if a batch holds one."""
+    lock_trigger(connection, trigger)
+    return connection.execute(_QUERIES["remove_topic"], {"trigger_id": trigger.id, "topic": topic}).rowcount
 
 
 def take_epoch(connection: Connection, batch_id: int) -> int:
@@ -225,6 +234,23 @@ def stall(
     """
     place = {**_key(trigger, range_.partition), "start_offset": range_.start, "end_offset": range_.end}
     connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delay_seconds": delay_seconds})
+
+
+def record_unanswered(
+    connection: Connection, trigger: Trigger, errors: Mapping[tuple[str, int], str]
+) -> tuple[str, ...]:
+    """Mark the free partitions with an error as stalled and end the stalls of the others; the trigger is locked.
+
+    Returns:
+        The errors of the stalls that begin.
+    """
+    columns = {
+        "topics": [topic for topic, _ in errors],
+        "partitions": [partition for _, partition in errors],
+        "errors": list(errors.values()),
+    }
+    changed = connection.execute(_QUERIES["record_unanswered"], {"trigger_id": trigger.id, **columns})
+    return tuple(error for (error,) in changed if error is not None)
 
 
 def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:

@@ -22,7 +22,7 @@ async def blocked_by_transactions(
     """
     unclear = [part for part, high in high_watermarks.items() if last_stable.get(part, high) < high]
     stable = await cluster.last_stable_offsets(unclear)
-    return {part: offset for part, offset in stable.items() if offset < high_watermarks[part]}
+    return {part: offset for part, offset in stable.found.items() if offset < high_watermarks[part]}
 
 
 def waiting_partitions(held: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> dict[Partition, int]:

@@ -7,14 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workorders.core import triggers, workflows
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import AnotherClusterError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import Batch, BatchRange
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Place, Position, error_at
 from workorders.kafka.planning.range_planning import (
     BatchLimits,
     allowed_by_rate,
@@ -26,6 +29,20 @@ from workorders.kafka.planning.virtual_partitions import cut, require_no_order
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaState:
+    """What Kafka has for a trigger, asked before the transaction that plans."""
+
+    known: Mapping[Partition, Position]
+    """The ledger before Kafka was asked."""
+    cluster_id: str
+    logs: Sequence[PartitionOffsets]
+    starts: Mapping[Partition, int]
+    """First offset to read of each partition without a row in the ledger."""
+    errors: Mapping[Place, WorkOrdersError]
+    """Of the topics and partitions that Kafka could not answer for."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Result of a planner."""
 
@@ -33,6 +50,10 @@ class Plan:
     batch_id: int | None
     """The new batch; None if nothing was planned."""
     ranges: tuple[OffsetRange, ...]
+    errors: Mapping[Place, WorkOrdersError]
+    """Of the topics and partitions that Kafka could not answer for; nothing was planned there."""
+    stalled: tuple[str, ...]
+    """Errors of the free partitions whose stall was recorded now."""
 
     @property
     def label(self) -> str:
@@ -51,7 +72,7 @@ class Growth:
 
 
 async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Plan:
-    """Record the next batch of a trigger, and the starting offsets of new partitions.
+    """Record the next batch of a trigger, the starting offsets of new partitions, and stalls of free partitions.
 
     Kafka is asked before the transaction begins, which must not wait for a network. Messages that arrive after that
     wait for the next batch. The second of two concurrent planners waits for the first and finds the partitions busy.
@@ -64,24 +85,24 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
 
     Raises:
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
-        UnknownTopicError: a topic of the trigger does not exist.
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
+        UnknownTopicError: a new trigger has no topic that exists.
+        AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
         psycopg.Error: the database failed; nothing was recorded.
     """
     known = ledger.positions(connection, definition.name)
     connection.commit()
-    partitions = await cluster.partitions(definition.topics)
-    logs = await cluster.offsets(partitions)
-    starts = await first_offsets(cluster, definition, logs, known)
+    state = await ask(cluster, definition, known)
     with connection.transaction():
         trigger = register(connection, definition)
         ledger.lock_trigger(connection, trigger)
-        for partition in ledger.missing_from_ledger(starts, ledger.positions(connection, trigger.name)):
-            ledger.insert(connection, trigger, partition, starts[partition])
+        stalled = ledger.record_unanswered(connection, trigger, _stalls(state))
+        for partition in ledger.missing_from_ledger(state.starts, ledger.positions(connection, trigger.name)):
+            ledger.insert(connection, trigger, partition, state.starts[partition], state.cluster_id)
         now = ledger.positions(connection, trigger.name)
         last = batches.last_plan(connection, trigger.name)
-        current = drop_stale_ends(logs, known, now)
+        current = drop_stale_ends(state.logs, known, now)
         failing = contradicting(current, now)
         ranges = plan_ranges(failing if last.is_open else current, now, _limits(definition, last.seconds_ago))
         parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
@@ -89,7 +110,48 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         grows = definition.linger > 0 and not failing
         lease = batches.LEASE_SECONDS if grows else None
         batch_id = batches.create(connection, trigger, ranges, parts, lease_seconds=lease) if ranges else None
-    return Plan(trigger, batch_id, tuple(ranges))
+    return Plan(trigger, batch_id, tuple(ranges), state.errors, stalled)
+
+
+async def ask(
+    cluster: KafkaAdmin, definition: KafkaTriggerDefinition, known: Mapping[Partition, Position]
+) -> KafkaState:
+    """Ask Kafka for the partitions of a trigger, their ends, and where new ones begin.
+
+    Raises:
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused the client.
+        UnknownTopicError: a new trigger has no topic that exists.
+        AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
+    """
+    cluster_id = await cluster.cluster_id()
+    _require_own_cluster(definition, cluster_id, known)
+    partitions = await cluster.partitions(definition.topics)
+    if not known and not partitions.found:
+        partitions.require()
+    logs = await cluster.offsets(partitions.found)
+    starts = await first_offsets(cluster, definition, logs.found, known)
+    return KafkaState(
+        known, cluster_id, logs.found, starts.found, {**partitions.errors, **logs.errors, **starts.errors}
+    )
+
+
+def _require_own_cluster(
+    definition: KafkaTriggerDefinition, cluster_id: str, known: Mapping[Partition, Position]
+) -> None:
+    """Refuse another cluster before its topics are taken for new or re-created ones, until a decision accepts one."""
+    expected = {position.cluster_id for position in known.values()}
+    if expected and not expected & {None, cluster_id}:
+        raise AnotherClusterError.of(definition.name, ", ".join(sorted(filter(None, expected))), cluster_id)
+
+
+def _stalls(state: KafkaState) -> dict[tuple[str, int], str]:
+    """Return the error of each partition of the ledger that Kafka could not answer for."""
+    return {
+        part.topic_partition: f"{part.topic} {part.partition}: nothing was planned there. {error} It is asked again."
+        for part in state.known
+        if (error := error_at(state.errors, part)) is not None
+    }
 
 
 async def grow_batch(
@@ -122,7 +184,7 @@ async def grow_batch(
         psycopg.Error: the database failed; nothing was recorded.
     """
     known = ledger.positions(connection, batch.trigger.name)
-    logs = await cluster.offsets([part for part in partitions if part in known and not known[part].busy])
+    logs = (await cluster.offsets([part for part in partitions if part in known and not known[part].busy])).found
     with connection.transaction():
         ledger.lock_trigger(connection, batch.trigger)
         if not (batches.renew_lease(connection, batch.id, epoch) and batches.is_unchanged(connection, batch)):
@@ -154,6 +216,7 @@ def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trig
 
 
 def _limits(definition: KafkaTriggerDefinition, seconds_since_last: float | None) -> BatchLimits:
+    """Return the limits of the next batch, with what the trigger's rate allows now."""
     allowed = allowed_by_rate(definition.rate_limit_per_second, seconds_since_last, definition.max_messages)
     return BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
 
@@ -163,31 +226,39 @@ async def first_offsets(
     definition: KafkaTriggerDefinition,
     logs: Sequence[PartitionOffsets],
     known: Mapping[Partition, Position],
-) -> dict[Partition, int]:
+) -> Answers[dict[Partition, int]]:
     """Return the first offset to read of each partition without a row in the ledger.
 
     A new partition of a known topic starts at its first offset, regardless of the policy, because its messages arrived
     after the trigger started. A topic that is new to the trigger starts by policy.
     """
-    new = ledger.missing_from_ledger([log.partition for log in logs], known)
+    new = set(ledger.missing_from_ledger([log.partition for log in logs], known))
     known_topics = {partition.topic for partition in known}
-    log_of = {log.partition: log for log in logs}
-    starts = {part: log_of[part].log_start for part in new if part.topic in known_topics}
-    by_policy = [log_of[part] for part in new if part.topic not in known_topics]
-    return starts | await _by_policy(cluster, definition, by_policy)
+    unread = [log for log in logs if log.partition in new]
+    by_policy = await _by_policy(
+        cluster, definition, [log for log in unread if log.partition.topic not in known_topics]
+    )
+    starts = {log.partition: log.log_start for log in unread if log.partition.topic in known_topics}
+    return Answers(starts | by_policy.found, by_policy.errors)
 
 
 async def _by_policy(
     cluster: KafkaAdmin, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
-) -> dict[Partition, int]:
+) -> Answers[dict[Partition, int]]:
     starting = definition.starting_offsets
-    partitions = [log.partition for log in logs]
+    firsts = {log.partition: log.log_start for log in logs}
+    lasts = {log.partition: log.last_stable for log in logs}
     if starting.policy == "latest":
-        return {log.partition: log.last_stable for log in logs}
+        return Answers(lasts, {})
     if starting.timestamp_ms is not None:
-        found = await cluster.offsets_at(partitions, starting.timestamp_ms)
-        return {log.partition: log.last_stable if (at := found[log.partition]) is None else at for log in logs}
+        return _with_default(await cluster.offsets_at(firsts, starting.timestamp_ms), lasts)
     if starting.policy == "group":
-        committed = await cluster.committed(definition.group, partitions)
-        return {log.partition: log.log_start if (at := committed[log.partition]) is None else at for log in logs}
-    return {log.partition: log.log_start for log in logs}
+        return _with_default(await cluster.committed(definition.group, firsts), firsts)
+    return Answers(firsts, {})
+
+
+def _with_default(
+    answers: Answers[dict[Partition, int | None]], default: Mapping[Partition, int]
+) -> Answers[dict[Partition, int]]:
+    found = {part: default[part] if offset is None else offset for part, offset in answers.found.items()}
+    return Answers(found, answers.errors)

@@ -25,13 +25,14 @@ class BatchLimits:
 def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: float | None, burst: int) -> float:
     """Return how many messages a rate limit allows for a batch now.
 
-    Idle time accumulates at most `burst` messages, the size of a batch.
+    Idle time accumulates at most `burst` messages, the size of a batch. Without a last batch, or with one in the future
+    because the database's clock has stepped back, a second's messages are allowed.
     """
     if rate_per_second is None:
         return math.inf
-    if seconds_since_last_batch is None:
+    if seconds_since_last_batch is None or seconds_since_last_batch < 0:
         return min(max(rate_per_second, 1.0), burst)
-    return min(rate_per_second * max(seconds_since_last_batch, 0.0), burst)
+    return min(rate_per_second * seconds_since_last_batch, burst)
 
 
 def drop_stale_ends(

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.partitions import Partition, Position
+from workorders.kafka.partitions import Partition, Place, Position, error_at
 from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_partitions
 
 LARGE_BACKLOG: Final = 1_000
@@ -46,11 +46,13 @@ class Backlog:
     otherwise `latest` would be resolved after the first message arrived, and skip it."""
     mismatches: tuple[Partition, ...]
     """Partitions whose log and ledger do not match; they get a batch, whose failure people see."""
+    stalls: tuple[Partition, ...] = ()
+    """Free partitions whose stall has begun or ended, or is worth an alert: the planner records and sends that."""
 
     @property
     def empty(self) -> bool:
         """Whether nothing waits."""
-        return self.offsets == 0 and not self.new and not self.mismatches
+        return self.offsets == 0 and not self.new and not self.mismatches and not self.stalls
 
 
 NOTHING: Final = Backlog(0, (), ())
@@ -102,6 +104,31 @@ def backlog(
     return Backlog(offsets, tuple(new), tuple(mismatches))
 
 
+def changed_stalls(
+    errors: Mapping[Place, Exception],
+    before: Mapping[Place, Exception],
+    ledger: Mapping[Partition, Position],
+    *,
+    alert_after_seconds: float,
+) -> tuple[Partition, ...]:
+    """Return the free partitions whose stall has begun or ended, or is worth an alert.
+
+    Args:
+        errors: of the topics and partitions that Kafka cannot answer for now.
+        before: the same some seconds ago; a stall begins with the second error, because a leader is soon elected.
+        ledger: positions by partition.
+        alert_after_seconds: seconds after which a stall is worth an alert.
+    """
+
+    def has_changed(position: Position) -> bool:
+        error, seconds = error_at(errors, position.partition), position.stalled_seconds
+        if seconds is None:
+            return error is not None and error_at(before, position.partition) is not None
+        return error is None or (seconds >= alert_after_seconds and not position.alerted)
+
+    return tuple(part for part, position in ledger.items() if not position.busy and has_changed(position))
+
+
 def should_plan(
     waiting: Backlog,
     policy: BatchPolicy,
@@ -119,7 +146,7 @@ def should_plan(
         seconds_since_last_batch: time since the last batch was planned; None if none was.
         is_open: whether a batch of the trigger grows, to which the listener leaves the free partitions.
     """
-    if waiting.new:
+    if waiting.new or waiting.stalls:
         return True
     if waiting.empty:
         return False

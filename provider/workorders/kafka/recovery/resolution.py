@@ -17,7 +17,7 @@ from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
-from workorders.kafka.partitions import Partition
+from workorders.kafka.partitions import Partition, error_at
 from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionState, decide, required_decision
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
         raise DecisionRefusedError(
             f"{request.trigger}: the ledger has no topic {request.topic}; nothing was changed; see `workorders status`."
         )
-    logs = asyncio.run(cluster.log_ends([request.topic]))
+    answers = asyncio.run(cluster.log_ends([request.topic]))
+    logs = answers.found
     topic_id = next((log.partition.topic_id for log in logs.values()), None)
     states = {
         number: replace(state, topic_id_now=topic_id, log=logs.get((request.topic, number)))
@@ -114,6 +115,9 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
             f"{request.trigger}: the ledger has no partition {', '.join(unknown)} of {request.topic}; nothing was "
             f"changed; see `workorders status`."
         )
+    for number in request.partitions or known:
+        if (error := error_at(answers.errors, known[number].partition)) is not None:
+            raise error
     chosen = [states[number] for number in sorted(set(request.partitions))] or [
         state for state in states.values() if required_decision(state) == request.kind
     ]
@@ -129,7 +133,7 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
 def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionState], time: datetime) -> dict[int, int]:
     """Return where each partition that Kafka has continues at a time, by number."""
     logs = [state.log for state in states if state.log is not None]
-    found = asyncio.run(cluster.offsets_at([log.partition for log in logs], int(time.timestamp() * 1000)))
+    found = asyncio.run(cluster.offsets_at([log.partition for log in logs], int(time.timestamp() * 1000))).require()
     return {
         log.partition.partition: log.last_stable if (offset := found[log.partition]) is None else offset for log in logs
     }
@@ -169,6 +173,7 @@ def apply(
     warnings: list[str] = []
     try:
         signature = {"actor": actor, "reason": reason, "account": account, "request_key": request_key}
+        signature["cluster_id"] = asyncio.run(cluster.cluster_id())
         numbers = _apply(connection, cluster, decisions, signature, group, warnings)
     except psycopg.OperationalError as error:
         if not connection.broken:
@@ -314,6 +319,7 @@ def _record(connection: Connection, trigger: Trigger, decision: Decision, signat
         {
             **place,
             "trigger_id": trigger.id,
+            "cluster_id": signature["cluster_id"],
             "to_topic_id": decision.to.topic_id,
             "stream_id": stream_id(connection, trigger, ledger.stream_name(decision.to, generation)),
             "generation": generation,

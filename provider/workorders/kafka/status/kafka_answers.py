@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.client.open import SILENT, open_admin
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.definition.fields import REGEX_MARK
-from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.exceptions import UnknownTopicError
+from workorders.kafka.partitions import Partition, PartitionOffsets, Place
 from workorders.kafka.planning.open_transactions import blocked_by_transactions
 
 if TYPE_CHECKING:
@@ -41,8 +41,10 @@ class KafkaAnswer:
     """The partitions that exist; None if Kafka did not answer."""
     committed: Mapping[Partition, int | None] = field(default_factory=dict)
     """The group's offsets; no entry if Kafka did not answer, None if the group has no offset."""
+    errors: Mapping[Place, WorkOrdersError] = field(default_factory=dict)
+    """Of the topics and partitions that Kafka could not answer for."""
     problem: str | None = None
-    """One sentence on what is unknown, and why."""
+    """What is unknown, and why."""
     members: Sequence[str] = ()
     """Consumers in the group: client id and host."""
 
@@ -110,29 +112,35 @@ async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> K
         return KafkaAnswer(problem=str(cluster))
     answer = KafkaAnswer()
     try:
-        found = await cluster.offsets(await _partitions(cluster, asked))
+        described = await cluster.partitions([*asked.topics, *asked.known_topics])
+        found = await cluster.offsets(described.found)
         held = await blocked_by_transactions(
             cluster,
-            {log.partition: log.last_stable for log in found},
-            {log.partition: log.high_watermark for log in found},
+            {log.partition: log.last_stable for log in found.found},
+            {log.partition: log.high_watermark for log in found.found},
         )
-        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found]
-        answer = KafkaAnswer(logs)
+        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found.found]
+        errors = {**described.errors, **found.errors}
+        answer = KafkaAnswer(logs, errors=errors, problem=_problem(asked, errors))
         if asked.group is not None:
             committed = await cluster.committed(asked.group, [log.partition for log in logs])
-            answer = replace(answer, committed=committed)
+            answer = replace(answer, committed=committed.found)
             # Asked last, after the group's coordinator has answered.
             answer = replace(answer, members=await cluster.members(asked.group))
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
-    there = {log.partition.topic for log in logs}
-    missing = [topic for topic in asked.topics if not topic.startswith(REGEX_MARK) and topic not in there]
-    return replace(answer, problem=f"Kafka does not have the topic {', '.join(missing)}." if missing else None)
+    return answer
 
 
-async def _partitions(cluster: "KafkaAdmin", asked: Question) -> list[Partition]:
-    """Return the existing partitions of every topic that the definition or the ledger names."""
-    patterns = [topic for topic in asked.topics if topic.startswith(REGEX_MARK)]
-    named = {topic for topic in asked.topics if not topic.startswith(REGEX_MARK)} | asked.known_topics
-    matching = await cluster.partitions(patterns)
-    return list(dict.fromkeys([*matching, *await cluster.existing_partitions(named)]))
+def _problem(asked: Question, errors: Mapping[Place, WorkOrdersError]) -> str | None:
+    """Return what Kafka did not answer; a topic that only the ledger names may well be gone."""
+    missing = [topic for (topic, _), error in errors.items() if isinstance(error, UnknownTopicError)]
+    sentences = [
+        f"{topic}{'' if number is None else f' {number}'}: {error}"
+        for (topic, number), error in errors.items()
+        if topic not in missing
+    ]
+    named = [topic for topic in missing if topic in asked.topics]
+    if named:
+        sentences.append(f"Kafka does not have the topic {', '.join(named)}.")
+    return " ".join(sentences) or None

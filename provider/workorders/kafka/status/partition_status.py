@@ -9,14 +9,16 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RegisteredTrigger
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
-from workorders.kafka.partitions import Partition, PartitionOffsets
+from workorders.kafka.partitions import Partition, PartitionOffsets, error_at
 from workorders.kafka.status import group_status
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 
 TRIGGER_TYPE = "kafka"
 OPEN_TRANSACTION = "waiting for an open transaction"
+TOPIC_DELETED = "topic deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
     # Offsets of a re-created topic count other messages and cannot be compared.
     same = log is not None and log.partition.topic_id == row.topic_id
     group_offset = None if log is None else answer.committed.get(log.partition)
-    status = _status_word(row, log, kafka_answered=answer.logs is not None)
+    status = _status_word(row, log, answer)
     return PartitionRow(
         topic=row.topic,
         partition=row.partition,
@@ -203,15 +205,29 @@ def _lag(log: PartitionOffsets | None, offset: int | None) -> int | None:
     return None if log is None or offset is None else max(log.last_stable - offset, 0)
 
 
-def _status_word(row: PartitionStatus, log: PartitionOffsets | None, *, kafka_answered: bool) -> str:
+def _status_word(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> str:
     if row.status == "stalled":
         return "stalled"
     if row.batch_id is not None:
         return f"in batch {row.batch_id}"
     if log is None:
-        return "not in Kafka" if kafka_answered else "?"
+        return _absence(row, answer)
     # The next batch of a partition that does not match stalls with the full error.
     return log.mismatch(row.topic_id, row.next_offset, row.stored_end) or _progress(row, log)
+
+
+def _absence(row: PartitionStatus, answer: KafkaAnswer) -> str:
+    """Return why Kafka reports no offsets of a free partition.
+
+    The planner records a stall if a topic is gone that the trigger names, so `topic deleted` stays the word of one that
+    a pattern matched: nothing is left to do for it.
+    """
+    if answer.logs is None:
+        return "?"
+    error = error_at(answer.errors, Partition(row.topic, row.partition, row.topic_id))
+    if isinstance(error, UnknownTopicError):
+        return TOPIC_DELETED
+    return "not in Kafka" if error is None else "?"
 
 
 def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:

@@ -1,6 +1,7 @@
 """The commit of offsets: it follows the ledger whatever happened to the group, and reports why it could not."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.creation.work_orders import Created
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
@@ -35,7 +36,7 @@ def partition(topics: Topics, cluster: KafkaAdmin, name: str) -> Partition:
     """A topic with five messages."""
     topics.create(name)
     topics.produce(name, [b"{}"] * 5)
-    (found,) = run(cluster.partitions([name]))
+    (found,) = run(cluster.partitions([name])).require()
     return found
 
 
@@ -54,7 +55,7 @@ def task(
 
     def coordinated() -> bool:
         try:
-            run(cluster.committed(group, [partition]))
+            run(cluster.committed(group, [partition])).require()
         except KafkaUnavailableError:
             return False
         return True
@@ -92,7 +93,7 @@ def test_the_group_is_put_where_the_ledger_is(
     if before is not None:
         commit(cluster, task.definition.group, {partition: before})
     task.execute(CONTEXT)
-    assert run(cluster.committed(task.definition.group, [partition])) == {partition: 5}
+    assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: 5}
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "re-created"])
@@ -114,7 +115,7 @@ def test_nothing_is_committed_of_a_topic_that_kafka_does_not_have(
         topics.delete(partition.topic)
     task.execute(CONTEXT)
     if again:
-        assert run(cluster.committed(task.definition.group, [partition])) == {partition: None}
+        assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: None}
 
 
 def test_offsets_of_another_triggers_batch_are_not_committed(
@@ -123,7 +124,35 @@ def test_offsets_of_another_triggers_batch_are_not_committed(
     other = CommitOffsetsOperator(task_id="commit", definition=define("another"), batch_id=task.batch_id)
     with pytest.raises(AirflowFailException, match=f"^Batch {task.batch_id} belongs to trigger {task.definition.name}"):
         other.execute(CONTEXT)
-    assert run(cluster.committed(other.definition.group, [partition])) == {partition: None}
+    assert run(cluster.committed(other.definition.group, [partition])).require() == {partition: None}
+
+
+def test_a_commit_that_outlived_its_lock_is_corrected_by_the_retry(
+    stack: LocalStack,
+    cluster: KafkaAdmin,
+    partition: Partition,
+    task: CommitOffsetsOperator,
+    *,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ledger was set back while the task did not run, so the group is ahead until the task's next try."""
+
+    class Late(KafkaAdmin):
+        async def commit(self, group: str, positions: Mapping[Partition, int]) -> None:
+            with connect(stack.database_url, autocommit=True) as own:
+                own.execute(
+                    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() "
+                    "AND application_name = 'workorders commit'"
+                )
+                own.execute("UPDATE workorders.kafka_ledger SET next_offset = 2 WHERE topic = %s", [partition.topic])
+            await super().commit(group, positions)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("workorders.kafka.airflow.commit_offsets.KafkaAdmin", Late)
+        fail(task)
+    assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: 5}
+    task.execute(CONTEXT)
+    assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: 2}
 
 
 def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gone(
@@ -132,9 +161,9 @@ def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gon
     group = task.definition.group
     with member(stack.kafka_settings, group, partition.topic):
         assert "another consumer is in this group (rdkafka at 127.0.0.1)" in fail(task)
-    assert run(cluster.committed(group, [partition])) == {partition: None}
+    assert run(cluster.committed(group, [partition])).require() == {partition: None}
     task.execute(CONTEXT)
-    assert run(cluster.committed(group, [partition])) == {partition: 5}
+    assert run(cluster.committed(group, [partition])).require() == {partition: 5}
 
 
 def test_the_run_of_an_unfinished_batch_ends_although_nothing_can_be_committed(

@@ -38,13 +38,13 @@ def test_neither_the_first_group_of_a_broker_nor_one_that_it_is_just_reading_fai
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", fresh.database_url)
     topics = Topics(fresh.kafka_settings)
     topics.create("orders")
-    (partition,) = run(asked(fresh).partitions(["orders"]))
+    (partition,) = run(asked(fresh).partitions(["orders"])).require()
     commit(fresh, partition, 5)
     # A broker that was killed has its groups to read when it is back.
     fresh.kafka.kill()
     fresh.kafka.start()
     commit(fresh, partition, 10)
-    assert run(asked(fresh).committed(define("orders").group, [partition])) == {partition: 10}
+    assert run(asked(fresh).committed(define("orders").group, [partition])).require() == {partition: 10}
 
 
 def asked(stack: LocalStack) -> KafkaAdmin:

@@ -196,7 +196,7 @@ def readable(
     topic = f"{create.trigger.name}-there"
     topics.create(topic)
     topics.produce(topic, [b"{}"] * 5)
-    (partition,) = run(cluster.partitions([topic]))
+    (partition,) = run(cluster.partitions([topic])).require()
     with create.connection.transaction():
         create.connection.execute("DELETE FROM workorders.kafka_ranges WHERE batch_id = %s", (create.batch_id,))
         create.connection.execute("DELETE FROM workorders.kafka_ledger WHERE trigger_id = %s", (create.trigger.id,))

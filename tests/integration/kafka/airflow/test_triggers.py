@@ -75,7 +75,8 @@ class Waiting:
         """Return whether the topic's partitions can be read: their leader does not know of itself at once."""
 
         async def ask() -> None:
-            await self._cluster.offsets(await self._cluster.partitions([self._name]))
+            partitions = await self._cluster.partitions([self._name])
+            (await self._cluster.offsets(partitions.require())).require()
 
         try:
             self.run(ask())

@@ -20,7 +20,7 @@ THREE = [b"{}"] * 3
 
 def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name, partitions=3)
-    found = run(cluster.partitions([name]))
+    found = run(cluster.partitions([name])).require()
     assert [(part.topic, part.partition) for part in found] == [(name, 0), (name, 1), (name, 2)]
     (topic_id,) = {part.topic_id for part in found}
     assert topic_id
@@ -28,10 +28,10 @@ def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics,
 
 def test_a_recreated_topic_has_another_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
-    (before,) = run(cluster.partitions([name]))
+    (before,) = run(cluster.partitions([name])).require()
     topics.delete(name)
     topics.create(name)
-    (after,) = run(cluster.partitions([name]))
+    (after,) = run(cluster.partitions([name])).require()
     assert (before.topic, before.partition) == (after.topic, after.partition)
     assert before.topic_id != after.topic_id
 
@@ -39,30 +39,30 @@ def test_a_recreated_topic_has_another_id(cluster: KafkaAdmin, topics: Topics, n
 def test_a_topic_that_does_not_exist_is_unknown(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     with pytest.raises(UnknownTopicError, match=r"^Kafka at 127\.0\.0\.1:\d+ does not have the topic: "):
-        run(cluster.partitions([name, f"{name}-not-there"]))
+        run(cluster.partitions([name, f"{name}-not-there"])).require()
 
 
 def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalStack, topics: Topics, name: str) -> None:
     topics.create(name)
     right = stack.kafka.sasl_settings
-    assert run(KafkaAdmin(client_settings(right)).partitions([name]))
+    assert run(KafkaAdmin(client_settings(right)).partitions([name])).require()
     wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
     with pytest.raises(
         KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused the client: .*check the credentials"
     ):
-        run(wrong.partitions([name]))
+        run(wrong.partitions([name])).require()
 
 
 def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     for topic in (f"{name}-a", f"{name}-b", f"x-{name}-c"):
         topics.create(topic)
-    found = run(cluster.partitions([f"^{name}-.*"]))
+    found = run(cluster.partitions([f"^{name}-.*"])).require()
     assert [part.topic for part in found] == [f"{name}-a", f"{name}-b"]
 
 
 def test_a_topic_that_is_named_and_matched_comes_once(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
-    assert [part.topic for part in run(cluster.partitions([name, f"^{name}"]))] == [name]
+    assert [part.topic for part in run(cluster.partitions([name, f"^{name}"])).require()] == [name]
 
 
 def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topics(
@@ -70,8 +70,8 @@ def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topic
 ) -> None:
     topics.create(name)
     topics.produce_committed(name, THREE)  # makes __transaction_state
-    assert run(cluster.partitions([f"^{name}-no-such-topic"])) == []
-    assert all(not part.topic.startswith("__") for part in run(cluster.partitions(["^.*"])))
+    assert run(cluster.partitions([f"^{name}-no-such-topic"])).require() == []
+    assert all(not part.topic.startswith("__") for part in run(cluster.partitions(["^.*"])).require())
 
 
 def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_watermark_does_not(
@@ -79,22 +79,25 @@ def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_wa
 ) -> None:
     topics.create(name)
     topics.produce(name, THREE)
-    (partition,) = run(cluster.partitions([name]))
+    (partition,) = run(cluster.partitions([name])).require()
     with topics.open_transaction(name, THREE):
         topics.produce(name, THREE)
-        assert run(cluster.offsets([partition])) == [PartitionOffsets(partition, 0, 3, 9)]
-        assert run(cluster.last_stable_offsets([partition])) == {partition: 3}
+        assert run(cluster.offsets([partition])).require() == [PartitionOffsets(partition, 0, 3, 9)]
+        assert run(cluster.last_stable_offsets([partition])).require() == {partition: 3}
     ended = 10  # the abort marker has an offset too
-    assert wait_until(lambda: run(cluster.last_stable_offsets([partition])) == {partition: ended}, seconds=30)
-    assert run(cluster.offsets([partition])) == [PartitionOffsets(partition, 0, ended, ended)]
+    assert wait_until(lambda: run(cluster.last_stable_offsets([partition])).require() == {partition: ended}, seconds=30)
+    assert run(cluster.offsets([partition])).require() == [PartitionOffsets(partition, 0, ended, ended)]
 
 
 def test_a_log_begins_where_retention_left_it(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, THREE, partition=1)
     topics.delete_before(name, 2, partition=1)
-    empty, cut = run(cluster.partitions([name]))
-    assert run(cluster.offsets([empty, cut])) == [PartitionOffsets(empty, 0, 0, 0), PartitionOffsets(cut, 2, 3, 3)]
+    empty, cut = run(cluster.partitions([name])).require()
+    assert run(cluster.offsets([empty, cut])).require() == [
+        PartitionOffsets(empty, 0, 0, 0),
+        PartitionOffsets(cut, 2, 3, 3),
+    ]
 
 
 def test_a_time_is_resolved_to_the_first_message_that_is_not_older(
@@ -103,16 +106,16 @@ def test_a_time_is_resolved_to_the_first_message_that_is_not_older(
     topics.create(name, partitions=2)
     for timestamp in (1000, 2000, 3000):
         topics.produce(name, [b"{}"], timestamp_ms=timestamp)
-    with_messages, empty = run(cluster.partitions([name]))
+    with_messages, empty = run(cluster.partitions([name])).require()
     for timestamp, offset in ((1, 0), (2000, 1), (2001, 2), (3001, None)):
-        found = run(cluster.offsets_at([with_messages, empty], timestamp))
+        found = run(cluster.offsets_at([with_messages, empty], timestamp)).require()
         assert found == {with_messages: offset, empty: None}
 
 
 def test_asking_about_no_partitions_asks_nothing(cluster: KafkaAdmin) -> None:
-    assert run(cluster.offsets([])) == []
-    assert run(cluster.last_stable_offsets([])) == {}
-    assert run(cluster.committed("group", [])) == {}
+    assert run(cluster.offsets([])).require() == []
+    assert run(cluster.last_stable_offsets([])).require() == {}
+    assert run(cluster.committed("group", [])).require() == {}
     run(cluster.commit("group", {}))
 
 
@@ -120,11 +123,11 @@ def test_a_group_is_committed_forward_and_back_without_joining_it(
     cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
     topics.create(name, partitions=2)
-    first, second = run(cluster.partitions([name]))
-    assert run(cluster.committed(name, [first, second])) == {first: None, second: None}
+    first, second = run(cluster.partitions([name])).require()
+    assert run(cluster.committed(name, [first, second])).require() == {first: None, second: None}
     for offset in (7, 3):
         commit(cluster, name, {first: offset})
-        assert run(cluster.committed(name, [first, second])) == {first: offset, second: None}
+        assert run(cluster.committed(name, [first, second])).require() == {first: offset, second: None}
 
 
 def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_named(
@@ -132,7 +135,7 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
 ) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, THREE)
-    first, second = run(cluster.partitions([name]))
+    first, second = run(cluster.partitions([name])).require()
     with member(stack.kafka_settings, name, name):
         with pytest.raises(GroupCommitError) as raised:
             run(cluster.commit(name, {first: 7, second: 9}))
@@ -145,7 +148,7 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
         "[WO-GROUP-COMMIT]"
     )
     assert found == "rdkafka at 127.0.0.1"
-    assert run(cluster.committed(name, [second])) == {second: None}
+    assert run(cluster.committed(name, [second])).require() == {second: None}
     assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
 
 
@@ -155,7 +158,7 @@ def test_a_group_that_was_never_used_has_no_members(cluster: KafkaAdmin, name: s
 
 def test_a_topic_that_is_gone_is_no_other_consumer(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
-    (partition,) = run(cluster.partitions([name]))
+    (partition,) = run(cluster.partitions([name])).require()
     commit(cluster, name, {partition: 1})
     with pytest.raises(GroupCommitError) as raised:
         run(cluster.commit(name, {replace(partition, topic=f"{name}-gone"): 1}))
@@ -185,4 +188,4 @@ def test_a_question_about_a_partition_that_is_not_there_is_an_unknown_topic(
     impatient = KafkaAdmin(client_settings(stack.kafka_settings), timeout_seconds=3.0)
     topics.create(name)
     with pytest.raises((UnknownTopicError, KafkaUnavailableError)):
-        run(impatient.offsets([Partition(name, 5, "id")]))
+        run(impatient.offsets([Partition(name, 5, "id")])).require()

@@ -118,4 +118,4 @@ def test_a_group_whose_offsets_may_not_be_read_is_named(path: LoginPath, rights:
     rights.take(ResourceType.GROUP, group, AclOperation.READ)
     admin = KafkaAdmin(client_settings(path.settings), timeout_seconds=3.0)
     with pytest.raises(KafkaRefusedError, match=f"Group authorization failed.*; grant Describe on group {group}"):
-        run(admin.committed(group, run(admin.partitions([path.name]))))
+        run(admin.committed(group, run(admin.partitions([path.name])).require())).require()

@@ -27,7 +27,7 @@ class Log:
         self.topics = topics
         self.name = topics.create(name)
         self._settings = client_settings(stack.kafka_settings)
-        (self.partition,) = run(cluster.partitions([name]))
+        (self.partition,) = run(cluster.partitions([name])).require()
 
     def prove(self, from_offset: int, end: int) -> None:
         verify_range_end(self._settings, OffsetRange(self.partition, 0, end), from_offset)
@@ -145,4 +145,4 @@ def test_an_open_transaction_inside_the_range_proves_nothing(log: Log) -> None:
 def test_no_group_is_left_behind(log: Log, cluster: KafkaAdmin) -> None:
     log.topics.produce_committed(log.name, THREE)
     log.prove(3, 4)
-    assert run(cluster.committed(new_client.GROUP_NEVER_JOINED, [log.partition])) == {log.partition: None}
+    assert run(cluster.committed(new_client.GROUP_NEVER_JOINED, [log.partition])).require() == {log.partition: None}

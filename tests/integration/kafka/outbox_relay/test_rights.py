@@ -13,6 +13,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.eventually import eventually
+from support.lost_broker import LostBroker
 from support.outbox import Outbox, new_outbox
 from support.rights import Rights
 from support.topics import Topics
@@ -114,20 +115,11 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     assert outbox.ask("SELECT DISTINCT topic FROM workorders.outbox_messages") == [(lost,)]
 
 
-@pytest.fixture(scope="module")
-def without_leader(stack: LocalStack, topics: Topics) -> str:
-    """A topic whose only broker is gone for good."""
-    second = stack.kafka.add_broker()
-    name = topics.create_on(2, "without-leader")
-    second.kill()
-    eventually(lambda: not topics.has_leader(name), seconds=60, what="The end of the leader")
-    return name
-
-
 def test_a_topic_without_a_leader_is_held_alone(
-    stack: LocalStack, without_leader: str, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack, lost_broker: LostBroker, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sender, "SECONDS", 8.0)
+    without_leader = lost_broker.topic
     outbox = new_outbox(stack, batch_messages=64)
     topics.create(name)
     write(outbox, name, without_leader)

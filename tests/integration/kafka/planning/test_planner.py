@@ -9,6 +9,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.groups import commit
+from support.in_process_trigger import decided
 from support.ingesting import attempt, everything, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
@@ -17,14 +18,19 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import UnknownTopicError
+from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, UnknownTopicError
+from workorders.kafka.ingest.preflight import check_batch
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.planning.planner import Plan, plan_batch
+from workorders.kafka.recovery.decisions import DecisionKind
+from workorders.kafka.recovery.removal import remove_topic
+from workorders.kafka.recovery.resolution import DecisionRequest
 
 pytestmark = pytest.mark.integration
 
@@ -42,7 +48,7 @@ class InterruptedCluster(KafkaAdmin):
         super().__init__(client_settings(stack.kafka_settings))
         self._happens = happens
 
-    async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
+    async def offsets(self, partitions: Sequence[Partition]) -> Answers[list[PartitionOffsets]]:
         answer = await super().offsets(partitions)
         with ThreadPoolExecutor(1) as pool:  # it may ask questions of its own, which needs another event loop
             pool.submit(self._happens).result(60)
@@ -123,7 +129,7 @@ def test_every_policy_is_resolved_before_anything_is_read(
     topics.create(name)
     for second in range(10):
         topics.produce(name, [b"{}"], timestamp_ms=1_600_000_000_000 + 1000 * second)
-    (partition,) = run(cluster.partitions([name]))
+    (partition,) = run(cluster.partitions([name])).require()
     commit(cluster, definition.group, {partition: 4})
     first = plan(definition)
     assert begins(connection, name) == {0: begin}
@@ -335,13 +341,17 @@ def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Callable[.
     assert plan(definition).batch_id is None
 
 
-def test_an_unknown_topic_plans_nothing(
+def test_an_unknown_topic_is_named_and_the_others_are_planned(
     connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
     topics.create(name)
+    missing = f"{name}-not-there"
     with pytest.raises(UnknownTopicError):
-        plan(define(name, topics=[name, f"{name}-not-there"]))
+        plan(define(name, topics=[missing]))
     assert begins(connection, name) == {}
+    planned = plan(define(name, topics=[name, missing]))
+    assert list(begins(connection, name)) == [0]
+    assert [type(planned.errors[missing, None]), planned.stalled] == [UnknownTopicError, ()]
 
 
 def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
@@ -371,3 +381,52 @@ def test_planning_leaves_what_was_planned_as_it_was(
     topics.produce(name, TEN)
     plan(define(name))
     assert everything(connection, first.trigger) == before
+
+
+def test_another_cluster_is_named_and_neither_planned_nor_ingested(
+    stack: LocalStack,
+    connection: Connection,
+    cluster: KafkaAdmin,
+    topics: Topics,
+    *,
+    plan: Callable[..., Plan],
+    name: str,
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}"])
+    batch_id = plan(define(name)).batch_id
+    assert batch_id is not None
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET cluster_id = 'before', topic_id = 'x' WHERE topic = %s", [name]
+    )
+    connection.execute("UPDATE workorders.kafka_ranges SET topic_id = 'x' WHERE topic = %s", [name])
+    connection.commit()
+    sentence = f"leads to another cluster, {run(cluster.cluster_id())}, and the ledger follows before. Nothing was"
+    with pytest.raises(AnotherClusterError, match=sentence):
+        plan(define(name))
+    (error,) = run(check_batch(cluster, batches.load(connection, batch_id), 1)).unreadable.values()
+    assert sentence in str(error)
+    connection.rollback()
+    decided(stack, cluster, DecisionRequest(DecisionKind.ACCEPT_TOPIC, name, name, (0,), 1))
+    topics.produce(name, [b"{}"])
+    assert [str(range_) for range_ in plan(define(name)).ranges] == [f"{name} 0 [1, 2)"]
+
+
+def test_a_deleted_topic_without_a_batch_is_removed_from_the_ledger(
+    connection: Connection, cluster: KafkaAdmin, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    plan(define(name))
+    with pytest.raises(DecisionRefusedError, match="Kafka has the topic"):
+        remove_topic(connection, cluster, name, name)
+    topics.delete(name)
+    connection.execute("UPDATE workorders.kafka_ledger SET cluster_id = 'other' WHERE topic = %s", [name])
+    connection.commit()
+    with pytest.raises(AnotherClusterError):
+        remove_topic(connection, cluster, name, name)
+    connection.execute("UPDATE workorders.kafka_ledger SET cluster_id = NULL WHERE topic = %s", [name])
+    connection.commit()
+    assert remove_topic(connection, cluster, name, name) == 1
+    assert begins(connection, name) == {}
+    with pytest.raises(DecisionRefusedError, match="the ledger has no topic"):
+        remove_topic(connection, cluster, name, name)

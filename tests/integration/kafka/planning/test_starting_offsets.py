@@ -24,11 +24,11 @@ def resolved(cluster: KafkaAdmin, name: str, starting_offsets: str | int, known:
     """Return the first offset of each partition, when the ledger knows only the partition `known`."""
 
     async def resolve() -> dict[int, int]:
-        partitions = await cluster.partitions([name])
-        logs = await cluster.offsets(partitions)
+        partitions = (await cluster.partitions([name])).require()
+        logs = (await cluster.offsets(partitions)).require()
         ledger = {part: Position(part, 0, busy=False) for part in partitions if part.partition == known}
         found = await first_offsets(cluster, define(name, starting_offsets=starting_offsets), logs, ledger)
-        return {part.partition: offset for part, offset in found.items()}
+        return {part.partition: offset for part, offset in found.require().items()}
 
     return run(resolve())
 
@@ -63,7 +63,7 @@ def test_group_begins_at_the_group_offset_and_at_the_earliest_offset_where_there
     cluster: KafkaAdmin, filled: str
 ) -> None:
     assert resolved(cluster, filled, "group") == {0: 2, 1: 0}
-    (first, _) = run(cluster.partitions([filled]))
+    (first, _) = run(cluster.partitions([filled])).require()
     commit(cluster, define(filled).group, {first: 5})
     assert resolved(cluster, filled, "group") == {0: 5, 1: 0}
 

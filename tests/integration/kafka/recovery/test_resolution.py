@@ -22,6 +22,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
 from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import (
     DataLostError,
@@ -65,7 +66,7 @@ def considered(stack: LocalStack, cluster: KafkaAdmin, wish: DecisionRequest) ->
 
 def stream(trigger: InProcessTrigger, number: int = 0, suffix: str = "") -> str:
     (partition,) = (
-        part for part in run(trigger.cluster.existing_partitions(trigger.definition.topics)) if part.partition == number
+        part for part in run(trigger.cluster.partitions(trigger.definition.topics)).found if part.partition == number
     )
     return f"{ledger.stream_name(partition)}{suffix}"
 
@@ -364,13 +365,13 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
-    (partition,) = run(cluster.partitions([name]))
+    (partition,) = run(cluster.partitions([name])).require()
     group = idle_trigger.definition.group
     commit(cluster, group, {partition: 10})
     assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == ()
-    assert run(cluster.committed(group, [partition])) == {partition: 3}
+    assert run(cluster.committed(group, [partition])).require() == {partition: 3}
     resolve(DecisionKind.SEEK, 0, offset=8)
-    assert run(cluster.committed(group, [partition])) == {partition: 8}
+    assert run(cluster.committed(group, [partition])).require() == {partition: 8}
 
 
 # --- what a decision may not disturb ----------------------------------------------------------------------------------
@@ -621,7 +622,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
     topics.produce(name, TEN)
 
     class Interrupted(KafkaAdmin):
-        async def offsets(self, partitions: Sequence[Partition]) -> list[PartitionOffsets]:
+        async def offsets(self, partitions: Sequence[Partition]) -> Answers[list[PartitionOffsets]]:
             answer = await super().offsets(partitions)
             with ThreadPoolExecutor(1) as pool:
                 pool.submit(resolve, DecisionKind.SEEK, 0, offset=15).result(60)

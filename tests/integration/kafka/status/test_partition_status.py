@@ -33,7 +33,8 @@ def definition(name: str) -> KafkaTriggerDefinition:
 
 def answers(cluster: KafkaAdmin, topic: str) -> bool:
     async def ask() -> None:
-        await cluster.offsets(await cluster.partitions([topic]))
+        partitions = await cluster.partitions([topic])
+        (await cluster.offsets(partitions.require())).require()
 
     try:
         run(ask())

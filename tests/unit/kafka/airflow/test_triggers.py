@@ -18,6 +18,7 @@ ARGUMENTS = {
     "rate_limit_per_second": 5.0,
     "max_messages": 500,
     "idle_after": 60.0,
+    "alert_after": 600.0,
     "ingest_dag_id": "orders_ingest",
 }
 

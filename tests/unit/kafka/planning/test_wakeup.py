@@ -1,15 +1,19 @@
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.kafka.partitions import Partition, PartitionOffsets, Position
+from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.partitions import Partition, PartitionOffsets, Place, Position
 from workorders.kafka.planning.range_planning import BatchLimits, plan_ranges
 from workorders.kafka.planning.wakeup import (
     Backlog,
     BatchPolicy,
     backlog,
+    changed_stalls,
     needs_high_watermark,
     rest_seconds,
     should_plan,
@@ -138,3 +142,30 @@ def test_a_partition_that_a_recreated_topic_lacks_wakes_unless_a_batch_holds_it(
 @pytest.mark.parametrize(("seconds", "rest"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0), (1.5, 6.0), (2.0, 6.0), (60.0, 0.0)])
 def test_a_batch_rests_after_a_round_and_longer_on_a_busy_machine(seconds: float, rest: float) -> None:
     assert rest_seconds(seconds) == pytest.approx(rest)
+
+
+ERROR = KafkaUnavailableError("no leader")
+
+
+@pytest.mark.parametrize(
+    ("errors", "before", "position", "changed"),
+    [
+        pytest.param({("orders", 0): ERROR}, {}, {}, False, id="a leader may be elected"),
+        pytest.param({("orders", 0): ERROR}, {("orders", 0): ERROR}, {}, True, id="a stall begins"),
+        pytest.param({("orders", None): ERROR}, {("orders", 0): ERROR}, {}, True, id="with its topic"),
+        pytest.param({("orders", 1): ERROR}, {("orders", 1): ERROR}, {}, False, id="another partition"),
+        pytest.param({("orders", 0): ERROR}, {}, {"stalled_seconds": 5.0}, False, id="it is recorded"),
+        pytest.param({("orders", 0): ERROR}, {}, {"stalled_seconds": 60.0}, True, id="an alert is due"),
+        pytest.param({("orders", 0): ERROR}, {}, {"stalled_seconds": 60.0, "alerted": True}, False, id="alerted"),
+        pytest.param({}, {}, {"stalled_seconds": 5.0}, True, id="it ends"),
+        pytest.param({}, {}, {}, False, id="nothing"),
+    ],
+)
+def test_the_planner_is_asked_to_record_that_a_stall_began_or_ended(
+    errors: Mapping[Place, Exception], before: Mapping[Place, Exception], position: Mapping[str, Any], *, changed: bool
+) -> None:
+    for busy in (False, True):
+        ledger = {ORDERS: Position(ORDERS, 7, busy=busy, **position)}
+        found = changed_stalls(errors, before, ledger, alert_after_seconds=60.0)
+        assert bool(found) == (changed and not busy)
+        assert awake(replace(NOTHING, stalls=found), PATIENT) == (changed and not busy)

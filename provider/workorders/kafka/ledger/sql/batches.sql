@@ -164,7 +164,7 @@ SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ran
     ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.existing,
     ranges.superseded_by, ranges.generation,
     (ranges.topic_id, ranges.generation) IS DISTINCT FROM (ledger.topic_id, ledger.generation) AS of_earlier_log,
-    ranges.filtered, coalesce(ledger.stored_end, 0) AS stored_end
+    ranges.filtered, coalesce(ledger.stored_end, 0) AS stored_end, ledger.cluster_id
 FROM workorders.kafka_ranges AS ranges
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)

@@ -3,7 +3,7 @@
 SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR UPDATE;
 
 -- name: positions
-SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.stored_end, ledger.mean_message_bytes,
+SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.mean_message_bytes,
     EXISTS (
         SELECT FROM workorders.kafka_ranges AS ranges
         WHERE ranges.trigger_id = ledger.trigger_id
@@ -11,15 +11,21 @@ SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledg
             AND ranges.partition = ledger.partition
             AND ranges.finished_at IS NULL
             AND ranges.superseded_by IS NULL
-    ) AS busy
+    ) AS busy,
+    CASE WHEN ledger.status = 'stalled'
+        THEN extract(epoch FROM clock_timestamp() - ledger.status_since)::double precision
+    END AS stalled_seconds,
+    coalesce(ledger.alerted_since = ledger.status_since, false) AS alerted,
+    ledger.cluster_id, ledger.stored_end
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 WHERE triggers.name = %(trigger)s;
 
 -- name: insert_position
 INSERT INTO workorders.kafka_ledger
-    (trigger_id, topic, partition, topic_id, stream_id, start_offset, next_offset, stored_end)
-VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(stream_id)s, %(offset)s, %(offset)s, %(offset)s);
+    (trigger_id, topic, partition, topic_id, cluster_id, stream_id, start_offset, next_offset, stored_end)
+VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(cluster_id)s, %(stream_id)s, %(offset)s,
+    %(offset)s, %(offset)s);
 
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
@@ -130,6 +136,31 @@ SET status = 'stalled',
 FROM held
 WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (held.trigger_id, held.topic, held.partition);
 
+-- name: record_unanswered
+-- The stalls of free partitions begin and end here; a batch records those of the partitions that it holds. The listener
+-- asks Kafka again every few seconds, so that there is no time of a next try.
+UPDATE workorders.kafka_ledger AS ledger
+SET status = CASE WHEN found.error IS NULL THEN 'active' ELSE 'stalled' END,
+    status_since = now(),
+    attempts = CASE WHEN found.error IS NULL THEN 0 ELSE 1 END,
+    next_attempt_at = NULL,
+    last_error = found.error
+FROM workorders.kafka_ledger AS free
+LEFT JOIN unnest(%(topics)s::text[], %(partitions)s::integer[], %(errors)s::text[]) AS found (topic, partition, error)
+    USING (topic, partition)
+WHERE free.trigger_id = %(trigger_id)s
+    AND (free.status = 'stalled') <> (found.error IS NOT NULL)
+    AND NOT EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.trigger_id = free.trigger_id
+            AND ranges.topic = free.topic
+            AND ranges.partition = free.partition
+            AND ranges.finished_at IS NULL
+            AND ranges.superseded_by IS NULL
+    )
+    AND (ledger.trigger_id, ledger.topic, ledger.partition) = (free.trigger_id, free.topic, free.partition)
+RETURNING ledger.last_error;
+
 -- name: seconds_to_next_try
 SELECT ceil(extract(epoch FROM min(ledger.next_attempt_at) - now()))::integer
 FROM workorders.kafka_ranges AS ranges
@@ -166,3 +197,16 @@ LEFT JOIN workorders.kafka_ranges AS ranges
     AND ranges.superseded_by IS NULL
 WHERE %(trigger)s::text IS NULL OR triggers.name = %(trigger)s
 ORDER BY triggers.name, ledger.topic, ledger.partition;
+
+-- name: remove_topic
+-- Not while a batch holds a partition of it: that one needs a decision.
+DELETE FROM workorders.kafka_ledger AS ledger
+WHERE ledger.trigger_id = %(trigger_id)s
+    AND ledger.topic = %(topic)s
+    AND NOT EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges
+        WHERE ranges.trigger_id = ledger.trigger_id
+            AND ranges.topic = ledger.topic
+            AND ranges.finished_at IS NULL
+            AND ranges.superseded_by IS NULL
+    );

@@ -6,6 +6,8 @@ CREATE TABLE workorders.kafka_ledger (
     topic text NOT NULL,
     partition integer NOT NULL,
     topic_id text NOT NULL,
+    -- The cluster that the topic was found in; NULL if it is unknown.
+    cluster_id text,
     stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
     start_offset bigint NOT NULL,
     next_offset bigint NOT NULL,

@@ -53,6 +53,7 @@ WITH superseded AS (
 )
 UPDATE workorders.kafka_ledger
 SET topic_id = %(to_topic_id)s,
+    cluster_id = CASE WHEN topic_id = %(to_topic_id)s THEN cluster_id ELSE %(cluster_id)s END,
     stream_id = %(stream_id)s,
     generation = %(generation)s,
     start_offset = %(start_offset)s,

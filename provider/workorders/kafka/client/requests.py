@@ -1,0 +1,134 @@
+"""Requests of one administration client, and what a cluster answers: an error is that of one topic or partition."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from workorders.core.exceptions import WorkOrdersError
+from workorders.kafka.client.broker_errors import REQUEST_TIMEOUT_SECONDS, error_of, refused_text, request_error
+from workorders.kafka.client.connection_errors import CLIENT_LOG, ConnectionErrors
+from workorders.kafka.client.new_client import new_client
+from workorders.kafka.exceptions import TopicForbiddenError, UnknownTopicError
+from workorders.kafka.partitions import Place
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+Futures = Iterable["concurrent.futures.Future[Any] | asyncio.Future[Any]"]
+
+_REFRESH: Final = "topic.metadata.refresh.interval.ms"
+"""How often a client asks which brokers there are. With librdkafka's own 5 minutes, a client would wait as long for a
+broker that is gone, even if others answer."""
+_UNKNOWN_TOPIC: Final = frozenset(
+    {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers(Generic[T]):
+    """What a cluster answered about several topics or partitions."""
+
+    found: T
+    errors: Mapping[Place, WorkOrdersError]
+    """Of the topics and partitions that the cluster could not answer for; what was found is not affected. See
+    `error_at`."""
+
+    def require(self) -> T:
+        """Return the answers if none is missing.
+
+        Raises:
+            WorkOrdersError: the first error.
+        """
+        for error in self.errors.values():
+            raise error
+        return self.found
+
+
+class ClusterClient:
+    """The client of one cluster, which is replaced if a broker did not answer it."""
+
+    def __init__(self, settings: Mapping[str, str], *, timeout_seconds: float = REQUEST_TIMEOUT_SECONDS) -> None:
+        """Connect lazily, with `client_settings`; the timeout limits one request.
+
+        Raises:
+            ClientSettingsError: the client cannot start with these settings.
+        """
+        self._servers = settings.get("bootstrap.servers", "")
+        self._settings = settings
+        self._timeout = timeout_seconds
+        self._errors = ConnectionErrors()
+        self._client = self._connect()
+
+    def _connect(self) -> AdminClient:
+        own = {"logger": CLIENT_LOG, "error_cb": self._errors}
+        return new_client(AdminClient, {"log_level": 4, _REFRESH: 5000, **self._settings, **own})
+
+    async def _ask(self, ask: Callable[[AdminClient], Futures]) -> list[Any]:
+        """Return the result of each request, or the `KafkaException` with which it failed."""
+        client = self._client
+        results = await asyncio.gather(*(asyncio.wrap_future(future) for future in ask(client)), return_exceptions=True)
+        client.poll(0)  # serves the callback that stores why connections fail
+        failures = [result for result in results if isinstance(result, BaseException)]
+        for failure in failures:
+            if not isinstance(failure, KafkaException):
+                raise failure
+        if len(failures) < len(results):
+            self._errors.clear()
+        if any(map(_is_unanswered, failures)) and client is self._client:
+            # A client waits for the brokers that it knows, and learns of others minutes later. A new one asks again.
+            self._client = self._connect()
+        return results
+
+    async def _ask_one(self, ask: Callable[[AdminClient], Futures], right: str = "") -> Any:
+        """Return the result of one request, which needs the right.
+
+        Raises:
+            WorkOrdersError: it failed.
+        """
+        (result,) = await self._ask(ask)
+        if isinstance(result, KafkaException):
+            raise self._to_domain_error(result, right) from result
+        return result
+
+    async def _ask_each(
+        self,
+        places: Mapping[Place, K],
+        ask: Callable[[AdminClient], Futures],
+        right_of: Callable[[Place], str] = lambda _: "",
+    ) -> Answers[dict[K, Any]]:
+        """Return the results of one request for each place, in the order of the places.
+
+        Raises:
+            KafkaUnavailableError: no broker answered any of them.
+            KafkaRefusedError: the cluster refused the client.
+        """
+        results = dict(zip(places, await self._ask(ask), strict=True)) if places else {}
+        failures = {place: result for place, result in results.items() if isinstance(result, KafkaException)}
+        errors = {place: self._to_domain_error(failure, right_of(place)) for place, failure in failures.items()}
+        if failures and len(failures) == len(results) and all(map(_is_unanswered, failures.values())):
+            raise next(iter(errors.values()))
+        found = {places[place]: result for place, result in results.items() if place not in failures}
+        return Answers(found, errors)
+
+    def _to_domain_error(self, exception: KafkaException, right: str = "") -> WorkOrdersError:
+        """Return the error of this package for one of the client's."""
+        error = error_of(exception)
+        if error.code() in _UNKNOWN_TOPIC:
+            return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            return self._forbidden(error, right)
+        return request_error(self._servers, error, self._errors, right=right)
+
+    def _forbidden(self, error: KafkaError, right: str) -> TopicForbiddenError:
+        return TopicForbiddenError(refused_text(self._servers, error, right))
+
+
+def _is_unanswered(failure: BaseException) -> bool:
+    """Return whether no broker answered: negative codes are errors of the client itself."""
+    code = error_of(failure).code() if isinstance(failure, KafkaException) else 0
+    return code < 0 and code not in _UNKNOWN_TOPIC

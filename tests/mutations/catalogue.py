@@ -320,8 +320,8 @@ ISOLATED_AND_SEEN = (
         (
             Change(
                 LEDGER_SQL,
-                "        AND epoch = %(epoch)s\n    FOR NO KEY UPDATE SKIP LOCKED",
-                "    FOR NO KEY UPDATE SKIP LOCKED",
+                "                AND batches.epoch = %(epoch)s\n        )\n    FOR NO KEY UPDATE SKIP LOCKED",
+                "        )\n    FOR NO KEY UPDATE SKIP LOCKED",
             ),
         ),
         (f"{LEDGER}::test_an_older_attempt_records_no_stall",),

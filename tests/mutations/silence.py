@@ -32,7 +32,13 @@ SILENCE = (
     Mutation(
         "every-copy-taken-for-a-silent-writers",
         4,
-        (Change("kafka/ledger/sql/positions.sql", "    AND EXISTS (", "    AND NOT EXISTS ("),),
+        (
+            Change(
+                "kafka/ledger/sql/positions.sql",
+                "    AND EXISTS (\n        SELECT FROM pg_locks",
+                "    AND NOT EXISTS (\n        SELECT FROM pg_locks",
+            ),
+        ),
         (f"{SILENT}::test_a_copy_that_holds_no_ledger_row_is_left_alone",),
     ),
     Mutation(

@@ -59,8 +59,8 @@ MONITORING = (
         (
             Change(
                 "kafka/airflow/triggers.py",
-                "            await self._database.fetch(*lag_samples.record_statement(self._trigger.trigger_name, ends))\n",
-                "",
+                "await self._database.fetch(*lag_samples.record_statement(self._trigger.trigger_name, ends))",
+                "pass",
             ),
         ),
         ("integration/kafka/airflow/test_triggers.py::test_it_records_how_far_the_log_goes_when_it_begins_to_look",),

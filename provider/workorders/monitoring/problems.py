@@ -20,7 +20,9 @@ from workorders.monitoring.health import (
 )
 from workorders.outbox.admin import Hold, ShardStatus
 
-_FINE: Final = ("up to date", "behind", "in batch", "not planned yet", "waiting for an open transaction", "?")
+_FINE: Final = (
+    *("up to date", "behind", "in batch", "not planned yet", "waiting for an open transaction", "topic deleted", "?"),
+)
 """How a status begins that needs no one; a `?` is explained by the trigger's problem."""
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"

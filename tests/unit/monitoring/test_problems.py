@@ -67,7 +67,7 @@ def test_a_partition_that_needs_a_person_is_named_with_its_error_and_its_next_tr
 
 
 @pytest.mark.parametrize(
-    "status", ["up to date", "in batch 7", "not planned yet", "waiting for an open transaction", "?"]
+    "status", ["up to date", "in batch 7", "not planned yet", "waiting for an open transaction", "topic deleted", "?"]
 )
 def test_every_other_status_is_fine(status: str) -> None:
     assert sentences(Facts(triggers=[Status(partitions=(Row(status=status),))], samples=POLLED)) == []

@@ -1,6 +1,6 @@
 -- name: lock_trigger
--- One planner at a time for each trigger.
-SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR UPDATE;
+-- One planner at a time for each trigger. An ingest, whose rows refer to the trigger, would wait for FOR UPDATE.
+SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR NO KEY UPDATE;
 
 -- name: positions
 SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.mean_message_bytes,

@@ -16,6 +16,7 @@ from support.definitions import define
 from support.outbox import new_outbox
 from support.topics import Topics
 from support.tries import a_try
+from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
@@ -23,6 +24,7 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import RangeOutcome
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import positions
 from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.kafka.planning.planner import plan_batch
@@ -69,6 +71,14 @@ class LoginPath:
         server = ConnectServer(name="logins", host="localhost", port=spark.port, token=spark.token)
         with ConnectSession(server, conf={}) as session:
             return ingest_batch(self._connections(), batch_id, session.open)
+
+    def planned_and_finished(self) -> int:
+        """Plan a batch, record that it was ingested, and return its number."""
+        batch_id = self.plan()
+        with connect(self.stack.database_url) as own:
+            for range_ in batches.load(own, batch_id).ranges:
+                batches.finish(own, batch_id, range_.range, Created(6, 0, 0))
+        return batch_id
 
     def ledger(self, connection: Connection) -> int:
         """Return the next offset of the topic's partition."""

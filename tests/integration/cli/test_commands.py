@@ -307,7 +307,7 @@ def test_a_wrong_trigger_file_does_not_hide_the_others(workorders: Command, name
     (tmp_path / "b.yaml").write_text(TRIGGER_FILE.format(name=name))
     ended = workorders("triggers", "--folder", str(tmp_path))
     assert ended.code == 1
-    assert ended.err == "a.yaml: topicz: there is no such field; did you mean topics?\n"
+    assert ended.err == "a.yaml, line 5: topicz: there is no such field; did you mean topics?\n"
     assert [name, "kafka"] in [line.split()[:2] for line in ended.out.splitlines()]
 
 

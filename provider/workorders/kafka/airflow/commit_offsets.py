@@ -16,6 +16,7 @@ from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
 from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import (
@@ -27,6 +28,7 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
+from workorders.kafka.partitions import Partition, error_at
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -111,11 +113,7 @@ class CommitOffsetsOperator(BaseOperator):
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
             described = run(cluster.partitions(sorted({partition.topic for partition in positions})))
-            for error in described.errors.values():
-                if not isinstance(error, UnknownTopicError):
-                    raise error
-            existing = set(described.found)
-            committed = {partition: positions[partition] for partition in positions if partition in existing}
+            committed = {part: offset for part, offset in positions.items() if not _is_gone(part, described)}
             run(cluster.commit(self.definition.group, committed))
         if self._unfinished:
             # The task before this one was marked as success.
@@ -125,8 +123,14 @@ class CommitOffsetsOperator(BaseOperator):
                 *(batch_id, self._unfinished),
             )
         for partition, offset in positions.items():
-            if partition in existing:
+            if partition in committed:
                 outcome = f"committed at {offset}"
             else:
                 outcome = "not committed, because Kafka does not have the topic that the ledger follows"
             self.log.info("Group %s: %s %s %s.", self.definition.group, *partition.topic_partition, outcome)
+
+
+def _is_gone(partition: Partition, described: Answers[list[Partition]]) -> bool:
+    """Return whether Kafka does not have a partition; if it may not be described, the commit tells what is missing."""
+    error = error_at(described.errors, partition)
+    return isinstance(error, UnknownTopicError) or (error is None and partition not in described.found)

@@ -97,7 +97,7 @@ def test_a_topic_that_may_not_be_read_does_not_hold_up_the_other_topics_of_its_t
 def test_a_group_whose_offsets_may_not_be_committed_is_named(
     path: LoginPath, rights: Rights, left: AclOperation | None
 ) -> None:
-    batch_id = path.plan()
+    batch_id = path.planned_and_finished()
     group = define(path.name).group
     rights.take(ResourceType.GROUP, group, AclOperation.READ)
     if left is not None:
@@ -107,7 +107,7 @@ def test_a_group_whose_offsets_may_not_be_committed_is_named(
 
 
 def test_a_topic_whose_right_was_taken_after_the_ingest_is_named_by_the_commit(path: LoginPath, rights: Rights) -> None:
-    batch_id = path.plan()
+    batch_id = path.planned_and_finished()
     rights.take(ResourceType.TOPIC, path.name, AclOperation.READ)
     with pytest.raises(GroupCommitError, match=f"{path.name} 0: .* Read on these topics"):
         path.commit(batch_id)

@@ -90,7 +90,7 @@ def test_the_log_of_the_plan_names_each_run_that_it_started(clicked: Clicked) ->
 
 def test_a_commit_after_a_task_that_was_only_marked_reports_what_has_no_work_orders(clicked: Clicked) -> None:
     log = clicked.flow.api.log_text(clicked.flow.api.task(clicked.run, "commit_offsets"), 1)
-    assert f"e2e.clicks 0 [0, {MESSAGES}) has no work orders yet" in log
+    assert f"Batch {clicked.run.id.removeprefix('batch_')}: 1 of its ranges have no work orders yet" in log
 
 
 def test_every_click_on_a_task_at_work_ends_one_try_and_begins_another(clicked: Clicked) -> None:
@@ -101,7 +101,8 @@ def grow_old(stack: LocalStack, batch: int) -> None:
     """Let a batch be older than its listener run may need for the dispatch."""
     with psycopg.connect(stack.database_url) as connection:
         connection.execute(
-            "UPDATE workorders.kafka_batches SET planned_at = planned_at - interval '1 minute' WHERE id = %s", (batch,)
+            "UPDATE workorders.kafka_ranges SET planned_at = planned_at - interval '1 minute' WHERE batch_id = %s",
+            (batch,),
         )
 
 

@@ -1,6 +1,7 @@
 """Faults while a batch grows: its attempt adds ranges under a lease, and the listener leaves free partitions to it."""
 
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from faults.breakpoints import AFTER_READ, BEFORE_COMMIT, DRIVER, EXECUTOR, PLANNER, RECORDS_A_RANGE, Breakpoint
 from faults.catalogue import fault
@@ -37,9 +38,12 @@ def _has_lease(scene: Scene, batch_id: int) -> bool:
     return scene.site.admin(_LEASE, {"batch_id": batch_id}) == [(True,)]
 
 
-def _held_while_it_reads(scene: Scene) -> AbstractContextManager[HeldAttempt]:
-    """Hold an attempt when the batch has grown and a worker has read; it grows as long as there are messages."""
-    return held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ), _GROWS_ON, grown=True)
+@contextmanager
+def _held_while_it_reads(scene: Scene) -> Iterator[HeldAttempt]:
+    """Hold an attempt when the batch has grown, a worker has read, and the other ranges of the round are finished."""
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_READ), _GROWS_ON, grown=True) as attempt:
+        assert wait_until(lambda: len(_unfinished(scene, attempt.batch_id)) == 1, seconds=_ENDED_SECONDS)
+        yield attempt
 
 
 def _frozen(attempt: HeldAttempt) -> AbstractContextManager[None]:

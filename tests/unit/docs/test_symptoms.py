@@ -19,7 +19,7 @@ from workorders.pages.kafka_state import UNDECIDED
 FOLDER = DOCS / "how-to" / "symptoms"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
 STATES = "reference/states-and-reasons"
-FINE = {"success", "up to date"}
+FINE = {"success", "topic deleted", "up to date"}
 """States with which no one has to do anything."""
 _LINK = re.compile(r"\]\(([a-z-]+)\.md\)")
 

@@ -69,6 +69,7 @@ class GrowingBatch:
         self._partitions: Sequence[Partition] = ()
         self._idle_ends: Mapping[Partition, int] | None = None
         self._waiting_since: float | None = None
+        self._growing = 1
 
     def rounds(self) -> Iterator[Sequence[Attempt]]:
         """Yield what to ingest next; the caller ingests it before it asks for more, and asks no more if a range failed.
@@ -83,7 +84,7 @@ class GrowingBatch:
         while time.monotonic() < self._until and (attempts := self._next()):
             begun = time.monotonic()
             yield attempts
-            self._rest(rest_seconds(time.monotonic() - begun))
+            self._rest(rest_seconds(time.monotonic() - begun, self._growing))
 
     def _next(self) -> Sequence[Attempt]:
         """Wait for messages, and return attempts at the ranges that were added for them; none if growth ends."""
@@ -132,6 +133,7 @@ class GrowingBatch:
         now = time.monotonic()
         self._waiting_since = self._waiting_since or now
         last = batches.last_plan(self._database, self._batch.trigger.name)
+        self._growing = last.growing
         return should_plan(
             waiting,
             self._policy,

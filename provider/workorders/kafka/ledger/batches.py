@@ -191,7 +191,9 @@ class LastPlan:
     seconds_ago: float | None
     """Seconds since the trigger's last range was planned, by the database's clock; None if none was."""
     is_open: bool
-    """Whether a batch grows: the free partitions are left to it."""
+    """Whether a batch of the trigger grows: the free partitions are left to it."""
+    growing: int = 0
+    """Number of batches that grow, of all triggers."""
 
 
 def create(

@@ -11,9 +11,8 @@ from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_pa
 
 LARGE_BACKLOG: Final = 1_000
 """Unread offsets that a growing batch takes without a rest."""
-LONG_ROUND_SECONDS: Final = 1.0
-"""A round of a few messages that takes longer shows that the machine is busy."""
-_BUSY_REST: Final = 4
+_BATCHES_PER_REST: Final = 2
+"""For every two batches that grow at the time, a batch rests once as long as its round took."""
 _APART_SECONDS: Final = 8.0
 """So many seconds after a round began, the rest after it is over."""
 
@@ -159,12 +158,16 @@ def should_plan(
     return enough and allowed >= 1
 
 
-def rest_seconds(round_seconds: float) -> float:
+def rest_seconds(round_seconds: float, growing: int) -> float:
     """Return how long a growing batch rests after a round that took so many seconds.
 
-    It rests as long as the round took, so that a trickle uses half of a core at most. After a long round it rests four
-    times as long: many triggers share a machine, and if each began the next round at once, they would keep all cores
-    busy with ever smaller rounds, and tasks that start in between would take a minute.
+    It rests as long as the round took, so that a trickle uses half of a core at most, and longer the more batches grow:
+    many triggers share a machine. If each began the next round at once, they would keep all cores busy with ever
+    smaller rounds, and tasks that start in between would take a minute.
+
+    Args:
+        round_seconds: duration of the round.
+        growing: number of batches that grow now, of all triggers.
     """
-    rest = round_seconds * (1 if round_seconds <= LONG_ROUND_SECONDS else _BUSY_REST)
+    rest = round_seconds * max(1.0, growing / _BATCHES_PER_REST)
     return max(0.0, min(rest, _APART_SECONDS - round_seconds))

@@ -139,9 +139,14 @@ def test_a_partition_that_a_recreated_topic_lacks_wakes_unless_a_batch_holds_it(
     assert backlog({ORDERS: 7}, ledger).mismatches == (() if busy else (old,))
 
 
-@pytest.mark.parametrize(("seconds", "rest"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0), (1.5, 6.0), (2.0, 6.0), (60.0, 0.0)])
-def test_a_batch_rests_after_a_round_and_longer_on_a_busy_machine(seconds: float, rest: float) -> None:
-    assert rest_seconds(seconds) == pytest.approx(rest)
+@pytest.mark.parametrize(
+    ("seconds", "growing", "rest"),
+    [(0.0, 1, 0.0), (0.4, 1, 0.4), (0.4, 2, 0.4), (0.4, 20, 4.0), (2.0, 20, 6.0), (2.0, 1, 2.0), (60.0, 1, 0.0)],
+)
+def test_a_batch_rests_after_a_round_and_longer_the_more_batches_grow(
+    seconds: float, growing: int, rest: float
+) -> None:
+    assert rest_seconds(seconds, growing) == pytest.approx(rest)
 
 
 ERROR = KafkaUnavailableError("no leader")

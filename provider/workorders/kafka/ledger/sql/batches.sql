@@ -16,7 +16,7 @@ FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
 
 -- name: last_plan
--- When the trigger planned last, and whether a batch of it grows, which takes the free partitions.
+-- When the trigger planned last, whether a batch of it grows, which takes the free partitions, and how many batches grow.
 SELECT (
     SELECT extract(epoch FROM clock_timestamp() - max(ranges.planned_at))::double precision
     FROM workorders.kafka_ranges AS ranges
@@ -24,7 +24,9 @@ SELECT (
 ) AS seconds_ago, EXISTS (
     SELECT FROM workorders.kafka_batches AS batches
     WHERE batches.trigger_id = triggers.id AND batches.open_until > clock_timestamp()
-) AS is_open
+) AS is_open, (
+    SELECT count(*) FROM workorders.kafka_batches AS batches WHERE batches.open_until > clock_timestamp()
+) AS growing
 FROM workorders.triggers
 WHERE triggers.name = %(trigger)s;
 

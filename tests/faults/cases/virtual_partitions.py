@@ -31,7 +31,8 @@ def held_while_cut(
     """Plan a batch whose first partition is cut, and hold an attempt at it."""
     if scene.mode.grown:
         raise NotPossibleError("the ranges of a later round are too small to be cut")
-    scene.define(virtual_partitions=_COUNT)
+    # A batch that grows joins its ranges at the end, which then have no virtual partitions any more.
+    scene.define(virtual_partitions=_COUNT, linger=0)
     scene.produce(partitions=1, backlog=_BACKLOG)
     with held_attempt(scene, point, variables) as attempt:
         assert len(scene.trigger.virtual_partitions(attempt.batch_id)) == _COUNT

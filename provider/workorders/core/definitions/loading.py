@@ -161,7 +161,16 @@ class Workflows:
     def find(self, name: str) -> FoundWorkflow:
         """Return the definition of that name, or the mistake of a source that may define it; else None."""
         found = (definition for source in self._read for definition in source.definitions if definition.name == name)
-        return next(found, next((source.mistake for source in self._read if source.mistake), None))
+        mistakes = (source.mistake for source in self._read if source.mistake and _may_define(source.path, name))
+        return next(found, next(mistakes, None))
+
+
+def _may_define(path: Path, name: str) -> bool:
+    """Return whether a source with a mistake may define a workflow: a file does only if its text has the name."""
+    try:
+        return name in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it stands for a module, or cannot be read
+        return True
 
 
 def read_mapping(path: Path, *, form: str, may_be_empty: bool = False) -> tuple[Mapping[str, Any], Lines]:

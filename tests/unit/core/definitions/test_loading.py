@@ -51,3 +51,10 @@ def test_a_workflow_is_found_by_its_name_and_otherwise_the_mistake_of_what_may_d
     (tmp_path / "b.yaml").write_text("name: bill\n", encoding="utf-8")
     assert found("ship").callable == "shop:ship"
     assert str(found("bill")) == "b.yaml: expected either callable or dag_id."
+
+
+def test_a_file_with_a_mistake_may_define_only_a_workflow_that_it_names(tmp_path: Path) -> None:
+    (tmp_path / "ship.yaml").write_text("name: ship\ncallabel: shop:ship\n")
+    found = Workflows(workflow_sources(WORKFLOWS.files(tmp_path), ()))
+    assert "ship.yaml, line 2: callabel" in str(found.find("ship"))
+    assert found.find("refund") is None

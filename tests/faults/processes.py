@@ -95,14 +95,17 @@ def stopped(*processes: psutil.Process) -> Iterator[None]:
     Raises:
         AssertionError: one did not stop.
     """
-    for process in processes:
-        os.kill(process.pid, signal.SIGSTOP)
+    alive = [process for process in processes if is_alive(process)]
+    for process in alive:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGSTOP)
     try:
-        for process in processes:
-            assert wait_until(partial(_is_stopped, process), seconds=SECONDS), f"{process} did not stop"
+        for process in alive:
+            is_still = partial(_is_stopped, process)
+            assert wait_until(is_still, seconds=SECONDS) or not is_alive(process), f"{process} did not stop"
         yield
     finally:
-        for process in processes:
+        for process in alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGCONT)
 

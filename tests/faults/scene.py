@@ -76,7 +76,7 @@ class Scene:
 
     def define(self, **fields: object) -> None:
         """Give the trigger these fields from now on."""
-        self.definition = define(self.name, linger=_LINGER_SECONDS, **fields)
+        self.definition = define(self.name, **{"linger": _LINGER_SECONDS, **fields})
 
     def produce(
         self,

@@ -101,8 +101,7 @@ def stopped(*processes: psutil.Process) -> Iterator[None]:
             os.kill(process.pid, signal.SIGSTOP)
     try:
         for process in alive:
-            is_still = partial(_is_stopped, process)
-            assert wait_until(is_still, seconds=SECONDS) or not is_alive(process), f"{process} did not stop"
+            assert wait_until(partial(_is_stopped, process), seconds=SECONDS), f"{process} did not stop"
         yield
     finally:
         for process in alive:
@@ -133,4 +132,5 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def _is_stopped(process: psutil.Process) -> bool:
-    return process.status() == psutil.STATUS_STOPPED
+    """Return whether a process does nothing; one that has ended meanwhile does not either."""
+    return not is_alive(process) or process.status() == psutil.STATUS_STOPPED

@@ -26,9 +26,21 @@ def test_a_partition_with_a_row_is_known_whatever_its_topic_id() -> None:
 
 
 def test_rows_of_the_query_become_positions_by_partition() -> None:
-    rows = [("orders", 3, "Xk9", 17, 40, 210.5, True), ("orders", 4, "Xk9", 0, 0, None, False)]
+    rows = [
+        ("orders", 3, "Xk9", 17, 210.5, True, 9.5, True, "a-cluster", 40),
+        ("orders", 4, "Xk9", 0, None, False, None, False, None, 0),
+    ]
     other = Partition("orders", 4, "Xk9")
     assert positions_from(rows) == {
-        ORDERS: Position(ORDERS, 17, busy=True, mean_message_bytes=210.5, stored_end=40),
+        ORDERS: Position(
+            ORDERS,
+            17,
+            busy=True,
+            mean_message_bytes=210.5,
+            stalled_seconds=9.5,
+            alerted=True,
+            cluster_id="a-cluster",
+            stored_end=40,
+        ),
         other: Position(other, 0, busy=False, mean_message_bytes=None),
     }

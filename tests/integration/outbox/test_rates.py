@@ -97,5 +97,5 @@ def test_what_was_enqueued_since_some_minutes_ago_is_a_rate(outbox: Outbox, name
 def test_minutes_are_deleted_after_a_day(outbox: Outbox) -> None:
     with outbox.connect() as connection:
         for hours, left in ((23, 1), (25, 0)):
-            assert list(delete_old_minutes(connection, datetime.now(UTC) + timedelta(hours=hours))) == [0]
+            list(delete_old_minutes(connection, datetime.now(UTC) + timedelta(hours=hours)))
             assert connection.execute("SELECT count(*) FROM workorders.outbox_minutes").fetchone() == (left,)

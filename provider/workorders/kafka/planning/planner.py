@@ -66,7 +66,7 @@ class Growth:
     """Ranges that were added to a batch."""
 
     ranges: tuple[BatchRange, ...]
-    """None if there was nothing to add."""
+    """Empty if there was nothing to add."""
     epoch: int
     """Their epoch, which may be higher than that of the batch."""
 

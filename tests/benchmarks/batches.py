@@ -53,6 +53,7 @@ def _plan(
             "topics": [topic],
             "max_messages": most,
             "max_bytes": LARGEST_BYTES,
+            "linger": 0,
             **(fields or {}),
         }
     )

@@ -29,10 +29,6 @@ class Sizes:
     server_batches: int = 1_000
     """Batches of one message that one Spark Connect server ingests, after its warm-up."""
     server_warm_up: int = 30
-    layout_rows: int = 20_000_000
-    """Work orders that are in the tables while states change."""
-    layout_touched: int = 100_000
-    """Work orders that are worked at, and as many that are wiped."""
     claim_finished: int = 10_000_000
     """Finished runs in the tables while others are claimed."""
     claim_waiting: int = 100_000
@@ -99,8 +95,6 @@ QUICK = Sizes(
     memory=(1_000, 4_000),
     server_batches=4,
     server_warm_up=2,
-    layout_rows=4_000,
-    layout_touched=400,
     claim_finished=2_000,
     claim_waiting=1_000,
     claim_groups=4,

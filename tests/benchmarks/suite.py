@@ -20,7 +20,6 @@ from benchmarks import (
     execute,
     formats,
     idle_stack,
-    layout,
     many,
     million,
     outbox,
@@ -36,7 +35,6 @@ from benchmarks import (
 )
 from benchmarks.cpu import Cost
 from benchmarks.figures import Bar, Figure, middle, percentile
-from benchmarks.layouts import LAYOUTS
 from benchmarks.sizes import Sizes
 from benchmarks.trigger_files import ON_SERVER, WAYS
 from local_stack.stack import LocalStack
@@ -290,29 +288,6 @@ def memory_of_server(bench: Bench) -> list[Figure]:
             f"resident memory {many_batches}", last.rss_mib, "MiB", ratio=last.rss_mib / first.rss_mib, ratio_to=warm
         ),
         Figure(f"Python processes {many_batches}", last.python_processes, ""),
-    ]
-
-
-def layouts(bench: Bench) -> list[Figure]:
-    """Three layouts of the tables, each with many work orders in it; ours is the first."""
-    rows, touched = bench.sizes.layout_rows, bench.sizes.layout_touched
-    url = bench.stack.database_url
-    costs = {}
-    for one in LAYOUTS:
-        bench.say(f"{one.name}, {rows:,} work orders")
-        costs[one.name] = layout.measure(url, one, rows, touched)
-    ours = LAYOUTS[0].name
-    units = {
-        "filled_per_second": ("filled", "/s"),
-        "worked_per_second": ("claimed and finished", "/s"),
-        "worked_wal_bytes": ("log a claimed and finished one", "bytes"),
-        "wiped_per_second": ("wiped", "/s"),
-        "disk_bytes": ("disk", "bytes"),
-    }
-    return [
-        against(f"{word}, {name}", [getattr(cost, field_)], [getattr(costs[ours], field_)], "ours", unit=unit)
-        for field_, (word, unit) in units.items()
-        for name, cost in costs.items()
     ]
 
 
@@ -688,7 +663,6 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "small_batch": small_batches,
     "memory": memory,
     "server_memory": memory_of_server,
-    "layout": layouts,
     "claim": claim_runs,
     "execute": execution,
     "outbox": outbox_relay,

@@ -35,7 +35,6 @@ def bench() -> Iterator[Bench]:
         "airflow_consume",
         "small_batch",
         "server_memory",
-        "layout",
         "outbox",
         "claim",
         "execute",

@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager, suppress
 import psycopg
 
 from workorders.core.postgres.connection import Connection, connect, drop_snapshot
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/attempt_lock.sql")
@@ -27,7 +28,7 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
     with closing(connection):
         # In a transaction and not in the session: a pooler may keep a session after its client has died.
         connection.execute(_QUERIES["keep_transaction"])
-        connection.execute(_QUERIES["hold_attempt"], {"batch_id": batch_id})
+        connection.execute(_QUERIES["hold_attempt"], {"class": AdvisoryLock.ATTEMPT, "batch_id": batch_id})
         drop_snapshot(connection)
         try:
             yield connection
@@ -39,4 +40,5 @@ def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
 
 def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:
     """Return the batches at which no attempt is running; none starts until the caller's transaction ends."""
-    return {id_ for (id_,) in connection.execute(_QUERIES["try_exclude_attempts"], {"batch_ids": list(batch_ids)})}
+    arguments = {"class": AdvisoryLock.ATTEMPT, "batch_ids": list(batch_ids)}
+    return {id_ for (id_,) in connection.execute(_QUERIES["try_exclude_attempts"], arguments)}

@@ -10,9 +10,9 @@ FROM (VALUES
 ) AS settings (name, value);
 
 -- name: hold_attempt
-SELECT pg_advisory_xact_lock_shared(hashtextextended('workorders attempt', %(batch_id)s));
+SELECT pg_advisory_xact_lock_shared(%(class)s, hashint8(%(batch_id)s));
 
 -- name: try_exclude_attempts
 SELECT id
 FROM unnest(%(batch_ids)s::bigint[]) AS batches (id)
-WHERE pg_try_advisory_xact_lock(hashtextextended('workorders attempt', id));
+WHERE pg_try_advisory_xact_lock(%(class)s, hashint8(id));

@@ -15,6 +15,7 @@ import typer
 
 from workorders import times
 from workorders.core.states import WorkOrderState
+from workorders.kafka.partition_state import PartitionState
 from workorders.text_table import text_table
 from workorders.visible_text import safe
 
@@ -23,20 +24,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_TONES: Final = {"bad": "bright_red", "warn": "yellow", "good": "green"}
 _COLORS: Final = {
-    "stalled": "bright_red",
-    "rejected": "red",
-    "failed": "red",
-    "behind": "yellow",
-    "not planned yet": "yellow",
-    "waiting for an open transaction": "yellow",
-    "not in Kafka": "bright_red",
-    "topic re-created": "bright_red",
-    "unread messages deleted": "bright_red",
-    "log truncated": "bright_red",
-    "up to date": "green",
-    "success": "green",
-    "finished": "green",
+    **{str(state): _TONES[state.tone] for state in PartitionState if state.tone in _TONES},
+    **{"rejected": "red", "failed": "red", "success": "green", "finished": "green"},
 }
 
 

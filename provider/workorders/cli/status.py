@@ -15,6 +15,7 @@ from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import list_workloads
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.partition_state import PartitionState
 from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring import snapshot
@@ -43,6 +44,7 @@ _JOBS: Final = 20
 """Newest bulk jobs among which failed ones are looked for."""
 _KEYS = {
     "next_offset": "ledger",
+    "state": "status",
     "group_offset": "group",
     "group_relation": "group_is",
     "batch_id": "batch",
@@ -153,7 +155,7 @@ def _print(trigger: TriggerStatus) -> None:
     else:
         print("No partition was planned yet.")
     for row in trigger.partitions:
-        if row.status == "stalled":
+        if row.state is PartitionState.STALLED:
             print(
                 safe(f"{row.topic} {row.partition} is stalled: {one_line(row.last_error or 'no error was recorded')}")
             )

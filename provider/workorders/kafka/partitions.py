@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
 
+from workorders.kafka.partition_state import PartitionState
+
 E = TypeVar("E")
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = 10 * 1024 * 1024
@@ -45,16 +47,16 @@ class PartitionOffsets:
     high_watermark: int
     """End of the log, open transactions included."""
 
-    def mismatch(self, topic_id: str, next_offset: int, stored_end: int) -> str | None:
+    def mismatch(self, topic_id: str, next_offset: int, stored_end: int) -> PartitionState | None:
         """Return why a ledger of this topic id and offset does not match the log; None if it does.
 
         What is stored may end after the ledger. In a shorter log, the offsets in between mean other messages.
         """
         if self.partition.topic_id != topic_id:
-            return "topic re-created"
+            return PartitionState.TOPIC_RECREATED
         if self.log_start > next_offset:
-            return "unread messages deleted"
-        return "log truncated" if self.high_watermark < max(next_offset, stored_end) else None
+            return PartitionState.MESSAGES_DELETED
+        return PartitionState.LOG_TRUNCATED if self.high_watermark < max(next_offset, stored_end) else None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -20,10 +20,6 @@ from workorders.monitoring.health import (
 )
 from workorders.outbox.admin import Hold, ShardStatus
 
-_FINE: Final = (
-    *("up to date", "behind", "in batch", "not planned yet", "waiting for an open transaction", "topic deleted", "?"),
-)
-"""How a status begins that needs no one; a `?` is explained by the trigger's problem."""
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
 
@@ -42,6 +38,10 @@ class PartitionFacts(Protocol):
     @property
     def status(self) -> str:
         """What it does, in a word."""
+
+    @property
+    def needs_attention(self) -> bool:
+        """Whether the partition stays where it is until someone or something else changes."""
 
     @property
     def lag(self) -> int | None:
@@ -188,7 +188,7 @@ def _of_partitions(trigger: TriggerFacts, max_lag: int | None) -> Iterator[Probl
         yield _about(trigger.name, state="unknown", sentence=one_line(trigger.problem))
     for row in trigger.partitions:
         place = f"{row.topic} {row.partition}"
-        if not row.status.startswith(_FINE):
+        if row.needs_attention:
             yield _about(
                 trigger.name,
                 place,

@@ -2,43 +2,24 @@
 
 from typing import Final
 
-from workorders.kafka.status.partition_status import OPEN_TRANSACTION, TOPIC_DELETED, PartitionRow, TriggerStatus
+from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
 
-UNDECIDED: Final = ("topic re-created", "unread messages deleted", "log truncated", "not in Kafka")
-"""States in which the ledger and Kafka contradict each other, so that a person decides how the partition continues."""
-STALLED: Final = "stalled"
 PAUSED: Final = "paused"
-NOT_ASKED: Final = "?"
-_IN_BATCH: Final = "in batch"
-_WORST_FIRST: Final = (
-    *UNDECIDED,
-    STALLED,
-    OPEN_TRANSACTION,
-    "behind",
-    _IN_BATCH,
-    "not planned yet",
-    NOT_ASKED,
-    "up to date",
-    TOPIC_DELETED,
-)
 
 
 def word_of(status: TriggerStatus, *, is_paused: bool) -> str:
     """Return the worst state of a trigger's partitions; `paused` if its listener is paused and nothing is wrong."""
-    words = {_without_number(row.status) for row in status.partitions}
-    worst = next((word for word in _WORST_FIRST if word in words), "not planned yet")
-    return PAUSED if is_paused and worst not in {*UNDECIDED, STALLED} else worst
+    states = [row.state for row in status.partitions]
+    worst = min(states, key=lambda state: state.rank, default=PartitionState.NOT_PLANNED)
+    return PAUSED if is_paused and not worst.needs_attention else worst
 
 
 def severity(word: str) -> int:
     """Return the place of a trigger's word in a list: the worst first."""
-    return _WORST_FIRST.index(word) if word in _WORST_FIRST else len(_WORST_FIRST)
+    return len(PartitionState) if word == PAUSED else PartitionState(word).rank
 
 
 def rank(row: PartitionRow) -> tuple[int, int, str, int]:
     """Return the place of a partition in a list: the worst first, then the greatest lag."""
-    return severity(_without_number(row.status)), -(row.lag or 0), row.topic, row.partition
-
-
-def _without_number(status: str) -> str:
-    return _IN_BATCH if status.startswith(_IN_BATCH) else status
+    return row.state.rank, -(row.lag or 0), row.topic, row.partition

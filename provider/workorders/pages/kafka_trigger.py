@@ -16,7 +16,7 @@ from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import BatchSummary
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
-from workorders.kafka.status.partition_status import KafkaSource, PartitionRow
+from workorders.kafka.status.partition_status import KafkaSource
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
 from workorders.pages import kafka_state
@@ -76,7 +76,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         decisions=decided,
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_ids.of_workflow(status.workflow)),
-        undecided=[row for row in status.partitions if needs_decision(row)],
+        undecided=[row for row in status.partitions if row.needs_attention],
         listener=listener,
         ingest=ingest,
         paused=paused,
@@ -98,11 +98,6 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
         return partition_status.source_of(connection, name)
     except (UnknownTriggerError, ConfigurationError) as error:
         raise NotFoundError(str(error)) from error
-
-
-def needs_decision(row: PartitionRow) -> bool:
-    """Return whether a partition waits for a person, as far as its state shows."""
-    return row.status == kafka_state.STALLED or row.status in kafka_state.UNDECIDED
 
 
 def batch_state(batch: BatchSummary) -> str:

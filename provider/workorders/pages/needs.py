@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from workorders.kafka.partition_state import PartitionState
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
 from workorders.monitoring.problems import STALLED, Problem, Subject
-from workorders.pages.kafka_state import UNDECIDED
 from workorders.pages.rendering import tone
 
 _MAX_SHOWN: Final = 50
@@ -61,7 +61,7 @@ def _page(problem: Problem) -> tuple[str, ...]:
 def _button(problem: Problem) -> str:
     if problem.state == STALLED:
         return "See why"
-    if problem.state in UNDECIDED:
+    if any(state == problem.state and state.is_contradiction for state in PartitionState):
         return "Decide"
     return _BUTTONS[problem.about]
 

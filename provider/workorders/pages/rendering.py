@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from workorders.kafka.partition_state import PartitionState
 from workorders.pages import static_files
 from workorders.visible_text import safe
 
@@ -230,20 +231,21 @@ def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
 
 _TONES: Final = {
     "bad": {
-        *("stalled", "failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running"),
-        *("not in Kafka", "topic re-created", "unread messages deleted", "log truncated"),
+        *("failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running"),
     },
     "warn": {
-        *("rejected", "behind", "parked", "not planned yet", "waiting for an open transaction", "paused"),
-        *("not moving", "not polling", "stuck", "late", "unknown", "cancelled"),
+        *("rejected", "parked", "paused", "not moving", "not polling", "stuck", "late", "unknown", "cancelled"),
     },
-    "busy": {"running", "in batch", "claimed", "started", "dispatched", "planned", "ingesting"},
-    "good": {"success", "up to date", "finished", "working"},
+    "busy": {"running", "claimed", "started", "dispatched", "planned", "ingesting"},
+    "good": {"success", "finished", "working"},
 }
-"""Colors of states; each state has its word as well, because no one has to tell colors apart."""
+"""Colors of other states; each state has its word as well, because no one has to tell colors apart."""
 
 
 def tone(state: str) -> str:
     """Return the kind of color of a state: bad, warn, busy, good, or idle."""
-    word = "in batch" if state.startswith("in batch") else state
-    return next((tone for tone, words in _TONES.items() if word in words), "idle")
+    for partition_state in PartitionState:
+        # The number of a batch may follow.
+        if state.startswith(partition_state):
+            return partition_state.tone
+    return next((tone for tone, words in _TONES.items() if state in words), "idle")

@@ -199,7 +199,7 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
         "attempts next_try last_error"
     )
     assert set(waiting) == set(names.split())
-    assert (waiting["status"], waiting["batch"], waiting["next_try"]) == (f"in batch {batch}", batch, None)
+    assert (waiting["status"], waiting["batch"], waiting["next_try"]) == ("in batch", batch, None)
     assert (stalled["status"], stalled["attempts"], stalled["last_error"]) == ("stalled", 1, "The disk\nis full.")
 
 

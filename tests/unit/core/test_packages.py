@@ -29,6 +29,9 @@ TOUCHED = {
         "cli/spark.py",
         "cli/resolve.py",
         "cli/status.py",
+        # The colors of a partition's states.
+        "cli/output.py",
+        "pages/rendering.py",
         # The batch that created a work order.
         "cli/work_order.py",
         # Pages of its own, the connections by which they ask the cluster, and its part of the overview.

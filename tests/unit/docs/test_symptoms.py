@@ -10,11 +10,11 @@ import yaml
 from local_stack.stack import CHECKOUT
 from support.dag_table import listed_dags
 from support.documents import DOCS, page, section, text_of
+from workorders.kafka.partition_state import PartitionState
 from workorders.monitoring import problems
 from workorders.monitoring.health import Liveness
 from workorders.pages import app
 from workorders.pages import problems as refusals
-from workorders.pages.kafka_state import UNDECIDED
 
 FOLDER = DOCS / "how-to" / "symptoms"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
@@ -56,7 +56,8 @@ def problem_states() -> set[str]:
     """Return each state of what needs a person, on the pages, in `status --check`, and in `/workorders/health`."""
     written = re.findall(r'state="([^"]+)"', text_of(Path(problems.__file__)))
     unhealthy = {str(found) for found in Liveness if not found.is_healthy}
-    return {*written, *unhealthy, *UNDECIDED, problems.STALLED, problems.NOT_RUNNING, "failed"}
+    attention = {str(state) for state in PartitionState if state.needs_attention}
+    return {*written, *unhealthy, *attention, problems.NOT_RUNNING, "failed"}
 
 
 @pytest.mark.parametrize("code", re.findall(r"^## (WO-\S+)$", page("reference/errors"), re.MULTILINE))

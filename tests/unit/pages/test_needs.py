@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from workorders.kafka.partition_state import PartitionState
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
 from workorders.monitoring.problems import Problem, Subject, find_problems
 from workorders.outbox.rates import OutboxRates
@@ -23,9 +24,9 @@ ROW = PartitionRow(
     high_watermark=5,
     lag=0,
     group_lag=0,
-    status="up to date",
+    state=PartitionState.UP_TO_DATE,
 )
-STALLED = replace(ROW, partition=1, status="stalled", since=NOW, last_error="first line\nsecond line")
+STALLED = replace(ROW, partition=1, state=PartitionState.STALLED, since=NOW, last_error="first line\nsecond line")
 PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1", state="stalled", sentence="no")
 
 
@@ -95,8 +96,8 @@ def test_more_than_a_page_shows_are_counted_and_the_worst_of_them_are_shown() ->
 def test_the_overview_knows_partitions_and_paused_listeners() -> None:
     assert problems_of(line(ROW, STALLED)) == ["stalled"]
     assert problems_of(line(ROW, is_paused=True)) == []
-    assert problems_of(line(replace(ROW, lag=4, status="behind"), is_paused=True)) == ["paused"]
-    retired = replace(line(replace(ROW, lag=4, status="behind")), has_listener=False)
+    assert problems_of(line(replace(ROW, lag=4, state=PartitionState.BEHIND), is_paused=True)) == ["paused"]
+    retired = replace(line(replace(ROW, lag=4, state=PartitionState.BEHIND)), has_listener=False)
     assert problems_of(retired) == ["paused"]
 
 
@@ -112,7 +113,7 @@ def test_the_first_try_of_all_stalled_partitions_is_the_next_one_of_the_trigger(
 
 
 def test_the_worst_partition_stands_for_its_trigger() -> None:
-    rows = [ROW, replace(ROW, status="in batch 7"), replace(ROW, status="behind")]
+    rows = [ROW, replace(ROW, state=PartitionState.IN_BATCH, batch_id=7), replace(ROW, state=PartitionState.BEHIND)]
     status = line(*rows).status
     assert word_of(status, is_paused=False) == "behind"
     assert word_of(status, is_paused=True) == "paused"
@@ -121,5 +122,5 @@ def test_the_worst_partition_stands_for_its_trigger() -> None:
 
 
 def test_partitions_are_sorted_by_what_is_worst_and_then_by_lag() -> None:
-    behind, more = replace(ROW, status="behind", lag=1), replace(ROW, status="behind", lag=9)
+    behind, more = replace(ROW, state=PartitionState.BEHIND, lag=1), replace(ROW, state=PartitionState.BEHIND, lag=9)
     assert sorted([ROW, behind, STALLED, more], key=rank) == [STALLED, more, behind, ROW]

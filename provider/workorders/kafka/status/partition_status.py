@@ -12,13 +12,12 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
+from workorders.kafka.partition_state import PartitionState
 from workorders.kafka.partitions import Partition, PartitionOffsets, error_at
 from workorders.kafka.status import group_status
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 
 TRIGGER_TYPE = "kafka"
-OPEN_TRANSACTION = "waiting for an open transaction"
-TOPIC_DELETED = "topic deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,7 @@ class PartitionRow:
     """Offsets up to the last stable one without a work order; at least the number of messages."""
     group_lag: int | None
     """The same for the group's committed offset, which follows the ledger after each batch."""
-    status: str
-    """`up to date`, `behind`, `in batch 7`, `stalled`, or another reason why the partition does not advance."""
+    state: PartitionState
     since: datetime | None = None
     """Start of the stall; None if the partition is not stalled."""
     attempts: int = 0
@@ -69,6 +67,16 @@ class PartitionRow:
     """The unfinished batch that holds the partition."""
     group_relation: str | None = None
     """`ahead` of the ledger, `behind` it or `none`, if the group's offset differs; None otherwise, or if unknown."""
+
+    @property
+    def status(self) -> str:
+        """Return the state as people see it, with the number of the batch that holds the partition."""
+        return f"{self.state} {self.batch_id}" if self.state is PartitionState.IN_BATCH else self.state
+
+    @property
+    def needs_attention(self) -> bool:
+        """Return whether the partition stays where it is until someone or something else changes."""
+        return self.state.needs_attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +162,11 @@ def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[Partitio
 
 
 def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> PartitionRow:
-    stalled = row.status == "stalled"
+    state = _state(row, log, answer)
+    stalled = state is PartitionState.STALLED
     # Offsets of a re-created topic count other messages and cannot be compared.
     same = log is not None and log.partition.topic_id == row.topic_id
     group_offset = None if log is None else answer.committed.get(log.partition)
-    status = _status_word(row, log, answer)
     return PartitionRow(
         topic=row.topic,
         partition=row.partition,
@@ -169,7 +177,7 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
         high_watermark=log.high_watermark if log else None,
         lag=_lag(log, row.next_offset) if same else None,
         group_lag=_lag(log, group_offset) if same else None,
-        status=status,
+        state=state,
         since=row.status_since if stalled else None,
         attempts=row.attempts,
         next_attempt_at=row.next_attempt_at if stalled else None,
@@ -197,7 +205,7 @@ def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
         last_stable=log.last_stable,
         high_watermark=log.high_watermark,
         group_lag=_lag(log, group_offset),
-        status="not planned yet",
+        state=PartitionState.NOT_PLANNED,
     )
 
 
@@ -205,37 +213,33 @@ def _lag(log: PartitionOffsets | None, offset: int | None) -> int | None:
     return None if log is None or offset is None else max(log.last_stable - offset, 0)
 
 
-def _status_word(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> str:
+def _state(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> PartitionState:
     if row.status == "stalled":
-        return "stalled"
+        return PartitionState.STALLED
     if row.batch_id is not None:
-        return f"in batch {row.batch_id}"
+        return PartitionState.IN_BATCH
     if log is None:
         return _absence(row, answer)
     # The next batch of a partition that does not match stalls with the full error.
     return log.mismatch(row.topic_id, row.next_offset, row.stored_end) or _progress(row, log)
 
 
-def _absence(row: PartitionStatus, answer: KafkaAnswer) -> str:
-    """Return why Kafka reports no offsets of a free partition.
-
-    The planner records a stall if a topic is gone that the trigger names, so `topic deleted` stays the word of one that
-    a pattern matched: nothing is left to do for it.
-    """
+def _absence(row: PartitionStatus, answer: KafkaAnswer) -> PartitionState:
+    """Return why Kafka reports no offsets of a free partition."""
     if answer.logs is None:
-        return "?"
+        return PartitionState.UNKNOWN
     error = error_at(answer.errors, Partition(row.topic, row.partition, row.topic_id))
     if isinstance(error, UnknownTopicError):
-        return TOPIC_DELETED
-    return "not in Kafka" if error is None else "?"
+        return PartitionState.TOPIC_DELETED
+    return PartitionState.NOT_IN_KAFKA if error is None else PartitionState.UNKNOWN
 
 
-def _progress(row: PartitionStatus, log: PartitionOffsets) -> str:
+def _progress(row: PartitionStatus, log: PartitionOffsets) -> PartitionState:
     if log.last_stable > row.next_offset:
-        return "behind"
+        return PartitionState.BEHIND
     if log.last_stable < log.high_watermark:
-        return OPEN_TRANSACTION
-    return "up to date"
+        return PartitionState.OPEN_TRANSACTION
+    return PartitionState.UP_TO_DATE
 
 
 def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:

@@ -93,7 +93,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     linger: Annotated[float, seconds(0)] = 20.0
     """Time (seconds) that an ingest task waits for further messages before it ends. While they arrive, its batch grows,
-    for five minutes on average, so they need no other task. The task holds a worker slot as long; 0 takes only what
+    for some minutes, so they need no other task. The task holds a worker slot as long; 0 takes only what
     waits when the batch is planned."""
 
     format: ValueFormat = "json"

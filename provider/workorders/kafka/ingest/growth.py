@@ -25,8 +25,9 @@ from workorders.kafka.planning.wakeup import (
     should_plan,
 )
 
-SLICE_SECONDS: Final = 300.0
-"""How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it."""
+SLICE_SECONDS: Final = 400.0
+"""How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a shorter
+slice, more than one of 20 messages would meet the start of the next task, and of its JVM."""
 _POLL_SECONDS: Final = 0.2
 
 
@@ -112,9 +113,9 @@ class GrowingBatch:
 
     def _attempts(self, grown: Growth) -> Sequence[Attempt]:
         return [
-            Attempt.at(self._batch, part, grown.epoch, part.range.start, max_rejected_share=self._share)
+            Attempt.at(self._batch, unit, grown.epoch, unit.range.start, max_rejected_share=self._share)
             for range_ in grown.ranges
-            for part in range_.to_ingest
+            for unit in range_.to_ingest
         ]
 
     def _has_lease(self) -> bool:

@@ -11,8 +11,8 @@ from workorders.kafka.planning.range_planning import allowed_by_rate, deleted_pa
 
 LARGE_BACKLOG: Final = 1_000
 """Unread offsets that a growing batch takes without a rest."""
-_BATCHES_PER_REST: Final = 2
-"""For every two batches that grow at the time, a batch rests once as long as its round took."""
+_REST: Final = 0.5
+"""How long a batch rests for each batch that grows at the time, as a share of its last round."""
 _APART_SECONDS: Final = 8.0
 """So many seconds after a round began, the rest after it is over."""
 
@@ -125,7 +125,7 @@ def changed_stalls(
             return error is not None and error_at(before, position.partition) is not None
         return error is None or (seconds >= alert_after_seconds and not position.alerted)
 
-    return tuple(part for part, position in ledger.items() if not position.busy and has_changed(position))
+    return tuple(partition for partition, position in ledger.items() if not position.busy and has_changed(position))
 
 
 def should_plan(
@@ -161,13 +161,11 @@ def should_plan(
 def rest_seconds(round_seconds: float, growing: int) -> float:
     """Return how long a growing batch rests after a round that took so many seconds.
 
-    It rests as long as the round took, so that a trickle uses half of a core at most, and longer the more batches grow:
-    many triggers share a machine. If each began the next round at once, they would keep all cores busy with ever
-    smaller rounds, and tasks that start in between would take a minute.
+    It rests longer the more batches grow, because many triggers share a machine. If each began the next round at once,
+    they would keep all cores busy with ever smaller rounds, and tasks that start in between would take a minute.
 
     Args:
         round_seconds: duration of the round.
         growing: number of batches that grow now, of all triggers.
     """
-    rest = round_seconds * max(1.0, growing / _BATCHES_PER_REST)
-    return max(0.0, min(rest, _APART_SECONDS - round_seconds))
+    return max(0.0, min(_REST * growing * round_seconds, _APART_SECONDS - round_seconds))

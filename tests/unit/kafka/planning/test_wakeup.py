@@ -141,7 +141,7 @@ def test_a_partition_that_a_recreated_topic_lacks_wakes_unless_a_batch_holds_it(
 
 @pytest.mark.parametrize(
     ("seconds", "growing", "rest"),
-    [(0.0, 1, 0.0), (0.4, 1, 0.4), (0.4, 2, 0.4), (0.4, 20, 4.0), (2.0, 20, 6.0), (2.0, 1, 2.0), (60.0, 1, 0.0)],
+    [(0.0, 1, 0.0), (0.4, 1, 0.2), (0.4, 2, 0.4), (0.4, 20, 4.0), (2.0, 20, 6.0), (2.0, 1, 1.0), (60.0, 1, 0.0)],
 )
 def test_a_batch_rests_after_a_round_and_longer_the_more_batches_grow(
     seconds: float, growing: int, rest: float

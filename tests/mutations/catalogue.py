@@ -311,7 +311,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "death-of-an-attempt-not-reported",
         5,
-        (Change("kafka/ledger/stalls.py", "(part.last_error or not part.finished)", "part.last_error"),),
+        (Change("kafka/ledger/stalls.py", "(range_.last_error or not range_.finished)", "range_.last_error"),),
         (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
     ),
     Mutation(

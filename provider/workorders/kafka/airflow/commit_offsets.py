@@ -113,7 +113,9 @@ class CommitOffsetsOperator(BaseOperator):
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
             described = run(cluster.partitions(sorted({partition.topic for partition in positions})))
-            committed = {part: offset for part, offset in positions.items() if not _is_gone(part, described)}
+            committed = {
+                partition: offset for partition, offset in positions.items() if not _is_gone(partition, described)
+            }
             run(cluster.commit(self.definition.group, committed))
         if self._unfinished:
             # The task before this one was marked as success.

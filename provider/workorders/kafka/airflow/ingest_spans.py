@@ -65,7 +65,7 @@ def _record(attempted: IngestAttempt, failure: str | None) -> None:
             "messaging.system": "kafka",
             "workorders.trigger": trigger,
             "workorders.batch.id": batch.id,
-            "workorders.batch.ranges": [str(part.range) for part in batch.ranges],
+            "workorders.batch.ranges": [str(range_.range) for range_ in batch.ranges],
         },
     )
     for message, sender in zip(messages, senders, strict=True):

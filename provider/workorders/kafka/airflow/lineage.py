@@ -38,20 +38,22 @@ def ingest_lineage(batch: Batch, kafka: Mapping[str, Any], database_url: str) ->
         kafka: librdkafka settings of the cluster.
         database_url: libpq connection string.
     """
-    finished = sorted(batch.finished, key=lambda part: part.range.partition.topic_partition)
-    topics = {topic: list(parts) for topic, parts in groupby(finished, key=lambda part: part.range.partition.topic)}
+    finished = sorted(batch.finished, key=lambda range_: range_.range.partition.topic_partition)
+    topics = {
+        topic: list(ranges) for topic, ranges in groupby(finished, key=lambda range_: range_.range.partition.topic)
+    }
     inputs = [
         InputDataset(
             _cluster(kafka),
             topic,
             inputFacets={
-                "inputStatistics": InputStatisticsInputDatasetFacet(rowCount=sum(map(_messages, parts))),
-                "workordersOffsets": OffsetsInputDatasetFacet(batch.id, batch.trigger.name, list(map(_range, parts))),
+                "inputStatistics": InputStatisticsInputDatasetFacet(rowCount=sum(map(_messages, ranges))),
+                "workordersOffsets": OffsetsInputDatasetFacet(batch.id, batch.trigger.name, list(map(_range, ranges))),
             },
         )
-        for topic, parts in topics.items()
+        for topic, ranges in topics.items()
     ]
-    rows = sum((part.created or 0) + (part.rejected or 0) for part in finished)
+    rows = sum((range_.created or 0) + (range_.rejected or 0) for range_ in finished)
     output = OutputDataset(
         *_table(database_url, "work_orders"),
         outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=rows)},
@@ -82,19 +84,19 @@ def relay_lineage(sent: Mapping[str, int], kafka: Mapping[str, Any], database_ur
     return OperatorLineage(inputs=[source], outputs=targets)
 
 
-def _messages(part: BatchRange) -> int:
-    return (part.created or 0) + (part.rejected or 0) + part.existing + part.filtered
+def _messages(range_: BatchRange) -> int:
+    return (range_.created or 0) + (range_.rejected or 0) + range_.existing + range_.filtered
 
 
-def _range(part: BatchRange) -> dict[str, Any]:
+def _range(range_: BatchRange) -> dict[str, Any]:
     return {
-        "partition": part.range.partition.partition,
-        "start": part.range.start,
-        "end": part.range.end,
-        "created": part.created,
-        "rejected": part.rejected,
-        "existing": part.existing,
-        "filtered": part.filtered,
+        "partition": range_.range.partition.partition,
+        "start": range_.range.start,
+        "end": range_.range.end,
+        "created": range_.created,
+        "rejected": range_.rejected,
+        "existing": range_.existing,
+        "filtered": range_.filtered,
     }
 
 

@@ -181,12 +181,12 @@ class _MessagesProbe:
         Without it, a hanging transaction looks like a topic without messages.
         """
         held = await blocked_by_transactions(self._cluster, ends, (await self._cluster.high_watermarks(ends)).found)
-        for part, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
+        for partition, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
             self._trigger.log.info(
                 "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
                 "offset %s, so nothing after it can be read yet.",
-                part.topic,
-                part.partition,
+                partition.topic,
+                partition.partition,
                 offset,
             )
 
@@ -205,13 +205,13 @@ class _MessagesProbe:
         ):
             return None
         if waiting.new:
-            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.new)
+            places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.new)
             return f"New: {places}; where reading begins there is recorded now."
         if waiting.stalls:
-            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.stalls)
+            places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.stalls)
             return f"The stall of {places} has begun or ended, or an alert is due; the planner records that."
         if waiting.mismatches:
-            places = ", ".join(f"{part.topic} {part.partition}" for part in waiting.mismatches)
+            places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.mismatches)
             return f"Kafka and the ledger contradict each other on {places}; the next batch reports how."
         return f"{waiting.offsets:,} offsets wait to be read."
 

@@ -134,9 +134,9 @@ class KafkaAdmin(ConsumerGroups):
         errors = {**starts.errors, **stables.errors, **ends.errors}
         return Answers(
             [
-                PartitionOffsets(part, starts.found[part], stables.found[part], ends.found[part])
-                for part in partitions
-                if part.topic_partition not in errors
+                PartitionOffsets(partition, starts.found[partition], stables.found[partition], ends.found[partition])
+                for partition in partitions
+                if partition.topic_partition not in errors
             ],
             errors,
         )
@@ -150,7 +150,9 @@ class KafkaAdmin(ConsumerGroups):
         if it is `to_read`.
         """
         described = await self._describe(sorted(topics), to_read=to_read)
-        logs = await self.offsets([part for part in described.found if only is None or part.topic_partition in only])
+        logs = await self.offsets(
+            [partition for partition in described.found if only is None or partition.topic_partition in only]
+        )
         found = {log.partition.topic_partition: log for log in logs.found}
         errors = {place: error for place, error in described.errors.items() if not isinstance(error, UnknownTopicError)}
         return Answers(found, {**errors, **logs.errors})
@@ -161,7 +163,9 @@ class KafkaAdmin(ConsumerGroups):
         """Return the first offset whose message is not older than the Unix time; None if no message is."""
         spec = OffsetSpec.for_timestamp(timestamp_ms)
         at = await self._list_offsets(partitions, spec, IsolationLevel.READ_COMMITTED, self._timeout)
-        return Answers({part: offset if offset >= 0 else None for part, offset in at.found.items()}, at.errors)
+        return Answers(
+            {partition: offset if offset >= 0 else None for partition, offset in at.found.items()}, at.errors
+        )
 
     async def _list_offsets(
         self,
@@ -170,8 +174,8 @@ class KafkaAdmin(ConsumerGroups):
         isolation: IsolationLevel,
         seconds: float = _OFFSETS_SECONDS,
     ) -> Answers[dict[Partition, int]]:
-        places: dict[Place, Partition] = {part.topic_partition: part for part in partitions}
-        specs = {TopicPartition(part.topic, part.partition): spec for part in places.values()}
+        places: dict[Place, Partition] = {partition.topic_partition: partition for partition in partitions}
+        specs = {TopicPartition(partition.topic, partition.partition): spec for partition in places.values()}
         answers = await self._ask_each(
             places,
             lambda client: client.list_offsets(
@@ -181,11 +185,13 @@ class KafkaAdmin(ConsumerGroups):
         # A connection that breaks during the request ends it without an error and without an offset (seen with
         # librdkafka 2.16): taken for an offset, that would look like a truncated log.
         lost = KafkaUnavailableError(f"Kafka at {self._servers} did not answer: the connection was lost.")
-        found = {part: answer.offset for part, answer in answers.found.items() if answer.offset >= _NO_SUCH_MESSAGE}
+        found = {
+            partition: answer.offset for partition, answer in answers.found.items() if answer.offset >= _NO_SUCH_MESSAGE
+        }
         if places and not found and not answers.errors:
             raise lost
         unanswered: dict[Place, WorkOrdersError] = dict.fromkeys(
-            (part.topic_partition for part in answers.found if part not in found), lost
+            (partition.topic_partition for partition in answers.found if partition not in found), lost
         )
         return Answers(found, {**answers.errors, **unanswered})
 

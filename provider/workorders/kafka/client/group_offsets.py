@@ -49,7 +49,9 @@ class ConsumerGroups(ClusterClient):
         """
         if not positions:
             return
-        offsets = [TopicPartition(part.topic, part.partition, offset) for part, offset in positions.items()]
+        offsets = [
+            TopicPartition(partition.topic, partition.partition, offset) for partition, offset in positions.items()
+        ]
         (answer,) = await self._ask(
             lambda client: client.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, offsets)], request_timeout=self._timeout
@@ -136,9 +138,9 @@ def _ask(
     # librdkafka has negative numbers for "none".
     return Answers(
         {
-            part: offset if (offset := answers[part.topic_partition].offset) >= 0 else None
-            for part in wanted
-            if part.topic_partition not in errors
+            partition: offset if (offset := answers[partition.topic_partition].offset) >= 0 else None
+            for partition in wanted
+            if partition.topic_partition not in errors
         },
         errors,
     )
@@ -146,7 +148,7 @@ def _ask(
 
 def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline: float) -> list[TopicPartition]:
     """Retry while the group's coordinator is being elected, which librdkafka learns only from a refusal."""
-    places = [TopicPartition(part.topic, part.partition) for part in wanted]
+    places = [TopicPartition(partition.topic, partition.partition) for partition in wanted]
     while True:
         try:
             return consumer.committed(places, max(deadline - time.monotonic(), _AGAIN_SECONDS))

@@ -84,19 +84,21 @@ def combine(outcomes: Iterable[RangeOutcome]) -> list[RangeOutcome]:
     by_range: defaultdict[OffsetRange, list[RangeOutcome]] = defaultdict(list)
     for outcome in outcomes:
         by_range[outcome.range.planned].append(outcome)
-    return [_combine(range_, parts) for range_, parts in by_range.items()]
+    return [_combine(range_, outcomes) for range_, outcomes in by_range.items()]
 
 
-def _combine(range_: OffsetRange, parts: Sequence[RangeOutcome]) -> RangeOutcome:
-    failed = sorted((part for part in parts if part.error is not None), key=lambda part: part.range.start)
+def _combine(range_: OffsetRange, outcomes: Sequence[RangeOutcome]) -> RangeOutcome:
+    failed = sorted(
+        (outcome for outcome in outcomes if outcome.error is not None), key=lambda outcome: outcome.range.start
+    )
     error = failed[0].error if failed else None
     if len(failed) > 1:
         error = f"{error} {len(failed) - 1} more of its virtual partitions failed."
     return RangeOutcome(
         range_,
-        sum((part.created for part in parts), Created()),
-        max(part.seconds for part in parts),
+        sum((outcome.created for outcome in outcomes), Created()),
+        max(outcome.seconds for outcome in outcomes),
         error,
-        any(part.fenced for part in parts),
-        any(part.too_many_rejected for part in parts),
+        any(outcome.fenced for outcome in outcomes),
+        any(outcome.too_many_rejected for outcome in outcomes),
     )

@@ -51,7 +51,7 @@ def _truncated(range_: OffsetRange, stored_end: int, log: PartitionOffsets) -> s
     return f", and unread offsets [{log.high_watermark}, {range_.end}) are lost"
 
 
-def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets | None) -> int:
+def first_readable_offset(trigger: str, unit: BatchRange, log: PartitionOffsets | None) -> int:
     """Return the offset at which an attempt at this range begins to read.
 
     That is the range's start, or for a replay the first offset that Kafka still has, at most the range's end: messages
@@ -60,18 +60,18 @@ def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets 
 
     Args:
         trigger: name of the trigger.
-        part: the range.
+        unit: a range of a batch, or a virtual partition of it.
         log: the partition's ends now; None if Kafka does not have the partition.
 
     Raises:
         RangeError: the range cannot be read as it was planned.
     """
-    range_ = part.range
-    if part.finished and (part.of_earlier_log or log is None or log.partition.topic_id != range_.partition.topic_id):
+    range_ = unit.range
+    if unit.finished and (unit.of_earlier_log or log is None or log.partition.topic_id != range_.partition.topic_id):
         return range_.end
-    require_same_log(trigger, range_, part.stored_end, log)
+    require_same_log(trigger, range_, unit.stored_end, log)
     log_start = range_.start if log is None else log.log_start
-    if part.finished:
+    if unit.finished:
         return min(max(range_.start, log_start), range_.end)
     if log_start > range_.start:
         raise DataLostError(
@@ -82,22 +82,22 @@ def first_readable_offset(trigger: str, part: BatchRange, log: PartitionOffsets 
 
 
 def check_ranges(
-    trigger: str, parts: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
+    trigger: str, ranges: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
 ) -> tuple[dict[OffsetRange, int], dict[OffsetRange, RangeError]]:
     """Return the first offset to read of each readable range, and the error of each other one, in the given order.
 
     Args:
         trigger: name of the trigger.
-        parts: the ranges of a batch, or their virtual partitions.
+        ranges: the ranges of a batch, or their virtual partitions.
         logs: the partitions' ends now, by topic and number, with the topic ids of now.
     """
     begins: dict[OffsetRange, int] = {}
     errors: dict[OffsetRange, RangeError] = {}
-    for part in parts:
+    for unit in ranges:
         try:
-            begins[part.range] = first_readable_offset(trigger, part, logs.get(part.range.partition.topic_partition))
+            begins[unit.range] = first_readable_offset(trigger, unit, logs.get(unit.range.partition.topic_partition))
         except RangeError as error:
-            errors[part.range] = error
+            errors[unit.range] = error
     return begins, errors
 
 

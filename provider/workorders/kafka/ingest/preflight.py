@@ -57,29 +57,29 @@ async def check_batch(
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
     """
-    parts = [part for range_ in batch.unfinished or batch.finished for part in range_.to_ingest]
-    if not parts:
+    ranges = [unit for range_ in batch.unfinished or batch.finished for unit in range_.to_ingest]
+    if not ranges:
         return PreflightResult((), {})
-    places = {part.range.partition.topic_partition for part in batch.ranges}
+    places = {unit.range.partition.topic_partition for unit in batch.ranges}
     answers = await cluster.log_ends({topic for topic, _ in places}, places, to_read=True)
     errors: dict[OffsetRange, RangeError] = {
-        part.range: _unanswered(part.range, error)
-        for part in parts
-        if (error := error_at(answers.errors, part.range.partition)) is not None
+        unit.range: _unanswered(unit.range, error)
+        for unit in ranges
+        if (error := error_at(answers.errors, unit.range.partition)) is not None
     }
     cluster_id = await cluster.cluster_id()
     errors |= {
-        part.range: AnotherClusterError.of(part.range, part.cluster_id, cluster_id)
-        for part in parts
-        if part.cluster_id not in {None, cluster_id} and not part.finished and not _has_topic(part, answers.found)
+        unit.range: AnotherClusterError.of(unit.range, unit.cluster_id, cluster_id)
+        for unit in ranges
+        if unit.cluster_id not in {None, cluster_id} and not unit.finished and not _has_topic(unit, answers.found)
     }
-    answered = [part for part in parts if part.range not in errors]
+    answered = [unit for unit in ranges if unit.range not in errors]
     begins, lost = check_ranges(batch.trigger.name, answered, answers.found)
     errors |= lost
     attempts = tuple(
-        Attempt.at(batch, part, epoch, begins[part.range], max_rejected_share=max_rejected_share)
-        for part in parts
-        if part.range in begins
+        Attempt.at(batch, unit, epoch, begins[unit.range], max_rejected_share=max_rejected_share)
+        for unit in ranges
+        if unit.range in begins
     )
     unreadable: dict[OffsetRange, RangeError] = {}
     for range_, error in errors.items():
@@ -87,10 +87,10 @@ async def check_batch(
     return PreflightResult(attempts, unreadable)
 
 
-def _has_topic(part: BatchRange, logs: Mapping[tuple[str, int], PartitionOffsets]) -> bool:
+def _has_topic(unit: BatchRange, logs: Mapping[tuple[str, int], PartitionOffsets]) -> bool:
     """Return whether Kafka has the range's own topic, which no other cluster has."""
-    log = logs.get(part.range.partition.topic_partition)
-    return log is not None and log.partition == part.range.partition
+    log = logs.get(unit.range.partition.topic_partition)
+    return log is not None and log.partition == unit.range.partition
 
 
 def _unanswered(range_: OffsetRange, error: WorkOrdersError) -> RangeError:

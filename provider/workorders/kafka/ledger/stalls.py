@@ -26,7 +26,7 @@ def record(
     was committed after all stalls nothing either. The breaker tripped at the ranges in `tripped`.
     """
     attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
-    finished = {part.range for part in batch.ranges if part.finished}
+    finished = {range_.range for range_ in batch.ranges if range_.finished}
     for range_, error in errors.items():
         is_replay = range_ in finished
         batches.write_error(connection, batch.id, range_, epoch=epoch, error=error, is_replay=is_replay)
@@ -44,13 +44,13 @@ def record(
 
 def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:
     """Stall every unfinished range with the same error."""
-    record(connection, batch, epoch, {part.range: error for part in batch.ranges if part.unfinished})
+    record(connection, batch, epoch, {range_.range: error for range_ in batch.ranges if range_.unfinished})
 
 
 def record_unexplained(connection: Connection, batch: Batch, epoch: int) -> None:
     """Stall the ranges whose attempt died without recording an error; the batch is as the attempt left it."""
-    unexplained = [part for part in batch.ranges if part.unfinished and part.last_error is None]
-    record(connection, batch, epoch, {part.range: _unexplained(part) for part in unexplained})
+    unexplained = [range_ for range_ in batch.ranges if range_.unfinished and range_.last_error is None]
+    record(connection, batch, epoch, {range_.range: _unexplained(range_) for range_ in unexplained})
 
 
 def errors_of(batch: Batch) -> list[str]:
@@ -59,12 +59,12 @@ def errors_of(batch: Batch) -> list[str]:
     An unfinished range without an error is included: its attempt died before it could record one.
     """
     return [
-        part.last_error or _unexplained(part)
-        for part in batch.ranges
-        if not part.superseded and (part.last_error or not part.finished)
+        range_.last_error or _unexplained(range_)
+        for range_ in batch.ranges
+        if not range_.superseded and (range_.last_error or not range_.finished)
     ]
 
 
-def _unexplained(part: BatchRange) -> str:
-    committed = part.progress or "nothing was committed there"
-    return f"{part.range}: the attempt ended without recording an error; {committed}."
+def _unexplained(range_: BatchRange) -> str:
+    committed = range_.progress or "nothing was committed there"
+    return f"{range_.range}: the attempt ended without recording an error; {committed}."

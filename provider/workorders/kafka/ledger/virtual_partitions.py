@@ -18,11 +18,12 @@ from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/virtual_partitions.sql")
 
 
-def insert(connection: Connection, batch_id: int, parts: Iterable[VirtualPartition]) -> None:
+def insert(connection: Connection, batch_id: int, virtual_partitions: Iterable[VirtualPartition]) -> None:
     """Record how ranges of a batch are cut, in the transaction that records the batch."""
-    for part in parts:
+    for range_ in virtual_partitions:
         connection.execute(
-            _QUERIES["insert"], _key(batch_id, part) | {"range_start": part.cut_from.start, "end_offset": part.end}
+            _QUERIES["insert"],
+            _key(batch_id, range_) | {"range_start": range_.cut_from.start, "end_offset": range_.end},
         )
 
 
@@ -40,7 +41,7 @@ def rows_of_batch(
     return found
 
 
-def lock(connection: Connection, batch_id: int, part: VirtualPartition) -> Created | None:
+def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Created | None:
     """Lock a virtual partition until the transaction ends.
 
     Returns:
@@ -49,26 +50,26 @@ def lock(connection: Connection, batch_id: int, part: VirtualPartition) -> Creat
     Raises:
         LedgerConflictError: the batch does not have it.
     """
-    row = connection.execute(_QUERIES["lock"], _key(batch_id, part) | {"end_offset": part.end}).fetchone()
+    row = connection.execute(_QUERIES["lock"], _key(batch_id, range_) | {"end_offset": range_.end}).fetchone()
     if row is None:
         raise LedgerConflictError(
-            f"Batch {batch_id}: {part} was not planned; nothing was committed there. Save this log and report it, "
+            f"Batch {batch_id}: {range_} was not planned; nothing was committed there. Save this log and report it, "
             f"because no sequence of events leads here."
         )
     is_finished, created, rejected, existing, filtered = row
     return Created(created, rejected, existing, filtered=filtered) if is_finished else None
 
 
-def finish(connection: Connection, batch_id: int, part: VirtualPartition, created: Created) -> None:
+def finish(connection: Connection, batch_id: int, range_: VirtualPartition, created: Created) -> None:
     """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
     values = {
-        "end_offset": part.end,
+        "end_offset": range_.end,
         "created": created.created,
         "rejected": created.rejected,
         "existing": created.existing,
         "filtered": created.filtered,
     }
-    connection.execute(_QUERIES["finish"], _key(batch_id, part) | values)
+    connection.execute(_QUERIES["finish"], _key(batch_id, range_) | values)
 
 
 def advance(
@@ -95,6 +96,6 @@ def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:
         advance(connection, batch_id, OffsetRange(Partition(topic, partition, ""), start, start), epoch)
 
 
-def _key(batch_id: int, part: VirtualPartition) -> dict[str, object]:
-    topic, partition = part.partition.topic_partition
-    return {"batch_id": batch_id, "topic": topic, "partition": partition, "start_offset": part.start}
+def _key(batch_id: int, range_: VirtualPartition) -> dict[str, object]:
+    topic, partition = range_.partition.topic_partition
+    return {"batch_id": batch_id, "topic": topic, "partition": partition, "start_offset": range_.start}

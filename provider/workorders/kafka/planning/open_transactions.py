@@ -20,17 +20,17 @@ async def blocked_by_transactions(
     Raises:
         KafkaUnavailableError: the cluster did not answer.
     """
-    unclear = [part for part, high in high_watermarks.items() if last_stable.get(part, high) < high]
+    unclear = [partition for partition, high in high_watermarks.items() if last_stable.get(partition, high) < high]
     stable = await cluster.last_stable_offsets(unclear)
-    return {part: offset for part, offset in stable.found.items() if offset < high_watermarks[part]}
+    return {partition: offset for partition, offset in stable.found.items() if offset < high_watermarks[partition]}
 
 
 def waiting_partitions(held: Mapping[Partition, int], ledger: Mapping[Partition, Position]) -> dict[Partition, int]:
     """Return the partitions that have only an open transaction left to read and that no batch holds."""
     return {
-        part: offset
-        for part, offset in held.items()
-        if (position := ledger.get(part)) is not None and not position.busy and offset <= position.next_offset
+        partition: offset
+        for partition, offset in held.items()
+        if (position := ledger.get(partition)) is not None and not position.busy and offset <= position.next_offset
     }
 
 
@@ -43,7 +43,7 @@ class OpenTransactionLog:
 
     def new_entries(self, now: Mapping[Partition, int]) -> dict[Partition, int]:
         """Return the partitions that wait at the same offset as in the call before and were not reported yet."""
-        lasting = {part: offset for part, offset in now.items() if self._before.get(part) == offset}
-        news = {part: offset for part, offset in lasting.items() if self._reported.get(part) != offset}
+        lasting = {partition: offset for partition, offset in now.items() if self._before.get(partition) == offset}
+        news = {partition: offset for partition, offset in lasting.items() if self._reported.get(partition) != offset}
         self._before, self._reported = dict(now), lasting
         return news

@@ -5,6 +5,7 @@ Before a topic is read for the first time, the trigger's starting policy is reso
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from workorders.core import triggers, workflows
 from workorders.core.exceptions import WorkOrdersError
@@ -16,8 +17,16 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import AnotherClusterError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.batches import Batch, BatchRange
-from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Place, Position, error_at
+from workorders.kafka.ledger.batches import Batch, BatchRange, LastPlan
+from workorders.kafka.partitions import (
+    OffsetRange,
+    Partition,
+    PartitionOffsets,
+    Place,
+    Position,
+    VirtualPartition,
+    error_at,
+)
 from workorders.kafka.planning.range_planning import (
     BatchLimits,
     allowed_by_rate,
@@ -104,13 +113,12 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         last = batches.last_plan(connection, trigger.name)
         current = drop_stale_ends(state.logs, known, now)
         failing = contradicting(current, now)
-        ranges = plan_ranges(failing if last.is_open else current, now, _limits(definition, last.seconds_ago))
-        parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
+        chosen = _choose(definition, failing if last.is_open else current, now, last)
         # The attempt at a batch with a range that fails does not grow, so nothing is left to it.
         grows = definition.linger > 0 and not failing
         lease = batches.LEASE_SECONDS if grows else None
-        batch_id = batches.create(connection, trigger, ranges, parts, lease_seconds=lease) if ranges else None
-    return Plan(trigger, batch_id, tuple(ranges), state.errors, stalled)
+        batch_id = batches.create(connection, trigger, *chosen, lease_seconds=lease) if chosen.ranges else None
+    return Plan(trigger, batch_id, tuple(chosen.ranges), state.errors, stalled)
 
 
 async def ask(
@@ -148,9 +156,11 @@ def _require_own_cluster(
 def _stalls(state: KafkaState) -> dict[tuple[str, int], str]:
     """Return the error of each partition of the ledger that Kafka could not answer for."""
     return {
-        part.topic_partition: f"{part.topic} {part.partition}: nothing was planned there. {error} It is asked again."
-        for part in state.known
-        if (error := error_at(state.errors, part)) is not None
+        partition.topic_partition: (
+            f"{partition.topic} {partition.partition}: nothing was planned there. {error} It is asked again."
+        )
+        for partition in state.known
+        if (error := error_at(state.errors, partition)) is not None
     }
 
 
@@ -184,7 +194,8 @@ async def grow_batch(
         psycopg.Error: the database failed; nothing was recorded.
     """
     known = ledger.positions(connection, batch.trigger.name)
-    logs = (await cluster.offsets([part for part in partitions if part in known and not known[part].busy])).found
+    free = [partition for partition in partitions if partition in known and not known[partition].busy]
+    logs = (await cluster.offsets(free)).found
     with connection.transaction():
         ledger.lock_trigger(connection, batch.trigger)
         if not (batches.renew_lease(connection, batch.id, epoch) and batches.is_unchanged(connection, batch)):
@@ -193,11 +204,10 @@ async def grow_batch(
         failing = contradicting(logs, now)
         last = batches.last_plan(connection, batch.trigger.name)
         readable = [log for log in logs if log not in failing and log.log_start <= now[log.partition].next_offset]
-        ranges = plan_ranges(readable, now, _limits(definition, last.seconds_ago))
-        if not ranges:
+        chosen = _choose(definition, readable, now, last)
+        if not chosen.ranges:
             return Growth((), epoch)
-        parts = [part for range_ in ranges for part in cut(range_, definition.virtual_partitions)]
-        batches.add_ranges(connection, batch.id, batch.trigger, ranges, parts)
+        batches.add_ranges(connection, batch.id, batch.trigger, *chosen)
         extended = ledger.extend_epoch(connection, batch.id, epoch)
         return Growth(batches.load_ranges(connection, batch.id, unfinished=True), extended)
 
@@ -215,10 +225,25 @@ def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trig
     return trigger
 
 
-def _limits(definition: KafkaTriggerDefinition, seconds_since_last: float | None) -> BatchLimits:
-    """Return the limits of the next batch, with what the trigger's rate allows now."""
-    allowed = allowed_by_rate(definition.rate_limit_per_second, seconds_since_last, definition.max_messages)
-    return BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
+class _Chosen(NamedTuple):
+    """What a batch gets."""
+
+    ranges: Sequence[OffsetRange]
+    virtual_partitions: Sequence[VirtualPartition]
+    """All virtual partitions of the ranges that are cut."""
+
+
+def _choose(
+    definition: KafkaTriggerDefinition,
+    logs: Sequence[PartitionOffsets],
+    positions: Mapping[Partition, Position],
+    last: LastPlan,
+) -> _Chosen:
+    """Return ranges of the free partitions within the trigger's limits, and what its rate allows now."""
+    allowed = allowed_by_rate(definition.rate_limit_per_second, last.seconds_ago, definition.max_messages)
+    limits = BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
+    ranges = plan_ranges(logs, positions, limits)
+    return _Chosen(ranges, [small for range_ in ranges for small in cut(range_, definition.virtual_partitions)])
 
 
 async def first_offsets(
@@ -260,5 +285,5 @@ async def _by_policy(
 def _with_default(
     answers: Answers[dict[Partition, int | None]], default: Mapping[Partition, int]
 ) -> Answers[dict[Partition, int]]:
-    found = {part: default[part] if offset is None else offset for part, offset in answers.found.items()}
+    found = {partition: default[partition] if offset is None else offset for partition, offset in answers.found.items()}
     return Answers(found, answers.errors)

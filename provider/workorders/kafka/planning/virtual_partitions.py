@@ -14,10 +14,10 @@ more than its messages, so a trickle is not cut."""
 
 
 def cut(range_: OffsetRange, count: int) -> tuple[VirtualPartition, ...]:
-    """Return the range in at most `count` parts of the same size, without gaps; none if it is too small to be cut."""
+    """Return at most `count` virtual partitions of one size, without gaps; none if the range is too small to be cut."""
     size = range_.end - range_.start
     count = min(count, size // MIN_MESSAGES)
-    if count < 2:  # noqa: PLR2004 - one part is the range itself
+    if count < 2:  # noqa: PLR2004 - one is the range itself
         return ()
     ends = [range_.start + size * number // count for number in range(count + 1)]
     return tuple(VirtualPartition(range_.partition, start, end, range_) for start, end in pairwise(ends))

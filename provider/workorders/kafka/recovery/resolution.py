@@ -229,7 +229,12 @@ def _commit_forward(
             trigger = triggers.find(connection, decisions[0].state.trigger)
             ledger.lock_group_commits(connection, trigger.id)
             now = ledger.positions(connection, trigger.name)
-            _commit(cluster, group, {part: now[part].next_offset for part in forward if part in now}, warnings)
+            _commit(
+                cluster,
+                group,
+                {partition: now[partition].next_offset for partition in forward if partition in now},
+                warnings,
+            )
     except psycopg.Error as error:
         reason = one_line(error)
         warnings.append(f"The decision was made; the consumer group's offsets follow with the next batch ({reason}).")

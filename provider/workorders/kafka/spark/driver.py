@@ -264,8 +264,8 @@ def _settled(attempt: IngestAttempt, epoch: int, results: Sequence[RangeOutcome]
     database, batch_id = attempt.database, attempt.batch_id
     virtual_partitions.advance_all(database, batch_id, epoch)
     now = batches.load(database, batch_id)
-    before = {part.range for part in _all_parts(attempt.batch) if part.finished}
-    finished = {part.range: part for part in _all_parts(now) if part.finished and part.range not in before}
+    before = {range_.range for range_ in _all_ranges(attempt.batch) if range_.finished}
+    finished = {range_.range: range_ for range_ in _all_ranges(now) if range_.finished and range_.range not in before}
     settled = combine([_reconcile(result, finished.get(result.range)) for result in results])
     errors = {result.range: result.error for result in settled if result.error is not None}
     tripped = {result.range for result in settled if result.too_many_rejected}
@@ -273,7 +273,7 @@ def _settled(attempt: IngestAttempt, epoch: int, results: Sequence[RangeOutcome]
     return settled
 
 
-def _all_parts(batch: Batch) -> Iterator[BatchRange]:
+def _all_ranges(batch: Batch) -> Iterator[BatchRange]:
     """Yield the ranges of a batch and their virtual partitions."""
     for range_ in batch.ranges:
         yield range_

@@ -18,7 +18,7 @@ class PartitionState(StrEnum):
     IN_BATCH = "in batch"
     NOT_PLANNED = "not planned yet"
     UNKNOWN = "?"
-    """Kafka did not answer; the trigger's problem says why."""
+    """Kafka did not answer; the problem of the trigger has the reason."""
     UP_TO_DATE = "up to date"
     TOPIC_DELETED = "topic deleted"
     """The planner records a stall if a topic is gone that the trigger names, so this is one that a pattern matched:

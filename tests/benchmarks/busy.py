@@ -12,7 +12,7 @@ from uuid import UUID
 from benchmarks import many, messages
 from local_stack.stack import LocalStack
 from workorders.core import triggers, workflows
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import search_index, state_counts, work_orders, workload_history
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
@@ -110,7 +110,7 @@ def _register(connection: Connection, place: int) -> Trigger:
     fields: dict[str, Any] = {"name": workflow, "callable": "wards:register", "concurrency": 50}
     if number % 2 == 0:
         fields |= {"limits": {"waiting": 1_000_000, "per_day": 5_000_000}, "retention": {"days": 60}}
-    workflows.register(connection, parse_workflow(fields, where=workflow))
+    workflows.register(connection, WorkflowDefinition.model_validate(fields))
     definition = {"topics": [many.topic_of(place)], "group": f"workorders-{name}"}
     return triggers.register(connection, name=name, type_="kafka", workflow=workflow, definition=definition)
 

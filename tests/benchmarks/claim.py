@@ -10,7 +10,7 @@ from uuid import uuid4
 from benchmarks import many, messages
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.workflows import Workflow
@@ -54,7 +54,7 @@ def prepare(url: str, number: int, fields: dict[str, object], waiting: int) -> W
     """Let `waiting` work orders wait for their first run, of the workflow whose finished runs `many` has made."""
     with connect(url) as connection:
         connection.execute(_NO_LONGER_WAITING)
-        definition = parse_workflow({"name": many.COMMON, "callable": "some:where", **fields}, where=many.COMMON)
+        definition = WorkflowDefinition.model_validate({"name": many.COMMON, "callable": "some:where", **fields})
         workflow = workflows.register(connection, definition)
         name = f"claim-{number}"
         trigger = triggers.register(connection, name=name, type_="kafka", workflow=many.COMMON, definition={})

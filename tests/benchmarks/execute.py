@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.claimed_runs import calling, results, run_of
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.process_pool import ProcessPool
@@ -82,7 +82,9 @@ def through_postgres(stack: LocalStack, count: int) -> Executed:
 
 
 def _create(connection: Connection, count: int) -> None:
-    definition = parse_workflow({"name": _NAME, "callable": "support.run_functions:echo", "processes": 1}, where=_NAME)
+    definition = WorkflowDefinition.model_validate(
+        {"name": _NAME, "callable": "support.run_functions:echo", "processes": 1}
+    )
     workflows.register(connection, definition)
     trigger = triggers.register(connection, name=_NAME, type_="kafka", workflow=_NAME, definition={})
     create_for(connection, trigger, (Item(None, None, _REQUEST, _BODY) for _ in range(count)), fresh=True)

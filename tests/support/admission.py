@@ -9,8 +9,8 @@ import psycopg
 
 from support.eventually import eventually
 from workorders.core import triggers, workflows
-from workorders.core.definitions.loading import parse_workflow
 from workorders.core.definitions.trigger import Idempotency, Sequence
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -40,7 +40,7 @@ def register(
 def limit(connection: Connection, workflow: str, **limits: Any) -> None:
     """Give a workflow limits, as its file would."""
     fields = {"name": workflow, "callable": "json:dumps", "limits": limits}
-    workflows.register(connection, parse_workflow(fields, where=workflow))
+    workflows.register(connection, WorkflowDefinition.model_validate(fields))
 
 
 def event(position: int | None, stream: str = "s", **body: Any) -> Item:

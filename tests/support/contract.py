@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 from support.trigger_types import Event, Source
 from workorders.core import workflows
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import work_orders as history
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import WorkOrderSummary
@@ -39,7 +39,7 @@ def inputs(connection: Connection, source: Source) -> list[Event]:
 
 def define_workflow(connection: Connection, source: Source, **fields: Any) -> None:
     """Register the source's workflow, with some fields."""
-    definition = parse_workflow({"name": source.name, "callable": "a.module:function", **fields}, where=source.name)
+    definition = WorkflowDefinition.model_validate({"name": source.name, "callable": "a.module:function", **fields})
     workflows.register(connection, definition)
     connection.commit()
 

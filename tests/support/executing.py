@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item, Message
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming
@@ -26,7 +26,7 @@ class Executing:
         called = {"callable": f"support.run_functions:{function}", "processes": 1, "linger": 0} if function else {}
         given = {"name": name, **called, **fields}
         with connect(database_url) as connection:
-            self.workflow: Workflow = workflows.register(connection, parse_workflow(given, where=name))
+            self.workflow: Workflow = workflows.register(connection, WorkflowDefinition.model_validate(given))
             triggers.register(connection, name=name, type_="manual", workflow=name, definition={})
 
     def create(self, bodies: Iterable[Any], stream: str | None = None) -> None:

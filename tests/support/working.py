@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from support.work_orders import REQUEST
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
@@ -29,7 +29,7 @@ class Working:
     @classmethod
     def on(cls, connection: Connection, name: str, **fields: Any) -> "Working":
         """Register a workflow with some fields, and a trigger for it, both of that name."""
-        definition = parse_workflow({"name": name, "callable": "some.module:function", **fields}, where=name)
+        definition = WorkflowDefinition.model_validate({"name": name, "callable": "some.module:function", **fields})
         workflow = workflows.register(connection, definition)
         trigger = triggers.register(connection, name=name, type_="test", workflow=name, definition={})
         connection.commit()

@@ -13,7 +13,7 @@ from workorders.cli.output import print_json
 from workorders.core import triggers
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
-from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, Workflows, workflow_sources
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, read_folder
 from workorders.core.environment import TRIGGERS_VARIABLE, workflow_folder, workflow_modules
 from workorders.core.exceptions import UnknownTriggerError
 from workorders.core.postgres.connection import Connection
@@ -73,12 +73,10 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
     except UnknownTriggerError:
-        sources = [] if folder is None else TRIGGERS.read_files(TRIGGERS.files(folder))
-    found = (definition for source in sources for definition in source.definitions if definition.name == name)
-    definition = next(found, None)
+        definition = read_folder(TRIGGERS, folder).definitions.get(name) if folder else None
     if definition is None or folder is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
         raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")
-    files = WORKFLOWS.files(workflow_folder(folder.parent / "workflows"), may_be_missing=True)
-    known = Workflows(workflow_sources(files, workflow_modules()))
-    return triggers.register_definition(connection, definition.with_workflow(known.find(definition.workflow)))
+    files = workflow_folder(folder.parent / "workflows")
+    found = read_folder(WORKFLOWS, files, workflow_modules(), may_be_missing=True).find(definition.workflow)
+    return triggers.register_definition(connection, definition.with_workflow(found))

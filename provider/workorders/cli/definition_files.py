@@ -1,39 +1,38 @@
-"""Finds the files of triggers and workflows that a command names, and reports what is wrong in them."""
+"""Reads the files of triggers and workflows that a command names, and reports what is wrong in them."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from workorders.cli.output import note
-from workorders.core.definitions.loading import D, Kind, Source
+from workorders.core.definitions.loading import D, Definitions, Kind, label, read
 from workorders.core.exceptions import ConfigurationError
 
 
-def find_files(paths: Iterable[Path], kind: Kind[D]) -> list[Path]:
-    """Return the files, and those of folders.
+def read_paths(kind: Kind[D], paths: Iterable[Path], modules: Iterable[str] = ()) -> Definitions[D]:
+    """Read files, those of folders, and modules.
 
     Raises:
         ConfigurationError: a folder has none.
     """
-    return [file for path in paths for file in (_in_folder(path, kind) if path.is_dir() else [path])]
+    return read(kind, [*(file for path in paths for file in _files(kind, path)), *modules])
 
 
-def _in_folder(folder: Path, kind: Kind[D]) -> list[Path]:
-    files = kind.files(folder)
+def _files(kind: Kind[D], path: Path) -> list[Path]:
+    files = kind.files(path) if path.is_dir() else [path]
     if not files:
         raise ConfigurationError(
-            f"The folder {folder} has no {kind.name} file, so nothing was read; name another one. Files end in .yaml "
-            f"or .yml."
+            f"The folder {path} has no {kind.name} file, so nothing was read; name another one. Files end in .yaml or "
+            f".yml."
         )
     return files
 
 
-def report(kind: Kind[D], sources: Sequence[Source[D]], verdict: str = "is valid") -> None:
+def report(kind: Kind[D], found: Definitions[D], verdict: str = "is valid") -> None:
     """Print a line per definition, and the errors; exit with 1 if there are any."""
-    for source in sources:
-        for definition in source.definitions:
-            print(f"{source.path.name}: {kind.name} {definition.name} {verdict}.")
-        if source.mistake:
-            note(str(source.mistake))
-    if any(source.mistake for source in sources):
+    for name, source in found.sources.items():
+        print(f"{label(source)}: {kind.name} {name} {verdict}.")
+    for mistake in found.mistakes:
+        note(str(mistake.error))
+    if found.mistakes:
         sys.exit(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.definition_files import find_files, report
+from workorders.cli.definition_files import read_paths, report
 from workorders.cli.options import AsJson, Database, argument
 from workorders.cli.output import Column, print_json, print_table
 from workorders.core.definitions.loading import TRIGGERS
@@ -68,11 +68,10 @@ def apply(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     from workorders.webhook import stored_webhooks  # noqa: PLC0415 - the database's driver
 
-    sources = TRIGGERS.read_files(find_files(paths, TRIGGERS))
-    if any(source.mistake for source in sources):
-        report(TRIGGERS, sources, "is valid, and was not stored")
-    definitions = [found for source in sources for found in source.definitions]
-    webhooks = [found for found in definitions if isinstance(found, WebhookTriggerDefinition)]
+    found = read_paths(TRIGGERS, paths)
+    if found.mistakes:
+        report(TRIGGERS, found, "is valid, and was not stored")
+    webhooks = [trigger for trigger in found.definitions.values() if isinstance(trigger, WebhookTriggerDefinition)]
     with connect_to_write(database) as connection:
         applied = stored_webhooks.apply(connection, webhooks)
     for names, done in ((applied.stored, "stored"), (applied.unchanged, "unchanged"), (applied.removed, "removed")):

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from workorders.cli.connections import connect
-from workorders.cli.definition_files import find_files, report
+from workorders.cli.definition_files import read_paths, report
 from workorders.cli.options import AsJson, Database, Folder, argument
 from workorders.cli.output import Column, note, print_json, print_table
 from workorders.core.definitions.json_schema import published
-from workorders.core.definitions.loading import TRIGGERS, Source
+from workorders.core.definitions.loading import TRIGGERS, Definitions, label, read_folder
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
@@ -76,9 +76,9 @@ def list_(
         raise ConfigurationError(
             f"The folder of the trigger files is not set; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
         )
-    sources = TRIGGERS.read_files(TRIGGERS.files(folder))
-    rows = merge(sources, _registered(database))
-    errors = [{"file": source.path.name, "error": str(source.mistake)} for source in sources if source.mistake]
+    found = read_folder(TRIGGERS, folder)
+    rows = merge(found, _registered(database))
+    errors = [{"file": label(mistake.source), "error": str(mistake.error)} for mistake in found.mistakes]
     if as_json:
         print_json({"triggers": rows, "errors": errors})
     else:
@@ -102,7 +102,7 @@ def check(
       workorders triggers check include/triggers
       workorders triggers check include/triggers/orders.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    report(TRIGGERS, TRIGGERS.read_files(find_files([path], TRIGGERS)))
+    report(TRIGGERS, read_paths(TRIGGERS, [path]))
 
 
 @app.command()
@@ -117,21 +117,20 @@ def schema(type_: Annotated[str, argument("TYPE", "Type of the trigger.")]) -> N
     print(published(type_), end="")
 
 
-def merge(sources: Sequence[Source[TriggerDefinition]], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
+def merge(files: Definitions[TriggerDefinition], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
     """Return a row per trigger of a file, of the database, or of both, sorted by name; pure.
 
     Args:
-        sources: the files that were read.
+        files: what the files define.
         registered: the triggers of the database; None if it is unavailable.
     """
     known = {row.name: row for row in registered or ()}
     rows = []
-    for source in sources:
-        for definition in source.definitions:
-            fields = definition.model_dump(mode="json")
-            found = known.pop(definition.name, None)
-            database = None if registered is None else _database_word(fields, found)
-            rows.append(_row(fields, source.path.name, database, found))
+    for name, definition in files.definitions.items():
+        fields = definition.model_dump(mode="json")
+        found = known.pop(name, None)
+        database = None if registered is None else _database_word(fields, found)
+        rows.append(_row(fields, label(files.sources[name]), database, found))
     for row in known.values():
         fields = {**row.definition, "name": row.name, "type": row.type, "workflow": row.workflow}
         rows.append(_row(fields, None, "yes", row))

@@ -7,13 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.definition_files import find_files, report
+from workorders.cli.definition_files import read_paths, report
 from workorders.cli.options import AsJson, Database
 from workorders.cli.output import Column, print_json, print_table
 from workorders.core import workflows
 from workorders.core.definitions.json_schema import WORKFLOW, published
-from workorders.core.definitions.loading import WORKFLOWS, Source, workflow_sources
-from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.definitions.loading import WORKFLOWS
 from workorders.core.environment import workflow_modules
 from workorders.core.workflows import Workflow
 
@@ -61,7 +60,7 @@ def check(path: _Path) -> None:
       workorders workflows check include/workflows
       workorders workflows check include/workflows/register_event.yaml
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    report(WORKFLOWS, _read(path))
+    report(WORKFLOWS, read_paths(WORKFLOWS, [path]))
 
 
 @app.command()
@@ -76,14 +75,13 @@ def register(path: _Path, database: Database = None) -> None:
     Example:
       workorders workflows register include/workflows
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    sources = _read(path, workflow_modules())
-    if any(source.mistake for source in sources):
-        report(WORKFLOWS, sources, "is valid, and was not registered")
+    found = read_paths(WORKFLOWS, [path], workflow_modules())
+    if found.mistakes:
+        report(WORKFLOWS, found, "is valid, and was not registered")
     with connect_to_write(database) as connection:
-        for source in sources:
-            for definition in source.definitions:
-                workflows.register(connection, definition)
-    report(WORKFLOWS, sources, "is registered")
+        for definition in found.definitions.values():
+            workflows.register(connection, definition)
+    report(WORKFLOWS, found, "is registered")
 
 
 @app.command()
@@ -96,10 +94,6 @@ def schema() -> None:
       # yaml-language-server: $schema=workflow.schema.json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     print(published(WORKFLOW), end="")
-
-
-def _read(path: Path, modules: Sequence[str] = ()) -> list[Source[WorkflowDefinition]]:
-    return WORKFLOWS.read(workflow_sources(find_files([path], WORKFLOWS), modules))
 
 
 def _json(workflow: Workflow) -> dict[str, Any]:

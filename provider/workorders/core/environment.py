@@ -28,9 +28,14 @@ SPARK_APPS_VARIABLE: Final = "WORKORDERS_SPARK_APPS"
 """The folder of a Spark application of one's own; the package's is used if not given."""
 
 
+def trigger_folder(default: Path) -> Path:
+    """Return the folder of trigger files: the environment's, or else the default."""
+    return Path(os.environ.get(TRIGGERS_VARIABLE) or default)
+
+
 def workflow_folder(default: Path) -> Path:
     """Return the folder of workflow files: the environment's, or else the default."""
-    return Path(os.environ.get(WORKFLOWS_VARIABLE, default))
+    return Path(os.environ.get(WORKFLOWS_VARIABLE) or default)
 
 
 def workflow_modules() -> list[str]:

@@ -1,12 +1,14 @@
 """Connects webhooks with Airflow: their definitions, secrets, and databases. They have no Dag."""
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.triggers import configured_trigger_folder
+from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.method import Secret
 
@@ -29,9 +31,9 @@ def application() -> "FastAPI":
     from workorders.webhook.stored_webhooks import StoredWebhooks  # noqa: PLC0415
     from workorders.webhook.trigger_folder import TriggerFolder  # noqa: PLC0415
 
-    handler, folder = RequestHandler(database_url), configured_trigger_folder()
+    handler, folder = RequestHandler(database_url), os.environ.get(TRIGGERS_VARIABLE)
     stored = StoredWebhooks(handler.database(_DATABASE_CONNECTION))
-    hooks = Hooks(TriggerFolder(folder) if folder else stored, time.monotonic)
+    hooks = Hooks(TriggerFolder(Path(folder)) if folder else stored, time.monotonic)
     return make_app(hooks, handler, _secret, time.monotonic)
 
 

@@ -1,10 +1,11 @@
-"""The webhooks by path; a definition that changes is read again."""
+"""The webhooks by path; the definitions are read again when one changes."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from workorders.core.definitions.loading import Mistake
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.webhook.capacity import MAX_BYTES, Capacity
 from workorders.webhook.definition import WebhookTriggerDefinition
@@ -19,19 +20,15 @@ _LOOK_SECONDS = 1.0
 class Definitions(Protocol):
     """Where the definitions are: a folder of trigger files, or the database."""
 
-    def stamps(self) -> Mapping[str, object]:
-        """Return what changes when a definition does, by the key of the definition.
+    def stamps(self) -> object:
+        """Return what changes when a definition does.
 
         Raises:
             TryAgainError: the definitions cannot be read now.
         """
 
-    def load(self, key: str) -> TriggerDefinition | None:
-        """Return a definition; None if it is wrong, after a line in the log.
-
-        Raises:
-            TryAgainError: it cannot be read now.
-        """
+    def load(self) -> tuple[Sequence[TriggerDefinition], Sequence[Mistake]]:
+        """Return the definitions that the last stamps are of, of any type, and what is wrong in the others."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,8 @@ class Hooks:
         self._definitions = definitions
         self._clock = clock
         self._looked_at: float | None = None
-        self._stamps: Mapping[str, object] = {}
-        self._known: dict[str, TriggerDefinition | None] = {}  # None if the definition is wrong
+        self._stamps: object = None
+        self._has_mistakes = False
         self._hooks: Mapping[str, Hook] = {}
 
     def get(self, path: str) -> Hook:
@@ -71,7 +68,7 @@ class Hooks:
             raise TryAgainError("disabled", f"Nothing was created: the webhook {path} is disabled.")
         if found is not None:
             return found
-        if None in self._known.values():
+        if self._has_mistakes:
             raise TryAgainError(
                 "not-known-now",
                 f"There is no webhook {printable(path)}, but a trigger file with a mistake may define it. Nothing was "
@@ -97,29 +94,24 @@ class Hooks:
             return
         stamps = self._definitions.stamps()
         if stamps != self._stamps:
-            unchanged = {key for key, stamp in self._stamps.items() if stamps.get(key) == stamp}
-            self._known = {key: self._known[key] if key in unchanged else self._definitions.load(key) for key in stamps}
-            self._stamps = stamps
-            self._hooks = self._by_path()
+            definitions, mistakes = self._definitions.load()
+            for mistake in mistakes:
+                _LOG.error("A definition is wrong, and its webhook accepts no request: %s", mistake.error)
+            self._stamps, self._has_mistakes, self._hooks = stamps, bool(mistakes), self._by_path(definitions)
         self._looked_at = self._clock()
 
-    def _by_path(self) -> dict[str, Hook]:
+    def _by_path(self, definitions: Sequence[TriggerDefinition]) -> dict[str, Hook]:
         before = {hook.definition.name: hook for hook in self._hooks.values()}
         hooks: dict[str, Hook] = {}
-        names: set[str] = set()
-        for key, definition in self._known.items():
-            if definition is None or definition.name in names:
-                continue
-            names.add(definition.name)
+        for definition in definitions:
             if not isinstance(definition, WebhookTriggerDefinition):
                 continue
             if definition.path in hooks:
                 _LOG.error(
-                    "%s: path: %s is already the path of trigger %s; the webhook of trigger %s accepts no request.",
-                    key,
+                    "The webhook of trigger %s accepts no request: path: %s is already the path of trigger %s.",
+                    definition.name,
                     definition.path,
                     hooks[definition.path].definition.name,
-                    definition.name,
                 )
                 continue
             # The counts stay when the definition changes: requests of the old one still use memory.

@@ -1,6 +1,5 @@
 """The webhooks in the database: stored by a deployment, and served where there is no folder of trigger files."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,15 +8,14 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
+from workorders.core.definitions.loading import Mistake
 from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.webhook.database import Database, try_again
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.refusals import TryAgainError
 
-_LOG = logging.getLogger(__name__)
 _QUERIES = load_queries("workorders.webhook", "sql/webhooks.sql")
 
 
@@ -87,34 +85,28 @@ class StoredWebhooks:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._rows: Sequence[StoredWebhook] = ()
 
-    def stamps(self) -> Mapping[str, datetime]:
-        """Return when each webhook was stored, by name.
+    def stamps(self) -> object:
+        """Return what changes when a webhook does.
 
         Raises:
             TryAgainError: the database is unavailable, or has no such table.
         """
         try:
             with self._database.connection() as connection:
-                return dict(connection.execute(_QUERIES["list_stored_at"]).fetchall())
+                self._rows = list_stored(connection)
         except psycopg.Error as error:
             raise try_again("The webhooks cannot be read from the database", error) from error
+        return self._rows
 
-    def load(self, name: str) -> WebhookTriggerDefinition | None:
-        """Return a definition; None, and a line of the log, if this version of the package cannot read it.
-
-        Raises:
-            TryAgainError: the database is unavailable, or the webhook was removed a moment ago.
-        """
-        try:
-            with self._database.connection() as connection:
-                row = connection.execute(_QUERIES["find_definition"], {"name": name}).fetchone()
-        except psycopg.Error as error:
-            raise try_again("The webhooks cannot be read from the database", error) from error
-        if row is None:
-            raise TryAgainError("not-set-up", "The webhooks are changing; nothing was created.", seconds=1)
-        try:
-            return validate(row[0], WebhookTriggerDefinition, where=f"Webhook {name} in the database")
-        except ConfigurationError as error:
-            _LOG.error("A stored webhook is wrong, so it accepts no request: %s", error)
-            return None
+    def load(self) -> tuple[Sequence[WebhookTriggerDefinition], Sequence[Mistake]]:
+        """Return the webhooks that the last stamps are of, and the mistakes of those that this version cannot read."""
+        definitions, mistakes = [], []
+        for row in self._rows:
+            where = f"Webhook {row.name} in the database"
+            try:
+                definitions.append(validate(row.definition, WebhookTriggerDefinition, where=where))
+            except ConfigurationError as error:
+                mistakes.append(Mistake(row.name, error))
+        return definitions, mistakes

@@ -5,7 +5,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from workorders.core import workflows
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger, find, register, register_definition, stream_id
@@ -56,7 +56,7 @@ def test_a_name_cannot_change_its_type(connection: Connection, name: str) -> Non
 def test_a_trigger_stores_the_rules_of_its_workflow_and_follows_the_file(connection: Connection, name: str) -> None:
     definition = ManualTriggerDefinition(name=name, workflow=name)
     for fields in ({"ordering_key": "key", "limits": {"waiting": 3}}, {"ordering_key": "header:Tenant"}):
-        workflow = parse_workflow({"name": name, "callable": "a.b:c", **fields}, where=name)
+        workflow = WorkflowDefinition.model_validate({"name": name, "callable": "a.b:c", **fields})
         trigger = register_definition(connection, definition.with_workflow(workflow))
         assert trigger == find(connection, name)
         assert trigger.ordering_key == fields["ordering_key"]
@@ -74,7 +74,7 @@ def test_a_trigger_whose_workflow_has_no_file_is_registered_and_warns_unless_the
     assert f"Workflow {name} has no file here and is not registered" in caplog.text
     caplog.clear()
     workflows.register(
-        connection, parse_workflow({"name": name, "callable": "a.b:c", "ordering_key": "key"}, where=name)
+        connection, WorkflowDefinition.model_validate({"name": name, "callable": "a.b:c", "ordering_key": "key"})
     )
     assert register_definition(connection, definition).ordering_key == "key"
     assert register_definition(connection, definition.with_workflow(mistake)).ordering_key == "key"

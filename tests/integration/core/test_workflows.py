@@ -3,7 +3,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.working import Working
 from workorders.core import triggers, workflows
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
 from workorders.core.postgres.connection import Connection, connect
 
@@ -11,15 +11,14 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_registered_workflow_is_found_as_it_was_defined(connection: Connection, name: str) -> None:
-    definition = parse_workflow(
+    definition = WorkflowDefinition.model_validate(
         {
             "name": name,
             "callable": "a.b:c",
             "concurrency": 3,
             "ordering_key": "request:/key",
             "retries": {"attempts": 2},
-        },
-        where=name,
+        }
     )
     workflow = workflows.register(connection, definition)
     assert workflow == workflows.find(connection, name)
@@ -51,7 +50,9 @@ def test_registering_the_same_again_writes_nothing_and_waits_for_no_claim(
 
 
 def test_a_definition_that_may_be_old_is_stored_only_if_none_can_be_read(connection: Connection, name: str) -> None:
-    old, new = (parse_workflow({"name": name, "callable": "a.b:c", "concurrency": n}, where=name) for n in (1, 2))
+    old, new = (
+        WorkflowDefinition.model_validate({"name": name, "callable": "a.b:c", "concurrency": n}) for n in (1, 2)
+    )
     assert workflows.register_unless_known(connection, old).definition == old
     workflows.register(connection, new)
     assert workflows.register_unless_known(connection, old).definition == old
@@ -74,7 +75,7 @@ def test_the_callable_is_the_files_whatever_the_row_contains_by_then(
         return found(connection, name)
 
     monkeypatch.setattr(workflows, "find", changed_meanwhile)
-    definition = parse_workflow({"name": name, "callable": "a.b:c"}, where=name)
+    definition = WorkflowDefinition.model_validate({"name": name, "callable": "a.b:c"})
     with connect(stack.database_url) as connection:
         assert workflows.register(connection, definition).definition == definition
 

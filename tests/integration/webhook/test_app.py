@@ -11,7 +11,7 @@ from support.eventually import eventually
 from support.webhooks import SECRET, Webhooks, now_text, sign, sign_standard
 from workorders.core import workflows
 from workorders.core.admission import duplicates
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import work_orders as history
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
@@ -308,8 +308,8 @@ class TestKeys:
 
 
 def limit(connection: Connection, name: str, kind: str) -> None:
-    definition = parse_workflow(
-        {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}, where=name
+    definition = WorkflowDefinition.model_validate(
+        {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}
     )
     workflows.register(connection, definition)
     connection.commit()
@@ -572,7 +572,9 @@ class TestAfterCompletion:
 
     def raise_in_the_run(self, connection: Connection, name: str) -> None:
         """End the runs of a workflow as a function that raises an exception; nothing is tried again."""
-        workflows.register(connection, parse_workflow({"name": name, "callable": "a.module:function"}, where=name))
+        workflows.register(
+            connection, WorkflowDefinition.model_validate({"name": name, "callable": "a.module:function"})
+        )
         worker_id = uuid4()
         claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, worker_id=worker_id)
         lifecycle.start(connection, worker_id, [run.run_id for run in claimed])

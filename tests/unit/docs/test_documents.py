@@ -13,7 +13,8 @@ from generated_parts import expand
 from local_stack.stack import CHECKOUT
 from support.documents import AT_THE_ROOT, DOCUMENTS, README, blocks, name_of, page, text_of
 from workorders.cli.main import app
-from workorders.core.definitions.loading import load_trigger, parse_workflow
+from workorders.core.definitions.loading import load_trigger
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 
 COMMANDS = typer.main.get_command(app)
@@ -60,7 +61,7 @@ def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
     for block in blocks(document, "yaml"):
         content = yaml.safe_load(block)
         if isinstance(content, dict) and "callable" in content:
-            assert parse_workflow(content, where=document.name).name == content["name"]
+            assert WorkflowDefinition.model_validate(content).name == content["name"]
 
 
 def test_the_readme_shows_a_trigger_of_five_lines() -> None:

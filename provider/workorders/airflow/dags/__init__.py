@@ -7,8 +7,8 @@ from workorders.lazy import lazy_names
 if TYPE_CHECKING:
     from workorders.airflow.dags.history import history_dags as history_dags
     from workorders.airflow.dags.triggers import trigger_dags as trigger_dags
-    from workorders.airflow.dags.triggers import trigger_folder as trigger_folder
     from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
+    from workorders.core.environment import trigger_folder as trigger_folder
     from workorders.core.environment import workflow_folder as workflow_folder
     from workorders.core.environment import workflow_modules as workflow_modules
 else:

@@ -1,8 +1,7 @@
 """What all Dag factories share: kinds of Dags, and the Dag in place of a file with a mistake."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator
@@ -10,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.parsing_context import for_this_process
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.definitions.loading import D, Kind, Sources
+from workorders.core.definitions.loading import D, Kind, Mistake, Source, label, read
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -66,30 +65,29 @@ def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: 
     return {**unlimited_retries(), **task_settings(definition, task_id)}
 
 
-def collect(kind: Kind[D], sources: Sources[D], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
+def collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
     """Return the Dags of all definitions by id, with one that fails in place of each file with a mistake.
 
     In a task's process it is only the Dag of the task.
 
     Args:
         kind: what the sources define.
-        sources: what loads the definitions of each file.
+        sources: the files and modules.
         make: makes the Dags of a definition.
     """
     return for_this_process(sources, lambda some: _collect(kind, some, make))
 
 
-def _collect(kind: Kind[D], sources: Sources[D], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
+def _collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
+    found = read(kind, sources)
     dags: list[DAG] = []
-    for source in kind.read(sources):
-        mistake = source.mistake
+    mistakes = list(found.mistakes)
+    for name, definition in found.definitions.items():
         try:
-            for definition in source.definitions:
-                dags += make(definition)
+            dags += make(definition)
         except ConfigurationError as error:
-            mistake = error
-        if mistake is not None:
-            dags.append(configuration_error_dag(source.path, mistake, kind.name))
+            mistakes.append(Mistake(found.sources[name], error))
+    dags += [configuration_error_dag(mistake, kind.name) for mistake in mistakes]
     return {dag.dag_id: dag for dag in dags}
 
 
@@ -109,23 +107,25 @@ class ConfigurationErrorOperator(BaseOperator):
         raise AirflowFailException(self.sentence)
 
 
-def configuration_error_dag(path: Path, error: ConfigurationError, kind: str = "trigger") -> DAG:
+def configuration_error_dag(mistake: Mistake, kind: str = "trigger") -> DAG:
     """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence.
 
     An import error would stop all Dags of the same Dag file, also those of other definitions.
     """
+    source, sentence = mistake.source, str(mistake.error)
+    name = source.replace(".", "_") if isinstance(source, str) else source.stem
     with DAG(
-        dag_id=f"{path.stem}_refused",
-        dag_display_name=f"{path.stem}: refused",
-        description=f"{path.name} has a mistake",
+        dag_id=f"{name}_refused",
+        dag_display_name=f"{name}: refused",
+        description=f"{label(source)} has a mistake",
         schedule="@once",
         # By Airflow's default it would be created paused, and would not run.
         is_paused_upon_creation=False,
         tags=["workorders", "refused"],
-        doc_md=f"**{path.name} was refused, so its {kind} does not run.**\n\n{error}",
+        doc_md=f"**{label(source)} was refused, so its {kind} does not run.**\n\n{sentence}",
     ) as dag:
         # A try that Airflow loses before it starts, on a busy machine, fails without the sentence.
         ConfigurationErrorOperator(
-            task_id=f"read_{kind}_file", sentence=str(error), retries=3, retry_delay=timedelta(seconds=10)
+            task_id=f"read_{kind}_file", sentence=sentence, retries=3, retry_delay=timedelta(seconds=10)
         )
     return dag

@@ -1,13 +1,14 @@
 """Which files a task's process reads: it needs one Dag, and the folder may define thousands."""
 
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
-from workorders.core.definitions.loading import D, Sources, Workflows
+from workorders.core.definitions.loading import WORKFLOWS, Source, read
 from workorders.core.definitions.trigger import FoundWorkflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 
@@ -15,11 +16,11 @@ _ESCAPE = rb"\\[xuU\s\x80-\xff]"
 """An escape in YAML behind which a letter, a digit, `-` or `_` may hide, or a line that continues."""
 
 
-def for_this_process(sources: Sources[D], make: Callable[[Sources[D]], dict[str, DAG]]) -> dict[str, DAG]:
+def for_this_process(sources: Sequence[Source], make: Callable[[Sequence[Source]], dict[str, DAG]]) -> dict[str, DAG]:
     """Return the Dags of all sources; in a task's process only the Dag of the task, from as few sources as possible.
 
     Args:
-        sources: files, and modules as paths without a suffix; of two that define one Dag, the first counts.
+        sources: files and modules; of two that define one Dag, the first counts.
         make: makes the Dags of sources.
     """
     dag_id = get_parsing_context().dag_id
@@ -30,42 +31,39 @@ def for_this_process(sources: Sources[D], make: Callable[[Sources[D]], dict[str,
     return make(sources)
 
 
-def finder(sources: Sources[WorkflowDefinition]) -> Callable[[str], FoundWorkflow]:
+def finder(sources: Sequence[Source]) -> Callable[[str], FoundWorkflow]:
     """Return what finds the definition of a workflow; in a task's process it reads as few sources as possible."""
-    return Workflows(sources).find if get_parsing_context().dag_id is None else partial(_find_likely, sources)
+    return read(WORKFLOWS, sources).find if get_parsing_context().dag_id is None else partial(_find_likely, sources)
 
 
-def _find_likely(sources: Sources[WorkflowDefinition], name: str) -> FoundWorkflow:
+def _find_likely(sources: Sequence[Source], name: str) -> FoundWorkflow:
     found: FoundWorkflow = None
     for some in _likely_sources(sources, name):
-        found = Workflows(some).find(name)
+        found = read(WORKFLOWS, some).find(name)
         if isinstance(found, WorkflowDefinition):
             break
     return found
 
 
-def _likely_sources(sources: Sources[D], dag_id: str) -> Iterator[Sources[D]]:
+def _likely_sources(sources: Sequence[Source], dag_id: str) -> Iterator[Sequence[Source]]:
     """Return sources that may define a Dag, or a workflow of that name, the likeliest first.
 
     Each contains every file that may define the name, because a file before it in the order would count instead.
     Without being parsed, a file is known not to define a name that is not in its text.
     """
-    texts = {path: path.read_bytes() for path in sources if path.suffix}
-    found: set[Path] = set()
+    files = (source for source in sources if isinstance(source, Path))
+    texts = {path: path.read_bytes() for path in files if path.is_file() and os.access(path, os.R_OK)}
+    found: set[Source] = set()
     for name in _names(dag_id):
         token = re.compile(rb"(?<![\w-])%b(?![\w-])|%b" % (re.escape(name).encode(), _ESCAPE))
-        files = {path for path, text in texts.items() if path.stem == name or token.search(text)}
-        found |= files
-        if files:
-            yield _only(sources, files)
-    # To ask a module means to import it.
-    yield _only(sources, found | (sources.keys() - texts.keys()))
+        likely = {path for path, text in texts.items() if path.stem == name or token.search(text)}
+        found |= likely
+        if likely:
+            yield [source for source in sources if source in likely]
+    # Last, because to ask a module means to import it.
+    yield [source for source in sources if source in found or source not in texts]
 
 
 def _names(dag_id: str) -> list[str]:
     """Return what may be the name in the id of a Dag, which is `<name>_<role>`; the longest first."""
     return [dag_id, *(dag_id[: end.start()] for end in reversed(list(re.finditer("_", dag_id))))]
-
-
-def _only(sources: Sources[D], paths: Iterable[Path]) -> Sources[D]:
-    return {path: load for path, load in sources.items() if path in paths}

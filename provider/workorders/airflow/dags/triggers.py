@@ -1,6 +1,5 @@
 """The Dags of every trigger file, of any type."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -8,24 +7,13 @@ from airflow.sdk import DAG
 
 from workorders.airflow.dags.factories import collect
 from workorders.airflow.dags.parsing_context import finder
-from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, workflow_sources
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS
 from workorders.core.definitions.trigger import TriggerDefinition, installed
-from workorders.core.environment import TRIGGERS_VARIABLE
+from workorders.core.environment import trigger_folder  # noqa: F401 - a public name of the package
 from workorders.core.exceptions import ConfigurationError
 
 DAG_FACTORIES_GROUP = "workorders.dag_factories"
 """Entry point group in which a trigger type announces the function that makes its Dags from a definition."""
-
-
-def trigger_folder(default: Path) -> Path:
-    """Return the folder of trigger files: the environment's, or else the default."""
-    return configured_trigger_folder() or default
-
-
-def configured_trigger_folder() -> Path | None:
-    """Return the folder of trigger files that the environment names; None when it names none."""
-    stated = os.environ.get(TRIGGERS_VARIABLE)
-    return Path(stated) if stated else None
 
 
 def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[str] = ()) -> dict[str, DAG]:
@@ -44,10 +32,10 @@ def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[
         ConfigurationError: the folder does not exist.
     """
     files = WORKFLOWS.files(workflows or folder.parent / "workflows", may_be_missing=True)
-    find = finder(workflow_sources(files, modules))
+    find = finder([*files, *modules])
     return collect(
         TRIGGERS,
-        TRIGGERS.sources(TRIGGERS.files(folder)),
+        TRIGGERS.files(folder),
         lambda definition: _dags_of(definition.with_workflow(find(definition.workflow))),
     )
 

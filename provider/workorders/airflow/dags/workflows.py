@@ -10,7 +10,7 @@ from workorders.airflow.dags.factories import collect, continuous_dag, owner_and
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
-from workorders.core.definitions.loading import WORKFLOWS, workflow_sources
+from workorders.core.definitions.loading import WORKFLOWS
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import workflow_folder, workflow_modules  # noqa: F401 - public names of the package
 
@@ -24,8 +24,7 @@ def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    sources = workflow_sources(WORKFLOWS.files(folder), modules)
-    return collect(WORKFLOWS, sources, lambda definition: [make_dag(definition)])
+    return collect(WORKFLOWS, [*WORKFLOWS.files(folder), *modules], lambda definition: [make_dag(definition)])
 
 
 def make_dag(definition: WorkflowDefinition) -> DAG:

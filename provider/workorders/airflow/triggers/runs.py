@@ -15,7 +15,7 @@ from workorders.airflow.dag_runs.ends import max_dag_runs
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, delegation
@@ -125,9 +125,8 @@ def register(database_url: str, definition: dict[str, Any]) -> Workflow:
         psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:
-        return workflows.register_unless_known(
-            connection, parse_workflow(definition, where=str(definition.get("name")))
-        )
+        found = validate(definition, WorkflowDefinition, where=str(definition.get("name")))
+        return workflows.register_unless_known(connection, found)
 
 
 class WaitForDagRunsTrigger(WaitForRunsTrigger):
@@ -143,7 +142,7 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
     async def open_probe(self) -> AsyncIterator[Probe]:
         """Register the workflow, and watch its runs and its Dag runs."""
         database_url = await async_database_url(self.database_connection)
-        definition = parse_workflow(self.definition, where=self.subject)
+        definition = validate(self.definition, WorkflowDefinition, where=self.subject)
         workflow = await asyncio.to_thread(register, database_url, self.definition)
         async with (
             resources.use(TriggererDatabase, database_url) as database,

@@ -61,9 +61,9 @@ def trigger_schema(type_: str) -> dict[str, Any]:
         ConfigurationError: there is no such type.
     """
     known = trigger_types()
-    model = known.get(type_)
-    if model is None:
+    if type_ not in known:
         raise ConfigurationError(f"There is no trigger type {type_}; there are {', '.join(sorted(known))}.")
+    model = known[type_].load()
     schema = schema_of(model)
     # A file contains its type, though in Python it may be left out.
     schema["required"] = [name for name, field in model.model_fields.items() if field.is_required() or name == "type"]

@@ -1,14 +1,12 @@
-"""Triggers and workflows out of YAML files, and out of modules of decorated functions."""
+"""Reads folders of definitions: the triggers or workflows, and the mistakes, of which none hides another file."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from workorders.core.definitions.decorator import declared_workflows
-from workorders.core.definitions.trigger import FoundWorkflow, TriggerDefinition, trigger_types
+from workorders.core.definitions.trigger import TriggerDefinition, trigger_types
 from workorders.core.definitions.validation import Lines, problem, validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.definitions.yaml_text import parse
@@ -16,18 +14,40 @@ from workorders.core.exceptions import ConfigurationError
 
 D = TypeVar("D", TriggerDefinition, WorkflowDefinition)
 
-Sources = Mapping[Path, Callable[[], Sequence[D]]]
-"""What loads the definitions of each file, and of each module, whose name is a path without a suffix."""
+Source = Path | str
+"""A file; or the name of a module of decorated functions, or of a definition in the database."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source(Generic[D]):
-    """A file, or a module of decorated functions, that was read."""
+class Mistake:
+    """What is wrong in a source."""
 
-    path: Path
-    definitions: Sequence[D]
-    mistake: ConfigurationError | None = None
-    """Its text has a line for each wrong field."""
+    source: Source
+    error: ConfigurationError
+    """Its text has a line for each wrong field: the file, the line in it, the field, and the right form."""
+
+    def may_define(self, name: str) -> bool:
+        """Return whether the source may define this name: a file does only if its text contains the name."""
+        try:
+            return isinstance(self.source, str) or name in self.source.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return True
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions(Generic[D]):
+    """What sources define, and what is wrong in them."""
+
+    definitions: Mapping[str, D]
+    """By name, in the order of the sources."""
+    sources: Mapping[str, Source]
+    """The source of each definition, by the definition's name."""
+    mistakes: Sequence[Mistake]
+
+    def find(self, name: str) -> D | ConfigurationError | None:
+        """Return the definition of that name, or the mistake of a source that may define it; else None."""
+        mistakes = (mistake.error for mistake in self.mistakes if mistake.may_define(name))
+        return self.definitions.get(name) or next(mistakes, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +57,8 @@ class Kind(Generic[D]):
     name: str
     load: Callable[[Path], D]
     """Reads one file."""
+    declared: Callable[[str], Iterable[D]] = lambda _module: ()
+    """Returns what a module declares."""
 
     def files(self, folder: Path, *, may_be_missing: bool = False) -> list[Path]:
         """Return the YAML files of a folder, by name.
@@ -44,76 +66,27 @@ class Kind(Generic[D]):
         Raises:
             ConfigurationError: the folder does not exist, and must.
         """
-        if not folder.is_dir():
-            if may_be_missing:
-                return []
-            raise ConfigurationError(
-                f"The folder of {self.name} files {folder} does not exist; create it or name another."
-            )
-        return sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml"})
-
-    def sources(self, files: Iterable[Path]) -> dict[Path, Callable[[], Sequence[D]]]:
-        """Return what loads each of these files."""
-        return {file: partial(self._load, file) for file in files}
-
-    def read_files(self, files: Iterable[Path]) -> list[Source[D]]:
-        """Read files; one with a mistake does not keep the others from being read."""
-        return self.read(self.sources(files))
-
-    def read(self, sources: Sources[D]) -> list[Source[D]]:
-        """Read definitions; a source with a mistake does not keep the others from being read."""
-        taken: dict[str, str] = {}
-        return [self._read(path, load, taken) for path, load in sources.items()]
-
-    def _load(self, file: Path) -> Sequence[D]:
-        return [self.load(file)]
-
-    def _read(self, path: Path, load: Callable[[], Sequence[D]], taken: dict[str, str]) -> Source[D]:
-        definitions: list[D] = []
-        try:
-            for definition in load():
-                if definition.name in taken:
-                    raise ConfigurationError(
-                        f"{path.name}: name: {self.name} {definition.name} is already defined in "
-                        f"{taken[definition.name]}; every {self.name} needs a name of its own."
-                    )
-                taken[definition.name] = path.name
-                definitions.append(definition)
-        except ConfigurationError as error:
-            return Source(path, definitions, error)
-        except OSError as error:
-            return Source(path, (), ConfigurationError(f"{path.name}: this file cannot be read: {error.strerror}."))
-        return Source(path, definitions)
+        if folder.is_dir():
+            return sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml"})
+        if may_be_missing:
+            return []
+        raise ConfigurationError(f"The folder of {self.name} files {folder} does not exist; create it or name another.")
 
 
 def load_trigger(path: Path) -> TriggerDefinition:
-    """Read one trigger file.
+    """Read one trigger file; paths in it are relative to its folder.
 
     Raises:
         ConfigurationError: the file is no YAML mapping, its type is unknown, or a field is wrong.
     """
     content, lines = read_mapping(path, form="a trigger file is a mapping with the fields name, type, workflow, ...")
-    return parse_trigger(content, trigger_types(), where=path.name, folder=path.parent, lines=lines)
-
-
-def parse_trigger(
-    content: Mapping[str, Any],
-    types: Mapping[str, type[TriggerDefinition]],
-    *,
-    where: str,
-    folder: Path | None = None,
-    lines: Lines = MappingProxyType({}),
-) -> TriggerDefinition:
-    """Validate a trigger's fields by the model of its type; paths in it are relative to `folder`.
-
-    Raises:
-        ConfigurationError: with a line for each wrong field.
-    """
-    model = types.get(str(content.get("type")))
-    if model is None:
+    types = trigger_types()
+    found = types.get(str(content.get("type")))
+    if found is None:
         sentence = f"expected one of {', '.join(sorted(types))}, got {content.get('type')!r}."
-        raise ConfigurationError(problem(where, lines, ("type",), sentence))
-    return validate(content, model, where=where, folder=folder, lines=lines)
+        raise ConfigurationError(problem(path.name, lines, ("type",), sentence))
+    model: type[TriggerDefinition] = found.load()
+    return validate(content, model, where=path.name, folder=path.parent, lines=lines)
 
 
 def load_workflow(path: Path) -> WorkflowDefinition:
@@ -123,54 +96,46 @@ def load_workflow(path: Path) -> WorkflowDefinition:
         ConfigurationError: the file is no YAML mapping, or a field is wrong.
     """
     content, lines = read_mapping(path, form="a workflow file is a mapping with the fields name, callable, ...")
-    return parse_workflow(content, where=path.name, lines=lines)
-
-
-def parse_workflow(
-    content: Mapping[str, Any], *, where: str, lines: Lines = MappingProxyType({})
-) -> WorkflowDefinition:
-    """Validate a workflow's fields.
-
-    Raises:
-        ConfigurationError: with a line for each wrong field.
-    """
-    return validate(content, WorkflowDefinition, where=where, lines=lines)
+    return validate(content, WorkflowDefinition, where=path.name, lines=lines)
 
 
 TRIGGERS: Final = Kind("trigger", load_trigger)
-WORKFLOWS: Final = Kind("workflow", load_workflow)
+WORKFLOWS: Final = Kind("workflow", load_workflow, declared_workflows)
 
 
-def workflow_sources(files: Iterable[Path], modules: Iterable[str]) -> Sources[WorkflowDefinition]:
-    """Return what loads workflow files, and modules whose decorated functions are workflows."""
-    # A module is no file; what stands for it is named after it.
-    declared = {Path(module.replace(".", "_")): partial(declared_workflows, module) for module in modules}
-    return {**WORKFLOWS.sources(files), **declared}
+def read_folder(
+    kind: Kind[D], folder: Path, modules: Iterable[str] = (), *, may_be_missing: bool = False
+) -> Definitions[D]:
+    """Return what the files of a folder, and modules of decorated functions, define.
+
+    Raises:
+        ConfigurationError: the folder does not exist, and must.
+    """
+    return read(kind, [*kind.files(folder, may_be_missing=may_be_missing), *modules])
 
 
-class Workflows:
-    """Finds workflows by name; the sources are read when the first one is looked up."""
+def read(kind: Kind[D], sources: Iterable[Source]) -> Definitions[D]:
+    """Return what sources define. Of two definitions with one name the first counts, and the other is a mistake."""
+    definitions: dict[str, D] = {}
+    found_in: dict[str, Source] = {}
+    mistakes = []
+    for source in sources:
+        try:
+            for definition in [kind.load(source)] if isinstance(source, Path) else kind.declared(source):
+                if definition.name in definitions:
+                    raise ConfigurationError(
+                        f"{label(source)}: name: {kind.name} {definition.name} is already defined in "
+                        f"{label(found_in[definition.name])}; give one of them another name."
+                    )
+                definitions[definition.name], found_in[definition.name] = definition, source
+        except ConfigurationError as error:
+            mistakes.append(Mistake(source, error))
+    return Definitions(definitions, found_in, mistakes)
 
-    def __init__(self, sources: Sources[WorkflowDefinition]) -> None:
-        self._sources = sources
 
-    @cached_property
-    def _read(self) -> list[Source[WorkflowDefinition]]:
-        return WORKFLOWS.read(self._sources)
-
-    def find(self, name: str) -> FoundWorkflow:
-        """Return the definition of that name, or the mistake of a source that may define it; else None."""
-        found = (definition for source in self._read for definition in source.definitions if definition.name == name)
-        mistakes = (source.mistake for source in self._read if source.mistake and _may_define(source.path, name))
-        return next(found, next(mistakes, None))
-
-
-def _may_define(path: Path, name: str) -> bool:
-    """Return whether a source with a mistake may define a workflow: a file does only if its text has the name."""
-    try:
-        return name in path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it stands for a module, or cannot be read
-        return True
+def label(source: Source) -> str:
+    """Return the name of a file, or of a module."""
+    return source if isinstance(source, str) else source.name
 
 
 def read_mapping(path: Path, *, form: str, may_be_empty: bool = False) -> tuple[Mapping[str, Any], Lines]:
@@ -183,6 +148,8 @@ def read_mapping(path: Path, *, form: str, may_be_empty: bool = False) -> tuple[
         content, lines = parse(path.read_text(encoding="utf-8"), where=path.name)
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"{path.name}: this is not YAML in UTF-8: {error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path.name}: this file cannot be read: {error.strerror}.") from error
     if content is None and may_be_empty:
         content = {}
     if not isinstance(content, dict):

@@ -1,8 +1,7 @@
 """The fields that every trigger's file has, and the installed trigger types."""
 
-from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator
@@ -132,20 +131,6 @@ def _all_installed() -> Any:
     return entry_points()
 
 
-class _TriggerTypes(Mapping[str, type[TriggerDefinition]]):
-    """Imports a type when it is looked up."""
-
-    def __getitem__(self, name: str) -> type[TriggerDefinition]:
-        model: type[TriggerDefinition] = installed(TRIGGER_TYPES_GROUP)[name].load()
-        return model
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(installed(TRIGGER_TYPES_GROUP).names))
-
-    def __len__(self) -> int:
-        return len(installed(TRIGGER_TYPES_GROUP).names)
-
-
-def trigger_types() -> Mapping[str, type[TriggerDefinition]]:
-    """Return the class of each installed trigger type, by the type's name; a class is imported when it is looked up."""
-    return _TriggerTypes()
+def trigger_types() -> dict[str, EntryPoint]:
+    """Return what imports the class of each installed trigger type, by the type's name."""
+    return {point.name: point for point in installed(TRIGGER_TYPES_GROUP)}

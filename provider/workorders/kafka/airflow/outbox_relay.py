@@ -18,6 +18,7 @@ from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.core.definitions.loading import Mistake
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
@@ -52,7 +53,7 @@ def outbox_dags(file: Path) -> dict[str, DAG]:
         definition = load_relay(file)
         dags = [relay_dag(definition, shard) for shard in range(definition.shards)]
     except ConfigurationError as error:
-        dags = [configuration_error_dag(file, error)]
+        dags = [configuration_error_dag(Mistake(file, error))]
     return {dag.dag_id: dag for dag in dags}
 
 

@@ -13,7 +13,7 @@ from workorders.airflow.dags.factories import manual_dag
 from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
-from workorders.core.definitions.loading import TRIGGERS
+from workorders.core.definitions.loading import TRIGGERS, read_folder
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.admin import KafkaAdmin
@@ -47,9 +47,8 @@ def resolve_dags(folder: Path) -> dict[str, DAG]:
     Raises:
         ConfigurationError: the folder does not exist.
     """
-    sources = TRIGGERS.read_files(TRIGGERS.files(folder))
-    found = (definition for source in sources for definition in source.definitions)
-    definitions = [definition for definition in found if isinstance(definition, KafkaTriggerDefinition)]
+    triggers = read_folder(TRIGGERS, folder).definitions.values()
+    definitions = [definition for definition in triggers if isinstance(definition, KafkaTriggerDefinition)]
     return {RESOLVE_DAG: _resolve_dag(definitions)} if definitions else {}
 
 

@@ -20,9 +20,3 @@ RETURNING name;
 
 -- name: list
 SELECT name, path, definition, stored_at FROM workorders.webhooks ORDER BY name;
-
--- name: list_stored_at
-SELECT name, stored_at FROM workorders.webhooks ORDER BY name;
-
--- name: find_definition
-SELECT definition FROM workorders.webhooks WHERE name = %(name)s;

@@ -26,7 +26,7 @@ from workorders import dag_ids
 from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core import workflows
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, growth_watch
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
@@ -197,7 +197,7 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
 
     wrong = define(name, workflow=f"{name}-in-order", virtual_partitions=2)
     in_order = {"name": wrong.workflow, "callable": "shop:ship", "ordering_key": "key"}
-    workflows.register(connection, parse_workflow(in_order, where=name))
+    workflows.register(connection, WorkflowDefinition.model_validate(in_order))
     connection.commit()
     with pytest.raises(StalledError, match=r"virtual_partitions: expected 1.*Nothing was committed.*Next try in"):
         retry(wrong)

@@ -20,7 +20,7 @@ from workorders.core import triggers
 from workorders.core import workflows as workflows_
 from workorders.core.bulk import export, jobs, runner
 from workorders.core.creation.work_orders import create_for
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs as run_history
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
@@ -86,7 +86,7 @@ class Scene:
             "retention": {"days": 2, "wipe_bodies_after_days": 1},
         }
         self.workflow: Workflow = workflows_.register(
-            connection, parse_workflow({key: field for key, field in fields.items() if field}, where=self.name)
+            connection, WorkflowDefinition.model_validate({key: field for key, field in fields.items() if field})
         )
         self.triggers = [
             self._trigger("plain"),

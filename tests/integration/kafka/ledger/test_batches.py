@@ -6,7 +6,7 @@ import pytest
 from support.ingesting import partition_of, plan
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import Created
-from workorders.core.definitions.loading import parse_workflow
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, UnknownBatchError
@@ -229,7 +229,7 @@ def test_a_batch_is_deleted_once_its_workflow_keeps_nothing_of_its_time(
     connection: Connection, name: str, ranges: list[OffsetRange]
 ) -> None:
     workflow = {"name": name, "callable": "shop:ship", "retention": {"days": 7, "keep_errors_days": 30}}
-    workflows.register(connection, parse_workflow(workflow, where=name))
+    workflows.register(connection, WorkflowDefinition.model_validate(workflow))
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
     old, unfinished = (plan(connection, trigger, range_) for range_ in ranges)
     finish(connection, old, ranges[0])

@@ -8,7 +8,7 @@ import yaml
 
 from local_stack.stack import CHECKOUT
 from workorders.core.definitions.json_schema import workflow_schema
-from workorders.core.definitions.loading import load_workflow, parse_workflow
+from workorders.core.definitions.loading import load_workflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 
@@ -47,23 +47,23 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 def test_two_lines_are_a_workflow_with_defaults() -> None:
-    definition = parse_workflow(GOOD, where="ship.yaml")
+    definition = WorkflowDefinition.model_validate(GOOD)
     assert (definition.concurrency, definition.timeout_seconds, definition.ordering_key) == (None, 300, None)
-    assert (definition.linger, parse_workflow({**GOOD, "linger": "0 s"}, where="ship.yaml").linger) == (20, 0)
+    assert (definition.linger, WorkflowDefinition.model_validate({**GOOD, "linger": "0 s"}).linger) == (20, 0)
     assert (definition.retries.attempts, definition.limits.waiting, definition.retention.days) == (0, None, None)
 
 
 @pytest.mark.parametrize(("content", "sentence"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_wrong_field_is_named_with_the_right_form(content: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse_workflow(content, where="ship.yaml")
+        WorkflowDefinition.model_validate(content)
     assert str(caught.value).startswith("ship.yaml: ")
     assert sentence in str(caught.value)
 
 
 def test_a_definition_stays_the_same_on_its_way_through_the_database() -> None:
-    definition = parse_workflow(
-        {**GOOD, "ordering_key": "header:Tenant", "limits": {"per_day": 5, "kind": "hard"}}, where="ship.yaml"
+    definition = WorkflowDefinition.model_validate(
+        {**GOOD, "ordering_key": "header:Tenant", "limits": {"per_day": 5, "kind": "hard"}}
     )
     assert WorkflowDefinition.model_validate(json.loads(definition.model_dump_json())) == definition
 

@@ -151,7 +151,7 @@ WEBHOOKS = (
     Mutation(
         "changed-webhook-not-noticed",
         5,
-        (Change("webhook/hooks.py", "if stamps.get(key) == stamp}", "if key in stamps}"),),
+        (Change("webhook/hooks.py", "if stamps != self._stamps:", "if self._stamps is None:"),),
         (f"{STORED}::test_a_server_without_trigger_files_follows_the_database",),
     ),
     Mutation(

@@ -3,16 +3,14 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions.loading import parse_trigger
+from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import ConfigurationError
 from workorders.cron.definition import CronTriggerDefinition
 
 
 def load(**fields: Any) -> CronTriggerDefinition:
     content = {"name": "nightly", "type": "cron", "workflow": "ship", "schedule": "@daily", **fields}
-    found = parse_trigger(content, {"cron": CronTriggerDefinition}, where="a.yaml")
-    assert isinstance(found, CronTriggerDefinition)
-    return found
+    return validate(content, CronTriggerDefinition, where="a.yaml")
 
 
 @pytest.mark.parametrize(
@@ -25,7 +23,6 @@ def load(**fields: Any) -> CronTriggerDefinition:
         ("timezone", "../etc", "expected the name of a time zone"),
         ("timezone", 7, "expected the name of a time zone"),
         ("input", [1], "expected a mapping such as {region: north}, got [1]."),
-        ("input", {1: 2}, "expected a mapping"),
         ("input", {"a": 1 << 70}, "expected values that JSON can hold"),
         ("start", "2026-03-01", "expected a time with its offset"),
         ("start", "soon", "expected a time with its offset"),

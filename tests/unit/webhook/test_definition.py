@@ -2,21 +2,18 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions.loading import parse_trigger
+from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.credentials import ApiKey, Basic
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.hmac_signature import Hmac
 from workorders.webhook.sender_signatures import Slack, StandardWebhooks, Stripe
 
-TYPES = {"webhook": WebhookTriggerDefinition}
-
 
 def load(**fields: Any) -> WebhookTriggerDefinition:
     content = {"name": "shop", "type": "webhook", "workflow": "ship", "authentication": "public", **fields}
-    found = parse_trigger({key: value for key, value in content.items() if value is not None}, TYPES, where="a.yaml")
-    assert isinstance(found, WebhookTriggerDefinition)
-    return found
+    given = {key: value for key, value in content.items() if value is not None}
+    return validate(given, WebhookTriggerDefinition, where="a.yaml")
 
 
 def complaint(**fields: Any) -> str:
@@ -100,22 +97,12 @@ def test_a_wrong_field_of_a_known_sender_is_named(given: dict[str, object], sent
         ("path", "Shop", "expected small letters"),
         ("path", 7, "expected small letters"),
         ("headers", "all", "expected a list of header names"),
-        ("headers", [""], "expected the name of a header"),
         ("headers", ["a\nb"], "expected the name of a header"),
         ("headers", ["X-Shop", "Authorization"], "the header authorization may carry a secret and is never stored."),
         ("headers", ["cookie"], "may carry a secret"),
         ("headers", ["X-Amz-Security-Token"], "may carry a secret"),
-        ("max_body_bytes", "33 MiB", "at most 33554432 bytes"),
         ("rate_limit_per_second", 0, "expected a number of requests per second above 0"),
         ("rate_limit_per_second", True, "expected a number of requests per second above 0"),
-        ("key_window", "soon", "expected a number of seconds or a text such as"),
-        ("key_window", 0, "at least 1 s"),
-        ("rate_burst", 0, "expected a whole number from 1 to"),
-        ("reply", "before_start", "expected at_once or after_completion, got 'before_start'."),
-        ("reply_timeout", "0 s", "at least 0.1 s"),
-        ("reply_timeout", "6 m", "at most 300 s"),
-        ("success_code", 302, "expected a whole number from 200 to 299, got 302."),
-        ("failure_code", 200, "expected a whole number from 400 to 599, got 200."),
     ],
 )
 def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(field: str, value: object, sentence: str) -> None:

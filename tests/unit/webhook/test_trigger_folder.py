@@ -22,6 +22,14 @@ def test_a_changed_workflow_file_changes_the_stamp_of_a_trigger_which_is_then_re
         write_definitions(tmp_path / "workflows", ship)
         stamps.append(folder.stamps())
         assert stamps[-1] not in stamps[:-1]
-        definition = folder.load("shop.yaml")
-        assert definition is not None
+        (definition,), _ = folder.load()
         assert definition.found_workflow == WorkflowDefinition.model_validate(ship)
+
+
+def test_a_file_that_cannot_be_read_is_a_mistake_and_closes_no_webhook(tmp_path: Path) -> None:
+    shop = {"name": "shop", "type": "webhook", "workflow": "ship", "authentication": "public"}
+    (write_definitions(tmp_path / "triggers", shop) / "a.yaml").symlink_to("/nowhere")
+    folder = TriggerFolder(tmp_path / "triggers")
+    folder.stamps()
+    (definition,), (mistake,) = folder.load()
+    assert (definition.name, mistake.source) == ("shop", tmp_path / "triggers" / "a.yaml")

@@ -78,6 +78,7 @@ def _sentence(error: MarkedYAMLError, text: str) -> str:
         subject, form = (f"{before} ", f": {before} {json.dumps(value)}") if is_field else ("", "")
         return f"line {mark.line + 1}: {subject}YAML does not read a value that begins with {value[0]}; quote it{form}"
     if isinstance(error, DuplicateKeyError):
-        return f"line {mark.line + 1}: {error.problem.partition(' with value')[0]}; remove one of the two."
+        key = error.problem.partition('"')[2].partition('" with value')[0]
+        return f"line {mark.line + 1}: {key}: this key is given twice; remove one of the two."
     hint = "; quote a text that contains a colon" if error.problem == "mapping values are not allowed here" else ""
     return f"line {mark.line + 1}: this is not YAML: {error.context or 'in this line'}: {error.problem}{hint}."

@@ -88,8 +88,16 @@ ODD = {
 
 def test_each_task_gets_the_dag_that_the_dag_processor_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, ODD)
+    (tmp_path / "lost.yaml").symlink_to("/nowhere")
     every = {dag_id: content(dag) for dag_id, dag in trigger_dags(tmp_path).items()}
-    assert {"orders_refused", "mistaken_refused", "escaped_manual", "folded_manual", "in-flow_manual"} < set(every)
+    assert {
+        "orders_refused",
+        "mistaken_refused",
+        "lost_refused",
+        "escaped_manual",
+        "folded_manual",
+        "in-flow_manual",
+    } < set(every)
     for dag_id, expected in every.items():
         in_the_process_of(dag_id, monkeypatch)
         assert {name: content(dag) for name, dag in trigger_dags(tmp_path).items()} == {dag_id: expected}

@@ -1,15 +1,15 @@
 """Dags from a folder of trigger files."""
 
+import re
 from pathlib import Path
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders.airflow.dags import trigger_dags, trigger_folder, workflow_folder
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.dags.triggers import trigger_dags, trigger_folder
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow import CreateWorkOrdersOperator
 
 GOOD = "name: {name}\ntype: kafka\nworkflow: register_event\ntopics: [{name}]\n"
@@ -31,23 +31,8 @@ def test_every_file_gives_a_listener_and_an_ingest(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "clause"),
-    [
-        (
-            GOOD.format(name="bad") + "max_mesages: 5\n",
-            "max_mesages: there is no such field; did you mean max_messages?",
-        ),
-        ("name: bad\ntype: kafak\nworkflow: w\n", "type: expected one of"),
-        ("name: [", "this is not YAML"),
-        (GOOD.format(name="bad") + "topics: [b]\n", "line 5: topics: this key is in line 4 already"),
-        ("- a\n- b\n", "a trigger file is a mapping"),
-        ("name: bad\ntype: kafka\nworkflow: w\n", "topics: this field is required"),
-    ],
-    ids=["unknown-field", "unknown-type", "no-yaml", "key-given-twice", "no-mapping", "missing-field"],
-)
-def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path: Path, text: str, clause: str) -> None:
-    write(tmp_path, "bad.yaml", text)
+def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path: Path) -> None:
+    write(tmp_path, "bad.yaml", GOOD.format(name="bad") + "max_mesages: 5\n")
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
     assert set(dags) == {"bad_refused", "good_listener", "good_ingest"}
@@ -57,10 +42,10 @@ def test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path
     assert isinstance(task, ConfigurationErrorOperator)
     # A try that Airflow loses is retried; the mistake itself is not.
     assert task.retries
-    with pytest.raises(AirflowFailException, match=r"bad\.yaml") as raised:
+    sentence = "bad.yaml, line 5: max_mesages: there is no such field; did you mean max_messages?"
+    with pytest.raises(AirflowFailException, match=f"^{re.escape(sentence)}$"):
         task.execute({})
-    assert clause in str(raised.value)
-    assert clause in (dags["bad_refused"].doc_md or "")
+    assert sentence in (dags["bad_refused"].doc_md or "")
 
 
 @pytest.mark.parametrize("dag_id", [None, "orders_ingest"])
@@ -93,29 +78,20 @@ def test_a_trigger_has_the_definition_of_its_workflow_or_the_mistake_of_what_may
     assert workflow.name == "first_steps"
 
 
-def test_of_two_files_with_one_name_the_second_is_refused(tmp_path: Path) -> None:
-    write(tmp_path, "first.yaml", GOOD.format(name="same"))
-    write(tmp_path, "second.yaml", GOOD.format(name="same"))
+def test_a_trigger_whose_dags_cannot_be_made_is_refused_alone(tmp_path: Path) -> None:
+    write(tmp_path, "bad.yaml", "name: nightly\ntype: cron\nworkflow: ship\nschedule: '61 2 * * *'\n")
+    write(tmp_path, "good.yaml", GOOD.format(name="good"))
     dags = trigger_dags(tmp_path)
-    assert set(dags) == {"same_listener", "same_ingest", "second_refused"}
-    (task,) = dags["second_refused"].tasks
-    assert isinstance(task, ConfigurationErrorOperator)
-    with pytest.raises(
-        AirflowFailException, match=r"second\.yaml: name: trigger same is already defined in first\.yaml"
-    ):
-        task.execute({})
+    assert set(dags) == {"bad_refused", "good_listener", "good_ingest"}
+    assert "is not a cron expression" in (dags["bad_refused"].doc_md or "")
 
 
-def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="does not exist; create it or name another"):
-        trigger_dags(tmp_path / "nowhere")
-
-
-def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WORKORDERS_TRIGGERS", raising=False)
-    assert trigger_folder(tmp_path) == tmp_path
-    monkeypatch.setenv("WORKORDERS_TRIGGERS", "/elsewhere")
-    assert trigger_folder(tmp_path) == Path("/elsewhere")
+def test_the_environment_names_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, folder in (("WORKORDERS_TRIGGERS", trigger_folder), ("WORKORDERS_WORKFLOWS", workflow_folder)):
+        monkeypatch.setenv(variable, "")
+        assert folder(tmp_path) == tmp_path
+        monkeypatch.setenv(variable, "/elsewhere")
+        assert folder(tmp_path) == Path("/elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -1,60 +1,99 @@
+"""What a folder defines, and what is wrong in it; whoever reads the folder shows these mistakes."""
+
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workorders.core.definitions.loading import WORKFLOWS, Workflows, load_workflow, parse_trigger, workflow_sources
-from workorders.core.definitions.trigger import trigger_types
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, Definitions, Kind, read_folder
 from workorders.core.exceptions import ConfigurationError
 
+TRIGGER = "name: bad\ntype: kafka\nworkflow: ship\ntopics: [bad]\n"
+WORKFLOW = "name: bad\ncallable: shop:ship\n"
+MISTAKES: list[tuple[Kind[Any], str, str]] = [
+    (
+        TRIGGERS,
+        TRIGGER + "max_mesages: 5\n",
+        ", line 5: max_mesages: there is no such field; did you mean max_messages?",
+    ),
+    (TRIGGERS, TRIGGER + "topics: [b]\n", ", line 5: topics: this key is given twice; remove one of the two."),
+    (TRIGGERS, "name: bad\ntype: kafka\nworkflow: ship\n", ": topics: this field is required."),
+    (TRIGGERS, "type: ftp\n", ", line 1: type: expected one of cron, kafka, manual, webhook, got 'ftp'."),
+    (TRIGGERS, "", ": a trigger file is a mapping with the fields name, type, workflow, ..."),
+    (TRIGGERS, "name: [", ", line 1: this is not YAML: while parsing a flow node: "),
+    (TRIGGERS, TRIGGER.replace("bad", "good"), ": name: trigger good is already defined in a.yaml; give "),
+    (WORKFLOWS, WORKFLOW.replace("bad", "good"), ": name: workflow good is already defined in a.yaml; give "),
+    (WORKFLOWS, "- a\n", ": a workflow file is a mapping with the fields name, callable, ..."),
+    (WORKFLOWS, "name: bad\n", ": expected either callable or dag_id."),
+    (
+        WORKFLOWS,
+        WORKFLOW + "retries:\n  attempts: 2\n  after: [lost,\n    late]\n",
+        ", line 5: retries.after: expected ",
+    ),
+    (WORKFLOWS, WORKFLOW + "limits: {wating: 1}\n", ", line 3: limits.wating: there is no such field; did you mean "),
+]
 
-def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
-    for text, sentence in (("- a\n", ": a workflow file is a mapping"), ("a: [", ", line 1: this is not YAML")):
-        file = tmp_path / "ship.yaml"
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(ConfigurationError, match=f"^ship.yaml{sentence}"):
-            load_workflow(file)
+
+@pytest.mark.parametrize(("kind", "text", "sentence"), MISTAKES, ids=[sentence for *_, sentence in MISTAKES])
+def test_a_mistake_is_told_with_its_file_and_line_and_hides_no_other_file(
+    tmp_path: Path, kind: Kind[Any], text: str, sentence: str
+) -> None:
+    good = (TRIGGER if kind is TRIGGERS else WORKFLOW).replace("bad", "good")
+    for name, content in (("a.yaml", good), ("bad.yaml", text), ("c.yml", good.replace("good", "last"))):
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    found = read_folder(kind, tmp_path)
+    assert found.sources == {"good": tmp_path / "a.yaml", "last": tmp_path / "c.yml"}
+    (mistake,) = found.mistakes
+    assert mistake.source == tmp_path / "bad.yaml"
+    assert str(mistake.error).startswith(f"bad.yaml{sentence}")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.symlink_to("/nowhere"), "this file cannot be read: No such file or directory."),
+        (Path.mkdir, "this file cannot be read: Is a directory."),
+        (lambda path: path.write_bytes(b"\xff"), "this is not YAML in UTF-8: "),
+    ],
+)
+def test_what_cannot_be_read_is_a_mistake_like_another(
+    tmp_path: Path, make: Callable[[Path], object], reason: str
+) -> None:
+    make(tmp_path / "bad.yaml")
+    (mistake,) = read_folder(WORKFLOWS, tmp_path).mistakes
+    assert str(mistake.error).startswith(f"bad.yaml: {reason}")
 
 
 def test_the_files_of_a_folder_come_by_name_and_a_missing_folder_is_reported(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a.yml", "notes.txt"):
+    for name in ("b.yaml", "a.yml", ".hidden.yaml", "notes.txt"):
         (tmp_path / name).touch()
-    assert [path.name for path in WORKFLOWS.files(tmp_path)] == ["a.yml", "b.yaml"]
+    assert [path.name for path in WORKFLOWS.files(tmp_path)] == [".hidden.yaml", "a.yml", "b.yaml"]
     assert WORKFLOWS.files(tmp_path / "missing", may_be_missing=True) == []
-    with pytest.raises(ConfigurationError, match="does not exist"):
-        WORKFLOWS.files(tmp_path / "missing")
+    with pytest.raises(ConfigurationError, match="does not exist; create it or name another"):
+        read_folder(WORKFLOWS, tmp_path / "missing")
 
 
-def test_an_unknown_type_is_answered_with_those_that_there_are() -> None:
-    with pytest.raises(ConfigurationError, match=r"^a\.yaml: type: expected one of cron, kafka, .*, got 'ftp'\.$"):
-        parse_trigger({"type": "ftp"}, trigger_types(), where="a.yaml")
+def test_decorated_functions_of_modules_are_read_as_well(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("name: second\ncallable: shop:ship\n", encoding="utf-8")
+    found = read_folder(WORKFLOWS, tmp_path, ["support.decorated_workflows", "support.nowhere"])
+    assert found.sources == {"second": tmp_path / "a.yaml", "first_steps": "support.decorated_workflows"}
+    twice, missing = (str(mistake.error) for mistake in found.mistakes)
+    assert twice.startswith("support.decorated_workflows: name: workflow second is already defined in a.yaml")
+    assert missing.startswith("support.nowhere: this module of workflows cannot be imported")
 
 
-def test_a_wrong_field_is_reported_with_its_line(tmp_path: Path) -> None:
-    file = tmp_path / "ship.yaml"
-    file.write_text(
-        "name: ship\nretries:\n  attempts: 2\n  after: [lost,\n    late]\nlimits: {wating: 1}\n", encoding="utf-8"
-    )
-    with pytest.raises(ConfigurationError) as refused:
-        load_workflow(file)
-    retried, limit = str(refused.value).splitlines()
-    assert retried.startswith("ship.yaml, line 4: retries.after: expected a list of some of failed, ")
-    assert limit == "ship.yaml, line 6: limits.wating: there is no such field; did you mean waiting?"
-
-
-def test_a_workflow_is_found_by_its_name_and_otherwise_the_mistake_of_what_may_define_it(tmp_path: Path) -> None:
-    def found(name: str) -> Any:
-        return Workflows(workflow_sources(WORKFLOWS.files(tmp_path), ())).find(name)
+def test_a_workflow_is_found_by_its_name_and_otherwise_the_mistake_of_a_source_that_may_define_it(
+    tmp_path: Path,
+) -> None:
+    def found(name: str, *modules: str) -> Any:
+        definitions: Definitions[Any] = read_folder(WORKFLOWS, tmp_path, modules)
+        return definitions.find(name)
 
     (tmp_path / "a.yaml").write_text("name: ship\ncallable: shop:ship\n", encoding="utf-8")
     assert (found("ship").callable, found("bill")) == ("shop:ship", None)
     (tmp_path / "b.yaml").write_text("name: bill\n", encoding="utf-8")
     assert found("ship").callable == "shop:ship"
     assert str(found("bill")) == "b.yaml: expected either callable or dag_id."
-
-
-def test_a_file_with_a_mistake_may_define_only_a_workflow_that_it_names(tmp_path: Path) -> None:
-    (tmp_path / "ship.yaml").write_text("name: ship\ncallabel: shop:ship\n")
-    found = Workflows(workflow_sources(WORKFLOWS.files(tmp_path), ()))
-    assert "ship.yaml, line 2: callabel" in str(found.find("ship"))
-    assert found.find("refund") is None
+    assert found("refund") is None
+    assert "cannot be imported" in str(found("refund", "support.nowhere"))

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from workorders.core.definitions.json_schema import trigger_schema
-from workorders.core.definitions.loading import load_trigger, parse_trigger
+from workorders.core.definitions.loading import load_trigger
+from workorders.core.definitions.validation import validate
 from workorders.core.definitions.yaml_text import parse
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition.starting_offsets import StartingOffsets
@@ -25,9 +26,7 @@ description: Orders from the shop
 
 def load(more: str = "") -> KafkaTriggerDefinition:
     content = parse(FIVE_LINES, where="")[0] | (parse(more, where="")[0] or {})
-    found = parse_trigger(content, {"kafka": KafkaTriggerDefinition}, where="orders.yaml")
-    assert isinstance(found, KafkaTriggerDefinition)
-    return found
+    return validate(content, KafkaTriggerDefinition, where="orders.yaml")
 
 
 def complaint(more: str) -> str:
@@ -159,13 +158,6 @@ def test_topics_are_told_apart_from_patterns() -> None:
     ("more", "sentence"),
     [
         ("topics: orders", r"topics: expected a list of topics such as [orders] or ['^orders\.'], got 'orders'."),
-        ("topics: []", r"topics: expected a list of topics such as [orders] or ['^orders\.'], got []."),
-        ("topics: [a, a]", "topics: expected each entry once, got ['a', 'a']."),
-        (
-            "name: Orders",
-            "name: expected up to 100 small letters, digits, - and _, beginning with a letter or digit, got 'Orders'.",
-        ),
-        ("topics: [7]", "topics: expected a topic's name, in quotes if it is a number, got 7."),
         (
             "topics: ['a b']",
             "topics: expected a topic's name (1 to 249 of a-z, A-Z, 0-9, '.', '_' and '-', but not '.' or '..') "
@@ -181,41 +173,10 @@ def test_topics_are_told_apart_from_patterns() -> None:
             "idempotency: expected on_repeat: reject, because every message has a work order; a replay could not tell "
             "an ignored message from a lost one.",
         ),
-        ("virtual_partitions: 0", "virtual_partitions: expected a whole number from 1 to 32, got 0."),
-        ("virtual_partitions: 33", "virtual_partitions: expected a whole number from 1 to 32, got 33."),
         (
             "{virtual_partitions: 4, sequence: {key: 'body:/id', number: 'body:/number'}}",
             "virtual_partitions: expected 1 with a sequence, because virtual partitions are written in any order, "
             "got 4.",
-        ),
-        ("max_messages: 0", "max_messages: expected a whole number from 1 to 10000000, got 0."),
-        ("max_messages: many", "max_messages: expected a whole number from 1 to 10000000, got 'many'."),
-        ("max_messages: true", "max_messages: expected a whole number from 1 to 10000000, got True."),
-        (
-            "max_bytes: 64 MiBs",
-            "max_bytes: expected a whole number of bytes or a text such as 64 MiB, got '64 MiBs'.",
-        ),
-        (
-            "max_bytes: .inf",
-            "max_bytes: expected a whole number of bytes or a text such as 64 MiB, got inf.",
-        ),
-        (
-            "max_bytes: 1",
-            "max_bytes: expected a whole number of bytes or a text such as 64 MiB, at least 1024 bytes, got 1.",
-        ),
-        (
-            "max_message_bytes: 33 MiB",
-            "max_message_bytes: expected a whole number of bytes or a text such as 64 MiB, "
-            "at most 33554432 bytes, got '33 MiB'.",
-        ),
-        (
-            "poll_interval: 50 ms",
-            "poll_interval: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, "
-            "at least 0.1 s, got '50 ms'.",
-        ),
-        (
-            "max_wait: soon",
-            "max_wait: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, got 'soon'.",
         ),
         (
             "rate_limit_per_second: 0",
@@ -246,21 +207,12 @@ def test_topics_are_told_apart_from_patterns() -> None:
                 ("[7]", "[7]"),
             )
         ),
-        ("notify: [a.b, a.b]", "notify: expected each entry once, got ['a.b', 'a.b']."),
-        (
-            "alert_after: tomorrow",
-            "alert_after: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, got 'tomorrow'.",
-        ),
-        ("tombstones: skip", "tombstones: expected reject or accept, got 'skip'."),
         ("group: 7", "group: expected the id of a consumer group, got 7."),
-        ("kafka_connection: [a]", "kafka_connection: expected the id of an Airflow connection, got ['a']."),
         ("min_messages: 5", "min_messages: expected max_wait, such as 30 s, with a minimum above 1, got 5 alone."),
         (
             "{min_messages: 5, max_messages: 4, max_wait: 1}",
             "min_messages: expected at most max_messages (4), got 5.",
         ),
-        ("max_mesages: 5", "max_mesages: there is no such field; did you mean max_messages?"),
-        ("spark: {driver_memry: 1g}", "spark.driver_memry: there is no such field; did you mean driver_memory?"),
         (
             "spark: {driver_memory: 1 GB}",
             "spark.driver_memory: expected a size in Spark's form such as 512m or 2g, got '1 GB'.",

@@ -88,10 +88,5 @@ def test_a_workflow_that_runs_a_dag_holds_no_slot_while_its_dag_runs_run(
     assert len(api.runs("visits")) == finished + 2
 
 
-def test_a_workflow_file_with_a_mistake_is_a_dag_that_fails_with_the_sentence(api: AirflowApi) -> None:
-    (run, *_) = eventually(lambda: _in_state(api, "unheard_of_refused", "failed"), seconds=SECONDS, what="the refusal")
-    assert "did you mean callable?" in api.error(api.task(run, "read_workflow_file"))
-
-
 def _in_state(api: AirflowApi, dag_id: str, state: str) -> list[Run]:
     return [run for run in api.runs(dag_id) if run.state == state]

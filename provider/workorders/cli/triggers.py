@@ -1,11 +1,11 @@
 """`workorders triggers`: the files of a folder, and what the database knows of them."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -124,36 +124,18 @@ def merge(files: Definitions[TriggerDefinition], registered: "Sequence[Registere
         files: what the files define.
         registered: the triggers of the database; None if it is unavailable.
     """
-    known = {row.name: row for row in registered or ()}
+    stored = {row.name: row for row in registered or ()}
+    fields = {row.name: {**row.definition, "type": row.type, "workflow": row.workflow} for row in stored.values()}
+    fields |= {name: definition.model_dump(mode="json") for name, definition in files.definitions.items()}
     rows = []
-    for name, definition in files.definitions.items():
-        fields = definition.model_dump(mode="json")
-        found = known.pop(name, None)
-        database = None if registered is None else _database_word(fields, found)
-        rows.append(_row(fields, label(files.sources[name]), database, found))
-    for row in known.values():
-        fields = {**row.definition, "name": row.name, "type": row.type, "workflow": row.workflow}
-        rows.append(_row(fields, None, "yes", row))
-    return sorted(rows, key=lambda row: row.name)
-
-
-def _row(fields: Mapping[str, Any], file: str | None, database: str | None, found: "RegisteredTrigger | None") -> Row:
-    return Row(
-        fields["name"],
-        fields["type"],
-        fields["workflow"],
-        fields.get("topics", ()),
-        file,
-        database,
-        found.created_at if found else None,
-        found.updated_at if found else None,
-    )
-
-
-def _database_word(fields: Mapping[str, Any], found: "RegisteredTrigger | None") -> str:
-    if found is None:
-        return "no"
-    return "yes" if found.definition == fields else "older"
+    for name, given in sorted(fields.items()):
+        found = stored.get(name)
+        file = label(files.sources[name]) if name in files.sources else None
+        is_same = found is not None and (file is None or found.definition == given)
+        database = None if registered is None else "no" if found is None else "yes" if is_same else "older"
+        times = (found.created_at, found.updated_at) if found else (None, None)
+        rows.append(Row(name, given["type"], given["workflow"], given.get("topics", ()), file, database, *times))
+    return rows
 
 
 def _registered(database: str | None) -> "list[RegisteredTrigger] | None":

@@ -22,7 +22,6 @@ _CORE_SCHEMA: Final = {
 }
 """What a value without quotes may be; everything else, such as `NO` or a date, is a text."""
 _PATTERNS: Final = [(f"tag:yaml.org,2002:{name}", re.compile(rf"(?:{form})$")) for name, form in _CORE_SCHEMA.items()]
-_BY_FIRST_CHARACTER: Final = dict.fromkeys(["", *"~nNtTfF-+.0123456789"], _PATTERNS)
 _INDICATORS: Final = "*&!%@`|>"
 """Characters by which YAML begins something else than a text."""
 
@@ -31,8 +30,8 @@ class _CoreResolver(VersionedResolver):
     """Tells types by the core schema, whatever version a file names. The library's own table has dates as well."""
 
     @property
-    def versioned_resolver(self) -> Mapping[str, Any]:
-        return _BY_FIRST_CHARACTER
+    def versioned_resolver(self) -> Mapping[None, Any]:
+        return {None: _PATTERNS}  # whatever the first character is
 
     @property
     def processing_version(self) -> tuple[int, int]:

@@ -75,20 +75,20 @@ def collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterab
         sources: the files and modules.
         make: makes the Dags of a definition.
     """
-    return for_this_process(sources, lambda some: _collect(kind, some, make))
 
+    def collected(some: Sequence[Source]) -> dict[str, DAG]:
+        found = read(kind, some)
+        dags: list[DAG] = []
+        mistakes = list(found.mistakes)
+        for name, definition in found.definitions.items():
+            try:
+                dags += make(definition)
+            except ConfigurationError as error:
+                mistakes.append(Mistake(found.sources[name], error))
+        dags += [configuration_error_dag(mistake, kind.name) for mistake in mistakes]
+        return {dag.dag_id: dag for dag in dags}
 
-def _collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterable[DAG]]) -> dict[str, DAG]:
-    found = read(kind, sources)
-    dags: list[DAG] = []
-    mistakes = list(found.mistakes)
-    for name, definition in found.definitions.items():
-        try:
-            dags += make(definition)
-        except ConfigurationError as error:
-            mistakes.append(Mistake(found.sources[name], error))
-    dags += [configuration_error_dag(mistake, kind.name) for mistake in mistakes]
-    return {dag.dag_id: dag for dag in dags}
+    return for_this_process(sources, collected)
 
 
 class ConfigurationErrorOperator(BaseOperator):

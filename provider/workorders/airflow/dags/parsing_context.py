@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
@@ -33,16 +32,18 @@ def for_this_process(sources: Sequence[Source], make: Callable[[Sequence[Source]
 
 def finder(sources: Sequence[Source]) -> Callable[[str], FoundWorkflow]:
     """Return what finds the definition of a workflow; in a task's process it reads as few sources as possible."""
-    return read(WORKFLOWS, sources).find if get_parsing_context().dag_id is None else partial(_find_likely, sources)
+    if get_parsing_context().dag_id is None:
+        return read(WORKFLOWS, sources).find
 
+    def find(name: str) -> FoundWorkflow:
+        found: FoundWorkflow = None
+        for some in _likely_sources(sources, name):
+            found = read(WORKFLOWS, some).find(name)
+            if isinstance(found, WorkflowDefinition):
+                break
+        return found
 
-def _find_likely(sources: Sequence[Source], name: str) -> FoundWorkflow:
-    found: FoundWorkflow = None
-    for some in _likely_sources(sources, name):
-        found = read(WORKFLOWS, some).find(name)
-        if isinstance(found, WorkflowDefinition):
-            break
-    return found
+    return find
 
 
 def _likely_sources(sources: Sequence[Source], dag_id: str) -> Iterator[Sequence[Source]]:

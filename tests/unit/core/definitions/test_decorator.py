@@ -29,8 +29,3 @@ def test_only_functions_at_the_top_of_a_module_are_workflows() -> None:
 
         @workflow(name="step")
         def step(_event: object, _context: object) -> None: ...
-
-
-def test_a_module_that_cannot_be_imported_is_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"support\.nowhere: this module of workflows cannot be imported"):
-        declared_workflows("support.nowhere")

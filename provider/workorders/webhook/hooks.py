@@ -3,32 +3,18 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from workorders.core.definitions.loading import Mistake
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.webhook.capacity import MAX_BYTES, Capacity
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError, TryAgainError, printable
+from workorders.webhook.stored_webhooks import StoredWebhooks
+from workorders.webhook.trigger_folder import TriggerFolder
 
 _LOG = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
 """Changes are looked for at most once per this time."""
-
-
-class Definitions(Protocol):
-    """Where the definitions are: a folder of trigger files, or the database."""
-
-    def stamps(self) -> object:
-        """Return what changes when a definition does.
-
-        Raises:
-            TryAgainError: the definitions cannot be read now.
-        """
-
-    def load(self) -> tuple[Sequence[TriggerDefinition], Sequence[Mistake]]:
-        """Return the definitions that the last stamps are of, of any type, and what is wrong in the others."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +34,7 @@ class Hooks:
         clock: returns the seconds of a monotonic clock.
     """
 
-    def __init__(self, definitions: Definitions, clock: Callable[[], float]) -> None:
+    def __init__(self, definitions: TriggerFolder | StoredWebhooks, clock: Callable[[], float]) -> None:
         self._definitions = definitions
         self._clock = clock
         self._looked_at: float | None = None

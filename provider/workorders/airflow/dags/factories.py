@@ -107,7 +107,7 @@ class ConfigurationErrorOperator(BaseOperator):
         raise AirflowFailException(self.sentence)
 
 
-def configuration_error_dag(mistake: Mistake, kind: str = "trigger") -> DAG:
+def configuration_error_dag(mistake: Mistake, kind: str) -> DAG:
     """Return a Dag in place of those of a file with a mistake: it fails once, with the sentence.
 
     An import error would stop all Dags of the same Dag file, also those of other definitions.

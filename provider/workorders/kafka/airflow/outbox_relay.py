@@ -53,7 +53,7 @@ def outbox_dags(file: Path) -> dict[str, DAG]:
         definition = load_relay(file)
         dags = [relay_dag(definition, shard) for shard in range(definition.shards)]
     except ConfigurationError as error:
-        dags = [configuration_error_dag(Mistake(file, error))]
+        dags = [configuration_error_dag(Mistake(file, error), "outbox")]
     return {dag.dag_id: dag for dag in dags}
 
 

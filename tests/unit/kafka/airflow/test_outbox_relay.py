@@ -72,5 +72,5 @@ def test_after_a_refusal_the_next_try_begins_at_once_and_after_other_failures_la
 
 def test_a_mistake_in_the_file_gives_a_dag_that_names_the_field(tmp_path: Path) -> None:
     dag = relay(tmp_path, "shards: 17\n")
-    assert dag.dag_id == "outbox_refused"
+    assert (dag.dag_id, dag.task_ids) == ("outbox_refused", ["read_outbox_file"])
     assert "outbox.yaml, line 1: shards:" in (dag.doc_md or "")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ruamel.yaml import YAML
-from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 from ruamel.yaml.resolver import VersionedResolver
@@ -48,23 +47,40 @@ def parse(text: str, *, where: str) -> tuple[Any, Lines]:
     loader.Resolver = _CoreResolver
     try:
         node = loader.compose(text)
-        return None if node is None else loader.constructor.construct_document(node), dict(_lines(node, (), set()))
+        lines = dict(_lines(node, (), where, set()))
+        return None if node is None else loader.constructor.construct_document(node), lines
+    except ConfigurationError:
+        raise
     except MarkedYAMLError as error:
         raise ConfigurationError(f"{where}, {_sentence(error, text)}") from error
     except (YAMLError, ValueError) as error:  # a number may have more digits than Python reads
         raise ConfigurationError(f"{where}: this is not YAML: {one_line(error)}") from error
 
 
-def _lines(node: Node, path: tuple[Any, ...], known: set[Node]) -> Iterator[tuple[tuple[Any, ...], int]]:
-    """Yield the path and the line of everything in a node; of an alias only once."""
+def _lines(node: Node, path: tuple[Any, ...], where: str, known: set[Node]) -> Iterator[tuple[tuple[Any, ...], int]]:
+    """Yield the path and the line of everything in a node; of an alias only once.
+
+    Raises:
+        ConfigurationError: a mapping has a key twice. The library names the line of the second one only.
+    """
     if node in known or not isinstance(node, MappingNode | SequenceNode):
         return
     known.add(node)
+    first: dict[tuple[str, str], int] = {}
     for index, entry in enumerate(node.value):
         key, value = entry if isinstance(node, MappingNode) else (None, entry)
         inner = (*path, index if key is None else key.value)
-        yield inner, (key or value).start_mark.line + 1
-        yield from _lines(value, inner, known)
+        line = (key or value).start_mark.line + 1
+        if key is not None:
+            earlier = first.get(name := (key.tag, str(key.value)))
+            if earlier is not None:
+                raise ConfigurationError(
+                    f"{where}, line {line}: {'.'.join(map(str, inner))}: this key is in line {earlier} already, and "
+                    f"YAML would ignore one of the two; remove one."
+                )
+            first[name] = line
+        yield inner, line
+        yield from _lines(value, inner, where, known)
 
 
 def _sentence(error: MarkedYAMLError, text: str) -> str:
@@ -76,8 +92,5 @@ def _sentence(error: MarkedYAMLError, text: str) -> str:
         is_field = re.fullmatch(r"[\w-]+:", before)
         subject, form = (f"{before} ", f": {before} {json.dumps(value)}") if is_field else ("", "")
         return f"line {mark.line + 1}: {subject}YAML does not read a value that begins with {value[0]}; quote it{form}"
-    if isinstance(error, DuplicateKeyError):
-        key = error.problem.partition('"')[2].partition('" with value')[0]
-        return f"line {mark.line + 1}: {key}: this key is given twice; remove one of the two."
     hint = "; quote a text that contains a colon" if error.problem == "mapping values are not allowed here" else ""
     return f"line {mark.line + 1}: this is not YAML: {error.context or 'in this line'}: {error.problem}{hint}."

@@ -26,8 +26,8 @@ from workorders.kafka.planning.wakeup import (
 )
 
 SLICE_SECONDS: Final = 400.0
-"""How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a shorter
-slice, more than one of 20 messages would meet the start of the next task, and of its JVM."""
+"""How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a
+shorter slice, more than one of 20 messages would meet the start of the next task, and of its JVM."""
 _POLL_SECONDS: Final = 0.2
 
 

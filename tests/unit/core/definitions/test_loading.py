@@ -17,7 +17,7 @@ MISTAKES: list[tuple[Kind[Any], str, str]] = [
         TRIGGER + "max_mesages: 5\n",
         ", line 5: max_mesages: there is no such field; did you mean max_messages?",
     ),
-    (TRIGGERS, TRIGGER + "topics: [b]\n", ", line 5: topics: this key is given twice; remove one of the two."),
+    (TRIGGERS, TRIGGER + "topics: [b]\n", ", line 5: topics: this key is in line 4 already, "),
     (TRIGGERS, "name: bad\ntype: kafka\nworkflow: ship\n", ": topics: this field is required."),
     (TRIGGERS, "type: ftp\n", ", line 1: type: expected one of cron, kafka, manual, webhook, got 'ftp'."),
     (TRIGGERS, "", ": a trigger file is a mapping with the fields name, type, workflow, ..."),

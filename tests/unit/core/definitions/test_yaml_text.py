@@ -37,6 +37,21 @@ def test_an_alias_is_what_its_anchor_is_also_within_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        ("topics: [a]\nname: x\ntopics: [b]\n", "line 3: topics: this key is in line 1 already"),
+        ("f: {x: 1, y: 2, x: 3}", "line 1: f.x: this key is in line 1 already"),
+        ("f:\n- a: 1\n  'a': 2\n", "line 3: f.0.a: this key is in line 2 already"),
+        ("f: {1: a, 0x1: b}", 'line 1: this is not YAML: while constructing a mapping: found duplicate key "1"'),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused_with_both_lines(text: str, sentence: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        parse(text, where="a.yaml")
+    assert str(refused.value).startswith(f"a.yaml, {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
         (
             "a: 1\nschedule: * * * * *\n",
             'line 2: schedule: YAML does not read a value that begins with *; quote it: schedule: "* * * * *"',
@@ -66,10 +81,6 @@ def test_an_alias_is_what_its_anchor_is_also_within_itself() -> None:
             "a: 1\n---\nb: 1",
             "line 2: this is not YAML: expected a single document in the stream: but found another document.",
         ),
-        ("topics: [a]\nname: x\ntopics: [b]\n", "line 3: topics: this key is given twice; remove one of the two."),
-        ("f: {x: 1, y: 2, x: 3}", "line 1: x: this key is given twice; remove one of the two."),
-        ("f:\n- a: 1\n  'a': 2\n", "line 3: a: this key is given twice; remove one of the two."),
-        ("f: {1: a, 0x1: b}", "line 1: 1: this key is given twice; remove one of the two."),
     ],
 )
 def test_what_is_not_yaml_is_refused_with_its_line_and_a_value_to_quote_with_its_form(text: str, sentence: str) -> None:

@@ -68,7 +68,7 @@ def version(database: Database = None) -> None:
 
 @retention.command()
 def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = None) -> None:
-    """Erase and delete what is due, and merge old batches, in small steps.
+    """Erase and delete what is due, old batches included, in small steps.
 
     A dry run counts work orders and inputs, and no batches.
 
@@ -84,8 +84,6 @@ def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = N
                 print_json(swept)
             else:
                 print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
-            if swept.remainder:
-                note(swept.remainder)
             return
         due = preview(connection)
     if as_json:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
-from airflow.sdk.exceptions import AirflowTimetableInvalid
+from airflow.sdk.exceptions import AirflowFailException, AirflowTimetableInvalid
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import START, new_dag, owner_and_tags, retried_task
@@ -12,7 +12,7 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.definition import CronTriggerDefinition
-from workorders.cron.schedule import Due, Interval, ManualRun, create
+from workorders.cron.schedule import Due, ExpiredTimeError, Interval, ManualRun, create
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -60,7 +60,7 @@ _BY_SCHEDULE: Final = ("scheduled", "backfill")
 class CreateScheduledOperator(BaseOperator):
     """Creates the work order of the Dag run's interval, or of a Dag run that a person started.
 
-    A task that is cleared finds its work order.
+    A task that is cleared finds its work order, or fails if retention may have deleted it.
 
     Args:
         definition: the trigger.
@@ -78,6 +78,7 @@ class CreateScheduledOperator(BaseOperator):
 
         Raises:
             TaskFailedError: the database failed; nothing was created, and the task is tried again.
+            AirflowFailException: the Dag run was cleared, and retention may have deleted its work order.
         """
         due = _due(context)
         where = f"Trigger {self.definition.name}, due {due.time.isoformat()}"
@@ -87,7 +88,10 @@ class CreateScheduledOperator(BaseOperator):
                 database_url(self.definition.database_connection), application_name="workorders cron", autocommit=True
             ) as database,
         ):
-            made = create(database, self.definition, due)
+            try:
+                made = create(database, self.definition, due)
+            except ExpiredTimeError as error:
+                raise AirflowFailException(str(error)) from None
         self.log.info(
             "%s: work order %s (%s) for %s %s.",
             self.definition.name,
@@ -105,7 +109,7 @@ def _due(context: "Context") -> Due:
     # Not by the interval alone: Airflow gives a Dag run that a person starts the last interval or a chosen one, so that
     # it would find an old work order or take the place of the next scheduled one.
     if run.run_type in _BY_SCHEDULE and start is not None and end is not None:
-        return Interval(start, end)
+        return Interval(start, end, is_cleared=bool(run.clear_number))
     return ManualRun(run.run_after, key=f"{run.dag_id}/{run.run_id}")
 
 
@@ -113,7 +117,8 @@ _DOC = """
 Creates one work order of workflow **{workflow}** for each interval of the schedule `{schedule}`.
 
 * Pause this Dag to disable the trigger `{name}`.
-* The interval is the source key: a task that is cleared finds its work order and creates nothing twice.
+* The interval is the source key: a task that is cleared finds its work order and creates nothing twice. If it is older
+  than the workflow's retention and has none, the task fails, because retention may have deleted it.
 * A Dag run that a person starts creates its own work order, independent of its logical date.
 * The page of work orders lists [those of this trigger]({page}).
 """

@@ -8,6 +8,7 @@ import orjson
 from workorders.core import triggers
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -22,12 +23,18 @@ MANUAL_RUN = "dag-run"
 _QUERIES = load_queries("workorders.cron", "sql/cron.sql")
 
 
+class ExpiredTimeError(WorkOrdersError):
+    """Retention may have deleted the work order of a cleared Dag run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """An interval of the schedule."""
 
     start: datetime
     end: datetime
+    is_cleared: bool = False
+    """Whether its Dag run was cleared, so that the interval may have had a work order."""
 
     @property
     def time(self) -> datetime:
@@ -53,6 +60,7 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
     An output that cannot be an input becomes a rejected work order with the reason.
 
     Raises:
+        ExpiredTimeError: the Dag run was cleared, and retention may have deleted its work order; nothing was created.
         psycopg.Error: the database failed; nothing was created.
     """
     with connection.transaction():
@@ -65,7 +73,24 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
         else:
             item = Item(stream, position, request, None, rejection, body)
         key = due.key if isinstance(due, ManualRun) else None
-        return create_one(connection, trigger, item, key=key, key_scope=MANUAL_RUN)
+        made = create_one(connection, trigger, item, key=key, key_scope=MANUAL_RUN)
+        if made.created and isinstance(due, Interval) and due.is_cleared:
+            _require_kept(connection, trigger, due.end)
+        return made
+
+
+def _require_kept(connection: Connection, trigger: Trigger, end: datetime) -> None:
+    """Refuse a work order of a time that retention may have deleted, at the end of the transaction that created it.
+
+    A work order is created after its time. If the time is young at the end, retention has deleted none before.
+    """
+    row = connection.execute(_QUERIES["expired"], {"workflow_id": trigger.workflow_id, "time": end}).fetchone()
+    if row is not None:
+        raise ExpiredTimeError(
+            f"Trigger {trigger.name}: the cleared Dag run of {_text(end)} has no work order and is older than the "
+            f"{row[0]:g} days for which workflow {trigger.workflow} keeps work orders, so retention may have deleted "
+            f"it. Nothing was created. To repeat the work, trigger the Dag by hand."
+        )
 
 
 def _input(

@@ -99,6 +99,12 @@ class RangeError(WorkOrdersError):
     """Base of errors of one range; nothing of it was committed."""
 
 
+class BatchExpiredError(RangeError):
+    """Retention may have deleted work orders of the batch, so that a replay would create them again."""
+
+    error_code = "WO-BATCH-EXPIRED"
+
+
 class FencedError(RangeError):
     """A newer attempt took over; this one changed nothing and must not be retried."""
 

@@ -35,7 +35,7 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
         _scheduled_dag(
             "workorders_retention",
             "@daily",
-            "Erases old inputs, deletes old work orders by the retention of each workflow, and merges old batches",
+            "Erases old inputs, deletes old work orders by the retention of each workflow, and deletes old batches",
             RetentionOperator,
             task_id="delete_expired",
             database_connection=database_connection,

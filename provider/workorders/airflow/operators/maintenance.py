@@ -44,7 +44,7 @@ class RefreshHistoryOperator(DatabaseOperator):
 
 
 class RetentionOperator(DatabaseOperator):
-    """Erases and deletes what has expired by the retention of each workflow, and merges old batches.
+    """Erases and deletes what has expired by the retention of each workflow, and deletes old batches.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -58,9 +58,7 @@ class RetentionOperator(DatabaseOperator):
         """Delete what has expired, and return the numbers."""
         swept = retention.delete_expired(connection)
         self.log.info("%s work orders were deleted, and %s inputs erased.", f"{swept.deleted:,}", f"{swept.wiped:,}")
-        if swept.remainder:
-            self.log.warning("%s", swept.remainder)
-        return {"deleted": swept.deleted, "wiped": swept.wiped, "left": swept.left}
+        return {"deleted": swept.deleted, "wiped": swept.wiped}
 
 
 class ResumeBulkJobsOperator(DatabaseOperator):

@@ -12,7 +12,6 @@ import psycopg
 from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rules import Chunk
-from workorders.core.creation import deleted_positions
 from workorders.core.creation.chunks import Chunks
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
@@ -225,8 +224,6 @@ class _Writer:
         )
         for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
             tails[stream] = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
-        if number is not None and not self._fresh:
-            deleted_positions.block_deletions(self._connection, number)
 
 
 @contextmanager

@@ -3,8 +3,7 @@
 A trigger type may announce a function that shortens its own tables, which then runs as well.
 
 It runs in small steps. Each is a transaction that locks its own work orders only, followed by a pause of the same
-length. New work orders never wait for it, nor it for them. The creation of *missing* work orders must see each work
-order or its deletion. So a step locks their stream; while it cannot, it continues with the others.
+length. New work orders never wait for it, nor it for them.
 """
 
 import time
@@ -20,8 +19,6 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workorders.core.admission import duplicates
-from workorders.core.backoff import delay_seconds
-from workorders.core.creation import deleted_positions
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history.filters import CLOCKS_APART
 from workorders.core.ids import first_id, time_of
@@ -37,8 +34,6 @@ _LOOK: Final = 20
 """A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
 _SETTLED: Final = timedelta(days=1)
 """Older ids than this are all visible: no transaction that creates work orders lasts as long."""
-_TRIES: Final = 5
-"""How often one call tries to lock a stream in which others create missing work orders, over some 15 s."""
 _ERASED: Final = "(erased)"
 """Replaces the text of a job's filter."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,7 +41,7 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 RETENTION_GROUP: Final = "workorders.retention"
 """Entry points by which a trigger type announces a `Shorten`."""
 Shorten = Callable[[Connection, datetime], Iterator[None]]
-"""Deletes old rows of a trigger type's own tables.
+"""Deletes old rows of a trigger type's own tables, before work orders are deleted.
 
 It receives the connection, and the time that ages are counted to. It yields after each step, which is in a transaction
 that the caller has opened."""
@@ -104,18 +99,6 @@ class RetentionResult:
 
     wiped: int = 0
     deleted: int = 0
-    left: int = 0
-    """Work orders that were due and are not deleted: missing ones of their stream were being created at every try."""
-
-    @property
-    def remainder(self) -> str | None:
-        """What was not deleted and why, in a sentence; None if everything was deleted."""
-        if not self.left:
-            return None
-        return (
-            f"{self.left:,} work orders are due and were not deleted, because missing ones of their streams are being "
-            f"created again, for example by a replay; the next run deletes them."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +151,7 @@ def delete_expired(
 
     Args:
         connection: without an open transaction; each step has its own.
-        now: the time that ages are counted to; the present when omitted.
+        now: the time that ages are counted to; the database's present when omitted.
         step: work orders of one step.
         pause: waits between two steps; receives the seconds.
 
@@ -178,19 +161,20 @@ def delete_expired(
     """
     with connection.transaction():
         known = policies(connection)
-    now = now or datetime.now(UTC)
+        # The clock by which work orders are created, and by which a replay refuses what may be deleted.
+        now = now or fetch_row(connection, _QUERIES["now"])[0]
     retention = _Retention(connection, now, _arguments(known, now), step, pause)
-    # Deleting comes first: what is deleted needs no wiping.
-    deleted, left = retention.delete()
+    # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
+    for point in entry_points(group=RETENTION_GROUP):
+        retention.shorten(point.load())
+    deleted = retention.delete()  # before wiping, which what is deleted does not need
     wiped = retention.wipe()
     retention.erase()
     with connection.transaction():
         duplicates.delete_orphans(connection)
-    for point in entry_points(group=RETENTION_GROUP):
-        retention.shorten(point.load())
     with connection.transaction():
         connection.execute(_QUERIES["note_end"])
-    return RetentionResult(wiped, deleted, left)
+    return RetentionResult(wiped, deleted)
 
 
 class _Walk:
@@ -265,31 +249,17 @@ class _Retention(_Walk):
         self._now = now
         self._pause = pause
 
-    def delete(self) -> tuple[int, int]:
-        """Delete what is due; return how many were deleted, and how many were left at the last try."""
-        deleted, left, first = self._delete_once(UUID(int=0))
-        for tries in range(1, _TRIES):
-            if first is None:
-                break
-            self._pause(delay_seconds(tries))
-            more, left, first = self._delete_once(UUID(int=first.int - 1))
-            deleted += more
-        return deleted, left
-
-    def _delete_once(self, after: UUID) -> tuple[int, int, UUID | None]:
-        """Return how many were deleted, how many were left, and the first of these."""
-        deleted, left, first = 0, 0, None
+    def delete(self) -> int:
+        """Delete what is due; return how many were deleted."""
+        deleted, after = 0, UUID(int=0)
         while True:
             with self._step():
                 until = self._look_ahead(after, "end_id")
+                if until is None:
+                    return deleted
                 rows = self._rows("expired", after=after, until=until)
-                kept = deleted_positions.delete(self._connection, rows)
-            if until is None:
-                return deleted, left, first
-            deleted, left = deleted + len(rows) - len(kept), left + len(kept)
-            after = self._reached(rows, until)
-            if kept and first is None:
-                first = kept[0][0]
+                self._connection.execute(_QUERIES["delete"], {"ids": [id_ for (id_,) in rows]})
+            deleted, after = deleted + len(rows), self._reached(rows, until)
 
     def wipe(self) -> int:
         """Wipe what is due, from where the last call stopped; return the number of work orders."""

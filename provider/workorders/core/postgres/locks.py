@@ -9,8 +9,6 @@ from enum import IntEnum
 class AdvisoryLock(IntEnum):
     """What a transaction or a session may lock in addition to rows."""
 
-    STREAM = 4_564_004
-    """With the number of a stream: deleting its work orders, against creating what is missing in it."""
     RETENTION = 4_564_005
     RANGE = 4_564_006
     """With a hash of a batch, an epoch, and a range: one copy of an attempt, against the others."""

@@ -10,3 +10,8 @@ WHERE work_orders.stream_id = %(stream_id)s
     AND run_outputs.output IS NOT NULL
 ORDER BY work_orders.position DESC, runs.attempt DESC
 LIMIT 1;
+
+-- name: expired
+SELECT kept_days
+FROM workorders.workflows
+WHERE id = %(workflow_id)s AND %(time)s::timestamptz <= clock_timestamp() - kept_days * interval '1 day';

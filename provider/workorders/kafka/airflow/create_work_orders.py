@@ -35,7 +35,7 @@ from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
-from workorders.kafka.exceptions import ForeignBatchError, StalledError, UnknownBatchError
+from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
 from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAttempt, ingest_attempt
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
-            AirflowFailException: the batch belongs to another trigger, or retention has deleted it; nothing was done.
+            AirflowFailException: the batch belongs to another trigger, or retention has deleted it, or may have deleted
+                some of its work orders; nothing was done.
         """
         self._attempt_and_alert(context)
 
@@ -189,7 +190,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                     self.log.info("Nothing of batch %s is left to ingest.", batch_id)
                 if not begun or attempt.batch.unfinished:  # a replay creates nothing that was not announced before
                     self._announce(context, attempt)
-        except (ForeignBatchError, UnknownBatchError) as error:
+        except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
         except StalledError as error:
             wait = error.retry_after_seconds

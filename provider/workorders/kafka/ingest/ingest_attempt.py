@@ -110,8 +110,11 @@ class IngestAttempt:
         """Check Postgres and Kafka before Spark is started for the batch.
 
         Raises:
+            BatchExpiredError: it would be a replay, and retention may have deleted work orders of the batch.
             WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
         """
+        if not self.batch.unfinished:
+            batches.require_kept(self.database, self.batch_id)
         try:
             if self._refusal is not None:
                 raise self._refusal

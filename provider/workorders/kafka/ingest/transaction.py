@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from workorders.core import triggers
-from workorders.core.creation import deleted_positions
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import HardLimitError
 from workorders.core.ids import increasing_ids
@@ -116,7 +114,6 @@ def ingest(
         if breaker is not None:
             breaker.require_within_share(created)
         dead_letters.publish(connection, attempt, created)
-        _record_complete(connection, attempt, created)
         return created
 
     if isinstance(attempt.range, VirtualPartition):
@@ -150,21 +147,6 @@ def _write_virtual_partition(
     return created
 
 
-def _record_complete(connection: Connection, attempt: Attempt, created: Created) -> None:
-    """Record the number of messages of a range with gaps for retention; each transaction of a producer leaves gaps.
-
-    Where the filter left a message out is no such gap: another filter may take it, after the ledger was set back.
-    """
-    if created.filtered:
-        return
-    range_ = attempt.range
-    messages = created.created + created.rejected + created.existing
-    stream = triggers.stream_id(
-        connection, attempt.trigger, positions.stream_name(range_.partition, attempt.generation)
-    )
-    deleted_positions.note_whole(connection, stream, range_.start, range_.end, messages)
-
-
 def _is_new(connection: Connection, attempt: Attempt) -> bool:
     """Return whether no message of the range has a work order.
 
@@ -179,7 +161,13 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
 def _replay(
     connection: Connection, attempt: Attempt, items: Iterable[Item], verify_end: VerifyEnd, verify_topic: VerifyTopic
 ) -> Created:
-    """Insert missing work orders and advance nothing, because the ledger is past this range already."""
+    """Insert missing work orders and advance nothing, because the ledger is past this range already.
+
+    What retention deleted is not missing, and nothing tells the one from the other but age. Retention deletes work
+    orders that are older than some days, by the database's clock. If the batch is younger at the end of this
+    transaction, no retention that committed before has deleted a work order of it; a later one finds what this
+    transaction saw and created, and leads to no second row.
+    """
     watch = _OrderCheck(attempt)
 
     def prove() -> None:
@@ -191,6 +179,7 @@ def _replay(
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)
         missing = _missing_after_replay(connection, attempt)
+        batches.require_kept(connection, attempt.batch_id)
     if missing > 0:
         range_ = attempt.range
         raise DataLostError(

@@ -19,7 +19,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import FencedError, ForeignBatchError, UnknownBatchError
+from workorders.kafka.exceptions import BatchExpiredError, FencedError, ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -301,8 +301,8 @@ def load_ranges(connection: Connection, batch_id: int, *, unfinished: bool = Fal
 
 def _unknown(batch_id: int) -> UnknownBatchError:
     return UnknownBatchError(
-        f"There is no batch {batch_id} in this database; nothing was done. Retention may have deleted it: a batch is "
-        f"kept as long as the work orders of its workflow. See `workorders batches list`."
+        f"There is no batch {batch_id} in this database; nothing was done. Retention may have deleted it: its work "
+        f"orders are then older than the workflow keeps them. See `workorders batches list`."
     )
 
 
@@ -348,6 +348,31 @@ def require_own(connection: Connection, batch_id: int, trigger: str) -> int:
             f"written for the batch; clear its run in the ingest Dag of {owner} instead."
         )
     return int(unfinished)
+
+
+def require_kept(connection: Connection, batch_id: int) -> None:
+    """Refuse a replay if retention may have deleted a work order of the batch.
+
+    The work orders of a batch are created after it is planned, except those that its ranges had before: their age is
+    unknown.
+
+    Raises:
+        BatchExpiredError: it may have; the caller must roll back.
+        UnknownBatchError: it has deleted the batch, and deletes the work orders next; the caller must roll back.
+    """
+    row = connection.execute(_QUERIES["kept"], {"batch_id": batch_id}).fetchone()
+    if row is None:
+        raise _unknown(batch_id)
+    workflow, days, is_young, is_own = row
+    if is_young and is_own:
+        return
+    limit = f"the {days:g} days for which workflow {workflow} keeps work orders"
+    raise BatchExpiredError(
+        f"Batch {batch_id} was not replayed, because "
+        + (f"some of its messages had work orders that may exceed {limit}" if is_young else f"it is older than {limit}")
+        + ": what retention deleted would be created again. Nothing was changed. To create it again nevertheless, set "
+        "the ledger back with `workorders resolve seek`."
+    )
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
@@ -437,7 +462,7 @@ def last_plan_from(rows: Iterable[Sequence[Any]]) -> LastPlan:
 
 
 def delete_expired(connection: Connection, now: datetime) -> Iterator[None]:
-    """Delete the batches that are older than the retention of their workflows, in steps.
+    """Delete the batches that are older than their workflows keep any work order, in steps.
 
     Yields:
         For each step. The caller commits before it asks for the next one.
@@ -462,7 +487,7 @@ def last_planned(connection: Connection) -> dict[str, datetime]:
 
 
 def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
-    """Return whether any message of a range has a work order already, or had one that retention deleted."""
+    """Return whether any message of a range has a work order already."""
     return count_work_orders(connection, trigger, stream, range_.start, range_.end) > 0
 
 
@@ -474,7 +499,7 @@ def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: 
 
 
 def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
-    """Return the number of work orders in `[start, end)` of a stream, those that retention deleted included."""
+    """Return the number of work orders in `[start, end)` of a stream."""
     range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}
     return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
 

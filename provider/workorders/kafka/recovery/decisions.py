@@ -43,7 +43,9 @@ class PartitionState:
     batch_id: int | None = None
     """The batch of that range."""
     first_stored: int | None = None
-    """First offset from the ledger's position on that has a work order, or had one; None if none has."""
+    """First offset from the ledger's position on that has a work order; None if none has."""
+    kept_days: float | None = None
+    """Days after which retention deletes the first work orders; None if it deletes none."""
 
     @property
     def place(self) -> str:
@@ -254,6 +256,8 @@ def _seek(state: PartitionState, offset: int | None) -> Decision:
         f"offsets [{offset}, {start}) ({start - offset:,}) are read again: messages that have a work order keep it, "
         f"and the others get one"
     )
+    if state.kept_days is not None:
+        effect += f", also those whose work orders retention deleted, which it does after {state.kept_days:g} days"
     return Decision(DecisionKind.SEEK, state, state.partition, offset, effect)
 
 

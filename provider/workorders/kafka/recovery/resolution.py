@@ -259,6 +259,7 @@ def _states(connection: Connection, trigger: str, topic: str) -> dict[int, Parti
     first_stored: dict[int, int] = dict(
         connection.execute(_QUERIES["first_stored"], {"trigger": trigger, "topic": topic}).fetchall()
     )
+    (kept_days,) = fetch_row(connection, _QUERIES["kept_days"], {"trigger": trigger})
     return {
         row.partition: PartitionState(
             trigger=trigger,
@@ -272,6 +273,7 @@ def _states(connection: Connection, trigger: str, topic: str) -> dict[int, Parti
             held=row.held,
             batch_id=row.batch_id,
             first_stored=first_stored.get(row.partition),
+            kept_days=kept_days,
         )
         for row in ledger.status(connection, trigger)
         if row.topic == topic

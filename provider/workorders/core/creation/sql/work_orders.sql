@@ -1,6 +1,5 @@
 -- name: insert_missing
--- Inserts the rows whose source key has no work order, in the given order; a key that is given twice gets one. A key
--- whose work order was deleted gets none.
+-- Inserts the rows whose source key has no work order, in the given order; a key that is given twice gets one.
 INSERT INTO workorders.work_orders (id, position, trigger_id, workflow_id, stream_id, state, ordering_key)
 SELECT given.id, given.position, %(trigger_id)s, %(workflow_id)s, given.stream_id, given.state,
     given.ordering_key
@@ -8,16 +7,6 @@ FROM unnest(
     %(ids)s::uuid[], %(positions)s::bigint[], %(stream_ids)s::integer[], %(states)s::workorders.work_order_state[],
     %(ordering_keys)s::bigint[]
 ) WITH ORDINALITY AS given (id, position, stream_id, state, ordering_key, place)
-WHERE NOT coalesce(
-    (
-        SELECT deleted_positions.to_position > given.position
-        FROM workorders.deleted_positions
-        WHERE deleted_positions.stream_id = given.stream_id AND deleted_positions.from_position <= given.position
-        ORDER BY deleted_positions.from_position DESC
-        LIMIT 1
-    ),
-    false
-)
 ORDER BY given.place
 ON CONFLICT (stream_id, position) DO NOTHING
 RETURNING id;

@@ -7,6 +7,9 @@ FROM workorders.workflows
 WHERE jsonb_typeof(definition -> 'retention') = 'object'
 ORDER BY name;
 
+-- name: now
+SELECT now();
+
 -- name: lock
 SELECT pg_try_advisory_xact_lock(%(key)s);
 
@@ -31,12 +34,32 @@ LIMIT 1;
 
 -- name: expired
 -- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
-SELECT work_orders.id, work_orders.stream_id, work_orders.position
+SELECT work_orders.id
 -- use: due_for_deletion
     AND work_orders.id <= %(until)s
 ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
+
+-- name: delete
+WITH gone AS (
+    DELETE FROM workorders.work_orders WHERE id = ANY (%(ids)s) RETURNING id
+), runs AS (
+    DELETE FROM workorders.runs USING gone WHERE runs.work_order_id = gone.id RETURNING runs.id
+), outputs AS (
+    DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), logs AS (
+    DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
+), dataclips AS (
+    DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id
+), rejections AS (
+    DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id
+), words AS (
+    DELETE FROM workorders.search_words USING gone WHERE search_words.id = gone.id
+), repeats AS (
+    DELETE FROM workorders.duplicates USING gone WHERE duplicates.work_order_id = gone.id
+)
+SELECT count(*) FROM gone;
 
 -- name: count_expired
 SELECT policies.workflow_id, count(*)

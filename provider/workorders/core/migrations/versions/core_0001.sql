@@ -7,6 +7,10 @@ CREATE TABLE workorders.workflows (
     definition jsonb NOT NULL DEFAULT '{}',
     concurrency integer,
     updated_at timestamptz NOT NULL DEFAULT now(),
+    -- Retention deletes the first work orders after this number of days; null for never.
+    kept_days double precision GENERATED ALWAYS AS (
+        coalesce(definition #>> '{retention,days}', definition #>> '{retention,keep_errors_days}')::double precision
+    ) STORED,
     CONSTRAINT workflows_concurrency_check CHECK (concurrency > 0)
 );
 
@@ -328,34 +332,6 @@ CREATE TABLE workorders.bulk_jobs (
     CONSTRAINT bulk_jobs_reason_check CHECK (btrim(actor) <> '' AND btrim(reason) <> ''),
     -- A failed job has an error; a waiting one may have a sentence about what it waits for.
     CONSTRAINT bulk_jobs_error_check CHECK (state = 'waiting' OR (state = 'failed') = (error IS NOT NULL))
-);
-
-
--- Retention: what was deleted must not be created again.
-
--- Half-open ranges of positions whose work orders retention deleted. Ranges of a stream neither touch nor overlap.
-CREATE TABLE workorders.deleted_positions (
-    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
-    from_position bigint NOT NULL,
-    to_position bigint NOT NULL,
-    -- Fewer than positions if the gaps between them are known to be empty.
-    work_orders bigint NOT NULL,
-    PRIMARY KEY (stream_id, from_position),
-    CONSTRAINT deleted_positions_range_check CHECK (from_position < to_position),
-    CONSTRAINT deleted_positions_work_orders_check
-        CHECK (work_orders > 0 AND work_orders <= to_position - from_position)
-);
-
--- Half-open ranges with gaps whose source has proved how many events they contain and that each of them got a work
--- order. Once all these work orders are deleted, the whole range counts as deleted, with one row per range and not one
--- per event.
-CREATE TABLE workorders.whole_ranges (
-    stream_id integer NOT NULL REFERENCES workorders.source_streams (id),
-    from_position bigint NOT NULL,
-    to_position bigint NOT NULL,
-    work_orders bigint NOT NULL,
-    PRIMARY KEY (stream_id, from_position, to_position),
-    CONSTRAINT whole_ranges_range_check CHECK (from_position < to_position)
 );
 
 

@@ -308,55 +308,41 @@ ORDER BY position DESC
 LIMIT 1;
 
 -- name: count_in_range
--- Work orders that retention deleted count as existing: a replay must not create them again. A deleted range with gaps is
--- that of one batch, so it is inside this range or outside it. If an operator has set the ledger back to an offset inside
--- it, it counts as many as this part of it can contain.
-SELECT (
-    SELECT count(*)
-    FROM workorders.work_orders
-    JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
-    WHERE source_streams.trigger_id = %(trigger_id)s
-        AND source_streams.name = %(stream)s
-        AND work_orders.position >= %(start_offset)s
-        AND work_orders.position < %(end_offset)s
-) + (
-    SELECT coalesce(
-        sum(
-            least(
-                deleted_positions.work_orders,
-                least(deleted_positions.to_position, %(end_offset)s)
-                - greatest(deleted_positions.from_position, %(start_offset)s)
-            )
-        ),
-        0
+SELECT count(*)
+FROM workorders.work_orders
+JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+WHERE source_streams.trigger_id = %(trigger_id)s
+    AND source_streams.name = %(stream)s
+    AND work_orders.position >= %(start_offset)s
+    AND work_orders.position < %(end_offset)s;
+
+-- name: kept
+-- Whether the batch is younger than anything that retention deletes, and whether its work orders are as well.
+SELECT workflows.name, workflows.kept_days,
+    coalesce(batches.planned_at > clock_timestamp() - workflows.kept_days * interval '1 day', true),
+    workflows.kept_days IS NULL OR NOT EXISTS (
+        SELECT FROM workorders.kafka_ranges AS ranges WHERE ranges.batch_id = batches.id AND ranges.existing > 0
     )
-    FROM workorders.deleted_positions
-    JOIN workorders.source_streams ON source_streams.id = deleted_positions.stream_id
-    WHERE source_streams.trigger_id = %(trigger_id)s
-        AND source_streams.name = %(stream)s
-        AND deleted_positions.to_position > %(start_offset)s
-        AND deleted_positions.from_position < %(end_offset)s
-);
+FROM workorders.kafka_batches AS batches
+JOIN workorders.triggers ON triggers.id = batches.trigger_id
+JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+WHERE batches.id = %(batch_id)s;
 
 -- name: delete_expired
--- A batch whose ranges all ended before the retention of its workflow. Decisions keep its number.
+-- A finished batch, before the first of its work orders may be deleted. Its Dag run may be at work for an hour after its
+-- last range. Decisions keep its number.
 WITH expired AS (
     SELECT batches.id
     FROM workorders.kafka_batches AS batches
     JOIN workorders.triggers ON triggers.id = batches.trigger_id
     JOIN workorders.workflows ON workflows.id = triggers.workflow_id
-    CROSS JOIN LATERAL (
-        SELECT %(now)s::timestamptz - greatest(
-            (workflows.definition #>> '{retention,days}')::double precision,
-            (workflows.definition #>> '{retention,keep_errors_days}')::double precision
-        ) * interval '1 day' AS time
-    ) AS before
-    WHERE workflows.definition #>> '{retention,days}' IS NOT NULL
-        AND batches.planned_at < before.time
+    WHERE batches.planned_at < %(now)s::timestamptz - workflows.kept_days * interval '1 day'
         AND NOT EXISTS (
             SELECT FROM workorders.kafka_ranges AS ranges
             WHERE ranges.batch_id = batches.id
-                AND coalesce(ranges.finished_at >= before.time, ranges.superseded_by IS NULL)
+                AND coalesce(
+                    ranges.finished_at >= %(now)s::timestamptz - interval '1 hour', ranges.superseded_by IS NULL
+                )
         )
     ORDER BY batches.id
     LIMIT %(limit)s

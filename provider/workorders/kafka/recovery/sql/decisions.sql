@@ -8,21 +8,20 @@ FOR UPDATE NOWAIT;
 
 -- name: first_stored
 -- Only virtual partitions, and what was stored before the ledger was set back, are after its position.
-SELECT ledger.partition, least(
-    (
-        SELECT min(position)
-        FROM workorders.work_orders
-        WHERE work_orders.stream_id = ledger.stream_id AND position >= ledger.next_offset
-    ),
-    (
-        SELECT min(greatest(from_position, ledger.next_offset))
-        FROM workorders.deleted_positions
-        WHERE deleted_positions.stream_id = ledger.stream_id AND to_position > ledger.next_offset
-    )
+SELECT ledger.partition, (
+    SELECT min(position)
+    FROM workorders.work_orders
+    WHERE work_orders.stream_id = ledger.stream_id AND position >= ledger.next_offset
 )
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s AND ledger.stored_end > ledger.next_offset;
+
+-- name: kept_days
+SELECT workflows.kept_days
+FROM workorders.triggers
+JOIN workorders.workflows ON workflows.id = triggers.workflow_id
+WHERE triggers.name = %(trigger)s;
 
 -- name: insert_decision
 INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,

@@ -6,7 +6,7 @@ from mutations.contents import CONTENTS
 from mutations.growth import GROWING_BATCHES
 from mutations.hostile import HOSTILE_VALUES
 from mutations.kafka_logins import KAFKA_LOGINS
-from mutations.keeping import DELETED_IS_NOT_NEW, MERGED_BATCHES
+from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.monitoring import MONITORING
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
@@ -482,7 +482,6 @@ MUTATIONS = (
     *TRANSACTIONS_AND_LOSS,
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
-    *MERGED_BATCHES,
     *HOSTILE_VALUES,
     *ISOLATION,
     *OUTBOX,

@@ -4,53 +4,74 @@ from mutations.mutation import Change, Mutation
 
 INDEXES = "integration/core/test_concurrent_indexes.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
-MERGES, GROUPS = "integration/kafka/ledger/test_batch_merges.py", "unit/kafka/ledger/test_batch_merges.py"
-ANY_HISTORY = f"{MERGES}::test_after_any_history_every_offset_is_covered_as_before_and_every_number_finds_its_own"
-READ_BATCH = '    row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()\n'
 
 DELETED_IS_NOT_NEW = (
     Mutation(
-        "deleted-created-again-by-a-replay",
-        2,
-        (
-            Change(
-                "core/creation/sql/work_orders.sql",
-                "SELECT deleted_positions.to_position > given.position",
-                "SELECT false",
-            ),
-        ),
-        (
-            f"{RETENTION}::test_a_deleted_work_order_never_comes_back_as_new",
-            f"{REPLAYED}::test_a_replay_creates_nothing_that_was_deleted",
-        ),
-    ),
-    Mutation(
-        "deleted-taken-for-new-by-starting-over",
+        "old-batch-replayed",
         2,
         (
             Change(
                 "kafka/ledger/sql/batches.sql",
-                ") + (\n    SELECT coalesce",
-                ") + 0 * (\n    SELECT coalesce",
+                "coalesce(batches.planned_at > ",
+                "coalesce(true OR batches.planned_at > ",
             ),
         ),
-        (f"{REPLAYED}::test_a_partition_that_starts_over_creates_nothing_that_was_deleted",),
+        (
+            f"{REPLAYED}::test_a_replay_after_a_partial_retention_is_refused_and_changes_nothing",
+            f"{REPLAYED}::test_a_replay_that_retention_overtakes_is_refused_and_changes_nothing",
+        ),
     ),
     Mutation(
-        "deletion-in-the-middle-of-a-replay",
+        "age-of-a-replay-compared-before-its-end",
         2,
         (
             Change(
-                "core/creation/work_orders.py", "deleted_positions.block_deletions(self._connection, number)", "pass"
+                "kafka/ingest/transaction.py",
+                "        missing = _missing_after_replay(connection, attempt)\n"
+                "        batches.require_kept(connection, attempt.batch_id)\n",
+                "        missing = _missing_after_replay(connection, attempt)\n",
+            ),
+            Change(
+                "kafka/ingest/transaction.py",
+                "        created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)\n",
+                "        batches.require_kept(connection, attempt.batch_id)\n"
+                "        created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)\n",
             ),
         ),
-        (f"{RETENTION}::test_what_is_created_again_meanwhile_is_deleted_the_next_time",),
+        (f"{REPLAYED}::test_a_replay_that_retention_overtakes_is_refused_and_changes_nothing",),
     ),
     Mutation(
-        "deleted-reported-as-lost",
-        7,
-        (Change("kafka/ledger/sql/batches.sql", "least(deleted_positions.to_position, %(end_offset)s)", "0"),),
-        (f"{REPLAYED}::test_a_replay_misses_nothing_that_was_deleted_when_kafka_has_it_no_longer",),
+        "messages-with-older-work-orders-replayed",
+        2,
+        (Change("kafka/ledger/sql/batches.sql", "AND ranges.existing > 0\n", "AND false\n"),),
+        (f"{REPLAYED}::test_a_batch_whose_messages_had_older_work_orders_is_not_replayed",),
+    ),
+    Mutation(
+        "work-orders-deleted-before-their-batch",
+        2,
+        (
+            Change(
+                "core/maintenance/retention.py",
+                "    for point in entry_points(group=RETENTION_GROUP):\n        retention.shorten(point.load())\n",
+                "",
+            ),
+            Change(
+                "core/maintenance/retention.py",
+                "    retention.erase()\n    with",
+                "    retention.erase()\n    for point in entry_points(group=RETENTION_GROUP):\n"
+                "        retention.shorten(point.load())\n    with",
+            ),
+        ),
+        (f"{REPLAYED}::test_a_batch_is_deleted_before_the_first_of_its_work_orders",),
+    ),
+    Mutation(
+        "cleared-time-created-again-after-retention",
+        2,
+        (Change("cron/schedule.py", "isinstance(due, Interval) and due.is_cleared:", "False:"),),
+        (
+            "integration/cron/test_schedule.py"
+            "::test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothing",
+        ),
     ),
     Mutation(
         "unfinished-work-order-never-erased",
@@ -132,28 +153,4 @@ DELETED_IS_NOT_NEW = (
         ),
         (f"{RETENTION}::test_what_ended_well_goes_first_and_errors_are_kept_longer",),
     ),
-    Mutation(
-        "gap-of-a-lost-work-order-taken-for-deleted",
-        7,
-        (
-            Change(
-                "core/creation/sql/deleted_positions.sql", "            AND work_orders <= (", "            AND 0 <= ("
-            ),
-        ),
-        (f"{REPLAYED}::test_a_work_order_that_was_lost_and_not_deleted_is_restored_behind_retention",),
-    ),
-    Mutation(
-        "deleted-messages-of-transactions-a-row-each",
-        2,
-        (
-            Change(
-                "core/creation/deleted_positions.py",
-                'while connection.execute(_QUERIES["close_gaps"], arguments).rowcount:',
-                "while False:",
-            ),
-        ),
-        (f"{REPLAYED}::test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch",),
-    ),
 )
-
-MERGED_BATCHES = ()

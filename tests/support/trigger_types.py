@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
 from support.definition_files import write_definitions
@@ -23,6 +24,7 @@ from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
 from workorders.kafka.client.settings import client_settings
+from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.spark.partition_ingest import PartitionIngest
 from workorders.manual import airflow as manual_airflow
@@ -30,7 +32,7 @@ from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
 
 Answer = Literal["taken", "must wait", "refused"]
-"""What a source is told: taken; to come again; or that its event can be no input, so that it can be put right."""
+"""What a source is told: taken; to come again; or that its event can be no input, or may have been deleted."""
 
 Event = Mapping[str, Any]
 
@@ -99,7 +101,10 @@ class KafkaSource(Source):
 
     def submit(self, first: int, events: list[Event]) -> Answer:
         if first == 0 and self.batches:
-            return self._ingest(*self.batches)
+            try:
+                return self._ingest(*self.batches)
+            except UnknownBatchError:
+                return "refused"
         return self._produce([json.dumps(event).encode() for event in events])
 
     def spoil(self) -> Answer:
@@ -168,6 +173,7 @@ class CronSource(Source):
     type = "cron"
 
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.hours: set[int] = set()
         patch.setattr(cron_airflow, "database_url", lambda _: self.stack.database_url)
 
     def submit(self, first: int, events: list[Event]) -> Answer:
@@ -187,8 +193,9 @@ class CronSource(Source):
         context: Any = {
             "data_interval_start": end - timedelta(hours=1),
             "data_interval_end": end,
-            "dag_run": SimpleNamespace(run_type="scheduled", run_after=end),
+            "dag_run": SimpleNamespace(run_type="scheduled", run_after=end, clear_number=int(hour in self.hours)),
         }
+        self.hours.add(hour)
         return _execute(CreateScheduledOperator(task_id="create_work_order", definition=definition), context)
 
 
@@ -217,7 +224,7 @@ class ManualSource(Source):
 def _execute(operator: Any, context: Any) -> Answer:
     try:
         operator.execute({**context, "ti": SimpleNamespace(try_number=1, max_tries=1)})
-    except NotAnInputError:
+    except (NotAnInputError, AirflowFailException):
         return "refused"
     except TaskFailedError as error:
         # The task reports it in a whole sentence, and is tried again.

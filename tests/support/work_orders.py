@@ -1,10 +1,13 @@
 """Looks at the tables from outside, by plain SQL of the tests' own."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import psycopg
 
+from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection
 from workorders.core.triggers import Trigger
 
@@ -53,6 +56,22 @@ def remove(connection: psycopg.Connection[Any], trigger: Trigger, at: Iterable[i
     ids = [id_ for (id_,) in removed]
     connection.execute("DELETE FROM workorders.dataclips WHERE id = ANY (%s)", (ids,))
     connection.execute("DELETE FROM workorders.rejections WHERE work_order_id = ANY (%s)", (ids,))
+
+
+def age(connection: psycopg.Connection[Any], trigger: Trigger, days: float) -> list[UUID]:
+    """Let all work orders of a trigger have been created some days ago, and return their new ids."""
+    then = datetime.now(UTC) - timedelta(days=days)
+    found = connection.execute("SELECT id FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,))
+    old = [id_ for (id_,) in found]
+    new = [UUID(int=first_id(then).int + number) for number in range(len(old))]
+    for table, column in {"work_orders": "id", "dataclips": "id", "runs": "work_order_id"}.items():
+        connection.execute(
+            f"UPDATE workorders.{table} SET {column} = new FROM unnest(%s::uuid[], %s::uuid[]) AS ids (old, new) "
+            f"WHERE {column} = old".encode(),
+            (old, new),
+        )
+    connection.execute("UPDATE workorders.work_orders SET created_at = %s WHERE trigger_id = %s", (then, trigger.id))
+    return new
 
 
 ORPHANS = """

@@ -245,14 +245,6 @@ CREATE TABLE workorders.dataclips (
     request jsonb NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.deleted_positions (
-    stream_id integer NOT NULL,
-    from_position bigint NOT NULL,
-    to_position bigint NOT NULL,
-    work_orders bigint NOT NULL,
-    CONSTRAINT deleted_positions_range_check CHECK ((from_position < to_position)),
-    CONSTRAINT deleted_positions_work_orders_check CHECK (((work_orders > 0) AND (work_orders <= (to_position - from_position))))
-);
 CREATE TABLE workorders.duplicates (
     work_order_id uuid NOT NULL,
     original_id uuid NOT NULL
@@ -712,13 +704,6 @@ CREATE TABLE workorders.webhooks (
     definition jsonb NOT NULL,
     stored_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
-CREATE TABLE workorders.whole_ranges (
-    stream_id integer NOT NULL,
-    from_position bigint NOT NULL,
-    to_position bigint NOT NULL,
-    work_orders bigint NOT NULL,
-    CONSTRAINT whole_ranges_range_check CHECK ((from_position < to_position))
-);
 CREATE TABLE workorders.work_orders (
     id uuid NOT NULL,
     "position" bigint,
@@ -744,6 +729,7 @@ CREATE TABLE workorders.workflows (
     definition jsonb DEFAULT '{}'::jsonb NOT NULL,
     concurrency integer,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
+    kept_days double precision GENERATED ALWAYS AS ((COALESCE((definition #>> '{retention,days}'::text[]), (definition #>> '{retention,keep_errors_days}'::text[])))::double precision) STORED,
     CONSTRAINT workflows_concurrency_check CHECK ((concurrency > 0))
 );
 ALTER TABLE workorders.workflows ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
@@ -768,8 +754,6 @@ ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_request_key_key UNIQUE (request_key);
 ALTER TABLE ONLY workorders.dataclips
     ADD CONSTRAINT dataclips_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.deleted_positions
-    ADD CONSTRAINT deleted_positions_pkey PRIMARY KEY (stream_id, from_position);
 ALTER TABLE ONLY workorders.duplicates
     ADD CONSTRAINT duplicates_pkey PRIMARY KEY (work_order_id);
 ALTER TABLE ONLY workorders.history_marks
@@ -860,8 +844,6 @@ ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_path_key UNIQUE (path);
 ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (name);
-ALTER TABLE ONLY workorders.whole_ranges
-    ADD CONSTRAINT whole_ranges_pkey PRIMARY KEY (stream_id, from_position, to_position);
 ALTER TABLE ONLY workorders.work_orders
     ADD CONSTRAINT work_orders_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.work_orders
@@ -902,8 +884,6 @@ CREATE INDEX work_orders_few_idx ON workorders.work_orders USING btree (state, i
 CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree (workflow_id, ordering_key, "position", id) WHERE ((state = 'pending'::workorders.work_order_state) AND (ordering_key IS NOT NULL));
 CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders USING btree (workflow_id, state, id) WHERE (state = ANY (ARRAY['failed'::workorders.work_order_state, 'crashed'::workorders.work_order_state, 'killed'::workorders.work_order_state, 'lost'::workorders.work_order_state, 'exception'::workorders.work_order_state, 'parked'::workorders.work_order_state]));
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (workflow_id, id) WHERE (state = 'pending'::workorders.work_order_state);
-ALTER TABLE ONLY workorders.deleted_positions
-    ADD CONSTRAINT deleted_positions_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
 ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_decisions
@@ -934,7 +914,5 @@ ALTER TABLE ONLY workorders.source_streams
     ADD CONSTRAINT source_streams_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_workflow_id_fkey FOREIGN KEY (workflow_id) REFERENCES workorders.workflows(id);
-ALTER TABLE ONLY workorders.whole_ranges
-    ADD CONSTRAINT whole_ranges_stream_id_fkey FOREIGN KEY (stream_id) REFERENCES workorders.source_streams(id);
 REVOKE ALL ON FUNCTION workorders.enqueue_many(topics text[], keys bytea[], vals bytea[], headers jsonb[], partitions integer[], timestamps_ms bigint[], event_ids uuid[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION workorders.outbox_lock(hashes bytea[]) FROM PUBLIC;

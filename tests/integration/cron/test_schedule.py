@@ -5,10 +5,12 @@ from uuid import UUID, uuid4
 
 import pendulum
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
+from support.runs import keeping
 from support.unreadable import BEYOND_WORKERS
-from support.work_orders import keys
+from support.work_orders import keys, remove
 from workorders.core import triggers, workflows
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -137,7 +139,11 @@ def run(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     def execute(*, run_type: str, run_id: str, **context: Any) -> str | None:
         operator = CreateScheduledOperator(task_id="create_work_order", definition=define(name))
         dag_run = SimpleNamespace(
-            run_type=run_type, run_id=run_id, dag_id=f"{name}_cron", run_after=pendulum.instance(NINE)
+            run_type=run_type,
+            run_id=run_id,
+            dag_id=f"{name}_cron",
+            run_after=pendulum.instance(NINE),
+            clear_number=context.pop("clears", 0),
         )
         return operator.execute({"dag_run": dag_run, **context})  # type: ignore[typeddict-item]
 
@@ -147,6 +153,24 @@ def run(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_cleared_task_finds_its_work_order(run: Any, connection: Connection, name: str) -> None:
     assert run(**SCHEDULED) == run(**SCHEDULED)
     assert len(keys(connection, triggers.find(connection, name))) == 1
+
+
+def test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothing(
+    run: Any, connection: Connection, name: str
+) -> None:
+    """A time that is older still gets its work order, as when Airflow catches up."""
+    made = run(**SCHEDULED)
+    keeping(connection, name, days=10)
+    assert run(**SCHEDULED, clears=1) == made
+    trigger = triggers.find(connection, name)
+    remove(connection, trigger, [int(NINE.timestamp())])
+    connection.commit()
+    with pytest.raises(AirflowFailException, match="Z has no work order and is older than the 10 days"):
+        run(**SCHEDULED, clears=1)
+    assert keys(connection, trigger) == []
+    connection.commit()
+    keeping(connection, name, days=36_500)
+    assert run(**SCHEDULED, clears=1) is not None
 
 
 def test_a_backfill_takes_the_place_of_its_interval(run: Any) -> None:

@@ -162,7 +162,7 @@ def delete_expired(
     with connection.transaction():
         known = policies(connection)
         # The clock by which work orders are created, and by which a replay refuses what may be deleted.
-        now = now or fetch_row(connection, _QUERIES["now"])[0]
+        now = now or fetch_row(connection, _QUERIES["now"], {})[0]
     retention = _Retention(connection, now, _arguments(known, now), step, pause)
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):

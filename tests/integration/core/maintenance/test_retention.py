@@ -8,15 +8,14 @@ from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
 from support.runs import finish_all, keeping
-from support.work_orders import accepted, accepted_range, positions, rejected
+from support.work_orders import accepted, accepted_range, age, positions, rejected
 from workorders.core import schema, triggers
 from workorders.core.bulk import jobs
-from workorders.core.creation import deleted_positions
 from workorders.core.creation.create_one import CreateResult, create_one
-from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.creation.work_orders import create_for
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.ids import first_id, time_of
+from workorders.core.ids import time_of
 from workorders.core.maintenance import retention
 from workorders.core.maintenance.retention import RetentionBusyError
 from workorders.core.postgres.connection import Connection, connect
@@ -25,6 +24,8 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
+
+QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +68,6 @@ def keep(connection: Connection, *, days: float, step: int = 2) -> None:
     assert set(pauses) == {TransactionStatus.IDLE}
 
 
-def deleted(connection: Connection, name: str) -> list[tuple[str, int, int]]:
-    return connection.execute(
-        """
-        SELECT source_streams.name, from_position, to_position
-        FROM workorders.deleted_positions JOIN workorders.source_streams ON source_streams.id = stream_id
-        JOIN workorders.triggers ON triggers.id = trigger_id
-        WHERE triggers.name = %s ORDER BY 1, 2
-        """,
-        (name,),
-    ).fetchall()
-
-
 def rows(connection: Connection, query: str, *arguments: Any) -> list[Any]:
     return [row[0] for row in connection.execute(query, arguments).fetchall()]
 
@@ -99,7 +88,6 @@ def test_what_ended_well_goes_first_and_errors_are_kept_longer(
     keep(connection, days=21)
     # Who still waits is never deleted.
     assert positions(connection, trigger, "s") == [6]
-    assert deleted(connection, name) == [("s", 0, 6)]
 
 
 def test_a_workflow_without_retention_keeps_everything(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -155,23 +143,6 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
     connection.commit()
     (due,) = (kept for kept in retention.preview(connection, now=in_days(6)) if kept.workflow == name)
     assert (due.wiped, due.deleted) == (0, 0)
-
-
-def age(connection: Connection, trigger: Trigger, days: float) -> list[UUID]:
-    """Let the work orders of a trigger, none of which has run, be some days older; return their new ids."""
-    old = rows(connection, "SELECT id FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", trigger.id)
-    start = first_id(in_days(-days)).int
-    new = [UUID(int=start + number) for number in range(len(old))]
-    for table in ("work_orders", "dataclips"):
-        connection.execute(
-            f"UPDATE workorders.{table} SET id = new FROM unnest(%s::uuid[], %s::uuid[]) AS ids (old, new) "
-            "WHERE id = old".encode(),
-            (old, new),
-        )
-    connection.execute(
-        "UPDATE workorders.work_orders SET created_at = %s WHERE trigger_id = %s", (in_days(-days), trigger.id)
-    )
-    return new
 
 
 def bodies(connection: Connection, trigger: Trigger) -> int:
@@ -394,56 +365,6 @@ def test_a_dry_run_counts_what_the_marks_have_passed(connection: Connection, tri
     assert previewed(connection, name, 0) == (0, 0)
 
 
-def test_a_deleted_work_order_never_comes_back_as_new(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, days=10, keep_errors_days=20)
-    create_for(connection, trigger, accepted_range("s", 0, 3))
-    finish_all(connection, name)
-    create_for(connection, trigger, [accepted("s", 3)])
-    finish_all(connection, name, "failed")
-    create_for(connection, trigger, accepted_range("s", 4, 6))
-    finish_all(connection, name)
-    keep(connection, days=11)
-    assert deleted(connection, name) == [("s", 0, 3), ("s", 4, 6)]
-    again = [*accepted_range("s", 0, 7), accepted("t", 0)]
-    assert create_for(connection, trigger, again) == Created(2, 0, 6)
-    assert positions(connection, trigger, "s") == [3, 6]
-
-
-def test_what_was_never_created_below_something_deleted_is_still_created(
-    connection: Connection, trigger: Trigger, name: str
-) -> None:
-    keeping(connection, name, days=10)
-    create_for(connection, trigger, accepted_range("s", 100, 110))
-    finish_all(connection, name)
-    keep(connection, days=11)
-    assert create_for(connection, trigger, accepted_range("s", 98, 112)) == Created(4, 0, 10)
-
-
-def test_deleted_positions_grow_together_whatever_the_order(
-    connection: Connection, trigger: Trigger, name: str
-) -> None:
-    stream = triggers.stream_id(connection, trigger, "s")
-    for given in ([5], [1, 2], [4], [8, 9], [3], [7, 6], [2**62]):
-        deleted_positions._remember(connection, [(UUID(int=0), stream, place) for place in given])
-    assert deleted(connection, name) == [("s", 1, 10), ("s", 2**62, 2**62 + 1)]
-
-
-def test_what_is_created_again_meanwhile_is_deleted_the_next_time(
-    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
-) -> None:
-    """Without the stream's lock the replay would find neither the work order nor, in its snapshot, the deletion."""
-    keeping(connection, name, days=10)
-    create_for(connection, trigger, accepted_range("s", 0, 2))
-    finish_all(connection, name)
-    create_for(other_connection, trigger, [accepted("s", 0)])
-    keep(connection, days=11)
-    assert positions(connection, trigger, "s") == [0, 1]
-    other_connection.commit()
-    keep(connection, days=11)
-    assert positions(connection, trigger, "s") == []
-    assert create_for(other_connection, trigger, accepted_range("s", 0, 2)) == Created(0, 0, 2)
-
-
 def test_retention_does_not_wait_for_what_others_hold(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
@@ -464,7 +385,7 @@ def test_a_request_with_a_key_waits_for_no_step_of_retention(
     finish_all(connection, name)
     connection.commit()
     with connection.transaction():
-        assert deleted_positions.delete(connection, numbered(connection, trigger)) == []
+        connection.execute(QUERIES["delete"], {"ids": numbered(connection, trigger)})
         other_connection.execute("SET LOCAL lock_timeout = '100ms'")
         made = create_one(other_connection, trigger, accepted(None, None), key="new")
         assert made.created
@@ -485,7 +406,6 @@ def test_a_key_alone_keeps_a_deleted_event_from_coming_back(
     finish_all(connection, name)
     keep(connection, days=11)
     assert numbered(connection, trigger) == []
-    assert deleted(connection, name) == []
     assert create_one(connection, trigger, accepted(None, None), key="b").state == "deleted"
 
 
@@ -503,49 +423,8 @@ def test_open_requests_with_keys_hold_no_retention_up(
     assert len(numbered(connection, trigger)) == 1
 
 
-def test_a_stream_that_is_busy_is_tried_again_in_the_same_run(
-    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
-) -> None:
-    keeping(connection, name, days=10)
-    create_for(connection, trigger, [*accepted_range("s", 0, 3), *accepted_range("t", 0, 3)])
-    finish_all(connection, name)
-    connection.commit()
-    create_for(other_connection, trigger, [accepted("s", 0)])
-    waited: list[float] = []
-
-    def pause(seconds: float) -> None:
-        if seconds >= 1:
-            waited.append(seconds)
-            assert positions(connection, trigger, "t") == []
-            assert positions(connection, trigger, "s") == [0, 1, 2]
-            connection.commit()
-            if len(waited) == 2:
-                other_connection.commit()
-
-    swept = retention.delete_expired(connection, now=in_days(11), step=2, pause=pause)
-    assert (swept.deleted, swept.left) == (6, 0)
-    assert waited == [1, 2]
-    assert positions(connection, trigger, "s") == []
-
-
-def test_a_stream_that_stays_busy_is_left_after_some_tries_and_counted(
-    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
-) -> None:
-    keeping(connection, name, days=10)
-    create_for(connection, trigger, [*accepted_range("s", 0, 3), *accepted_range("t", 0, 3)])
-    finish_all(connection, name)
-    connection.commit()
-    create_for(other_connection, trigger, [accepted("s", 0)])
-    waited: list[float] = []
-    swept = retention.delete_expired(connection, now=in_days(11), step=2, pause=waited.append)
-    assert (swept.deleted, swept.left) == (3, 3)
-    assert [seconds for seconds in waited if seconds >= 1] == [1, 2, 4, 8]
-
-
-def numbered(connection: Connection, trigger: Trigger) -> list[deleted_positions.WorkOrderKey]:
-    return connection.execute(
-        "SELECT id, stream_id, position FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,)
-    ).fetchall()
+def numbered(connection: Connection, trigger: Trigger) -> list[UUID]:
+    return rows(connection, "SELECT id FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", trigger.id)
 
 
 def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other_connection: Connection) -> None:
@@ -569,8 +448,9 @@ def test_the_status_of_a_workflow_reads_one_work_order(connection: Connection, n
     )
     connection.execute("ANALYZE workorders.search_words")
     given = {"workflow": f"{name}-{share}"}
-    query = load_queries("workorders.core.maintenance", "sql/retention.sql")["status"]
-    explained = connection.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query}".encode(), given, prepare=False).fetchone()
+    explained = connection.execute(
+        f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['status']}".encode(), given, prepare=False
+    ).fetchone()
     assert explained is not None
     assert rows_of(explained[0][0]["Plan"], "search_words") == 1, explained
     oldest = {"common": 1, "rare": 25_000}[share]

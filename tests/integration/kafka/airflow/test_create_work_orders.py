@@ -20,6 +20,7 @@ from support.dag_runs import DagRuns
 from support.definitions import define
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
 from support.ingesting import everything
+from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
 from workorders import dag_ids
@@ -431,6 +432,29 @@ def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
         tripped = [range_ for range_, wait in ranges.items() if wait == stalls.BREAKER_RETRY_SECONDS]
         stalls.record(own, batch, found[0], errors, tripped)
     raise AirflowException("Error code is: 1.")
+
+
+def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_once(
+    stack: LocalStack, connection: Connection, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    trigger = InProcessTrigger(stack, name)
+    trigger.until_idle()
+    topics.produce(name, TEN)
+    planned = trigger.plan()
+    assert planned.batch_id is not None
+    keeping(connection, trigger.definition.workflow, days=10)
+    connection.execute(
+        "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (planned.batch_id,)
+    )
+    connection.commit()
+    task = Task(stack, name, planned.batch_id, monkeypatch)
+    task.run()
+    assert task.submitted == [False]
+    trigger.attempt(planned.batch_id)
+    with pytest.raises(AirflowFailException, match=r"was not replayed, because .* \[WO-BATCH-EXPIRED\]$"):
+        task.run(clears=1)
+    assert task.submitted == [False]
 
 
 def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(

@@ -1,26 +1,26 @@
-"""What retention deleted does not come back, whichever way a range is read again.
+"""What retention deleted does not come back by a replay, and comes back if an operator sets the ledger back."""
 
-The workflow keeps errors for longer, and so the batches, which can be replayed after most work orders are deleted.
-"""
-
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from support.ingesting import attempt, attempts, no_proof, partition_of, plan, same_log
 from support.runs import finish_all, keeping
-from support.work_orders import accepted, accepted_range, positions, remove
+from support.work_orders import accepted, accepted_range, age, positions, remove
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
+from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import Item
 from workorders.core.maintenance import retention
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import DataLostError
+from workorders.kafka.exceptions import BatchExpiredError, UnknownBatchError
 from workorders.kafka.ingest.record_mapping import FILTERED
 from workorders.kafka.ingest.transaction import ingest
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
 
@@ -28,220 +28,168 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
-    connection.commit()
+    keeping(connection, name, days=10, keep_errors_days=100)
     return trigger
 
 
 @pytest.fixture
-def planned(connection: Connection, name: str) -> OffsetRange:
-    keeping(connection, name, days=10, keep_errors_days=100)
-    return OffsetRange(partition_of(name), 100, 110)
+def range_(name: str) -> OffsetRange:
+    return OffsetRange(partition_of(name), 0, 10)
 
 
 @pytest.fixture
-def batch_id(connection: Connection, trigger: Trigger, planned: OffsetRange) -> int:
-    """A batch of ten messages, whose work orders ended well and were deleted but for the last two."""
-    batch_id = plan(connection, trigger, planned)
-    items = accepted_range(stream_name(planned.partition), 100, 110)
-    ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
+def batch_id(connection: Connection, trigger: Trigger, range_: OffsetRange) -> int:
+    """A batch of ten messages, whose work orders ended well but for the last two."""
+    batch_id = plan(connection, trigger, range_)
+    ingested(connection, batch_id, range_)
     finish_all(connection, trigger.workflow)
     connection.execute(
-        "UPDATE workorders.work_orders SET state = 'failed' WHERE trigger_id = %s AND position >= 108", (trigger.id,)
-    )
-    connection.execute(
-        "UPDATE workorders.work_orders SET created_at = created_at + interval '5 days' WHERE trigger_id = %s AND "
-        "position >= 108",
-        (trigger.id,),
+        "UPDATE workorders.work_orders SET state = 'failed' WHERE trigger_id = %s AND position >= 8", (trigger.id,)
     )
     connection.commit()
-    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
     return batch_id
 
 
-def test_a_replay_creates_nothing_that_was_deleted(
-    connection: Connection, trigger: Trigger, planned: OffsetRange, batch_id: int
-) -> None:
-    stream = stream_name(planned.partition)
-    assert positions(connection, trigger, stream) == [108, 109]
+def ingested(connection: Connection, batch_id: int, range_: OffsetRange) -> Created:
+    items = accepted_range(stream_name(range_.partition), range_.start, range_.end)
+    return ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
+
+
+def passed(connection: Connection, trigger: Trigger, days: int, *, finished: bool = False) -> None:
+    """Let the batches and work orders of a trigger be from some days ago, and retention have passed since.
+
+    It keeps a batch that has just ended, whose Dag run may be at work, unless it is `finished`.
+    """
+    ago = timedelta(days=days)
+    age(connection, trigger, days)
+    connection.execute(
+        "UPDATE workorders.kafka_batches SET planned_at = now() - %s WHERE trigger_id = %s", (ago, trigger.id)
+    )
+    if finished:
+        connection.execute(
+            "UPDATE workorders.kafka_ranges SET finished_at = now() - %s WHERE trigger_id = %s", (ago, trigger.id)
+        )
     connection.commit()
-    items = accepted_range(stream, 100, 110)
-    created = ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
-    assert created == Created(0, 0, 10)
-    assert positions(connection, trigger, stream) == [108, 109]
+    retention.delete_expired(connection, step=7, pause=lambda _: None)
 
 
-def test_a_replay_misses_nothing_that_was_deleted_when_kafka_has_it_no_longer(
-    connection: Connection, trigger: Trigger, planned: OffsetRange, batch_id: int
-) -> None:
-    stream = stream_name(planned.partition)
-    replay = attempt(connection, batch_id, read_from=105)
-    created = ingest(connection, replay, accepted_range(stream, 105, 110), no_proof, same_log)
-    assert created == Created(0, 0, 5)
-    remove(connection, trigger, [109])
-    connection.commit()
-    with pytest.raises(DataLostError, match="1 of the 10 messages"):
-        ingest(connection, attempt(connection, batch_id, read_from=110), [], no_proof, same_log)
-
-
-def test_a_partition_that_starts_over_creates_nothing_that_was_deleted(
-    connection: Connection, trigger: Trigger, planned: OffsetRange, batch_id: int
-) -> None:
-    connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 100 WHERE trigger_id = %s", (trigger.id,))
-    connection.commit()
-    range_ = OffsetRange(planned.partition, 100, 105)
-    again = plan(connection, trigger, range_)
-    stream = stream_name(planned.partition)
-    items = accepted_range(stream, 100, 105)
-    assert ingest(connection, attempt(connection, again), items, no_proof, same_log) == Created(0, 0, 5)
-
-
-def deleted(connection: Connection, trigger: Trigger) -> list[tuple[int, int, int]]:
-    return connection.execute(
-        """
-        SELECT from_position, to_position, work_orders
-        FROM workorders.deleted_positions JOIN workorders.source_streams ON source_streams.id = stream_id
-        WHERE trigger_id = %s ORDER BY 1
-        """,
-        (trigger.id,),
-    ).fetchall()
-
-
-def sweep(connection: Connection, step: int = 7) -> None:
-    connection.commit()
-    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), step=step, pause=lambda _: None)
-
-
-def ingested(connection: Connection, trigger: Trigger, partition: Partition, start: int, end: int) -> int:
-    """Ingest a batch of a transactional topic: each message is followed by the marker of its transaction."""
-    batch_id = plan(connection, trigger, OffsetRange(partition, start, end))
-    items = [accepted(stream_name(partition), place) for place in range(start, end, 2)]
-    ingest(connection, attempt(connection, batch_id), items, lambda _: None, same_log)
-    finish_all(connection, trigger.workflow)
-    return batch_id
-
-
-@pytest.fixture
-def partition(connection: Connection, name: str) -> Partition:
-    keeping(connection, name, days=10, keep_errors_days=100)
-    return partition_of(name)
-
-
-def test_what_was_deleted_of_a_transactional_topic_is_a_row_a_batch(
-    connection: Connection, trigger: Trigger, partition: Partition
-) -> None:
-    first, second = (ingested(connection, trigger, partition, start, start + 100) for start in (0, 100))
-    sweep(connection)
-    assert deleted(connection, trigger) == [(0, 100, 50), (100, 200, 50)]
-    stream = stream_name(partition)
-    again = [accepted(stream, place) for place in range(100, 200, 2)]
-    replay = attempt(connection, second)
-    assert ingest(connection, replay, again, lambda _: None, same_log) == Created(0, 0, 50)
-    # Kafka has none of them any more: nevertheless none is missing.
-    gone = attempt(connection, first, read_from=100)
-    assert ingest(connection, gone, [], no_proof, same_log) == Created(0, 0, 0)
-    assert positions(connection, trigger, stream) == []
-
-
-def test_a_replay_of_virtual_partitions_creates_nothing_that_was_deleted(
-    connection: Connection, trigger: Trigger, partition: Partition
-) -> None:
-    stream = stream_name(partition)
-    batch_id = plan(connection, trigger, OffsetRange(partition, 0, 100), cut_at=(50,))
-    for part in attempts(connection, batch_id):
-        items = [accepted(stream, place) for place in range(part.range.start, part.range.end, 2)]
-        ingest(connection, part, items, lambda _: None, same_log)
-    finish_all(connection, trigger.workflow)
-    sweep(connection)
-    assert deleted(connection, trigger) == [(0, 50, 25), (50, 100, 25)]
-    whole = [accepted(stream, place) for place in range(0, 100, 2)]
-    replay = attempt(connection, batch_id)
-    assert ingest(connection, replay, whole, lambda _: None, same_log) == Created(0, 0, 50)
-    assert positions(connection, trigger, stream) == []
-
-
-def test_a_work_order_that_was_lost_and_not_deleted_is_restored_behind_retention(
-    connection: Connection, trigger: Trigger, partition: Partition
-) -> None:
-    """Where it was, is a gap like those of the markers."""
-    batch_id = ingested(connection, trigger, partition, 0, 20)
-    remove(connection, trigger, [6])
-    sweep(connection)
-    assert [row[2] for row in deleted(connection, trigger)] == [1] * 9
-    with pytest.raises(DataLostError, match="1 of the 10 messages"):
-        ingest(connection, attempt(connection, batch_id, read_from=20), [], no_proof, same_log)
-    items = [accepted(stream_name(partition), place) for place in range(0, 20, 2)]
-    replay = attempt(connection, batch_id)
-    assert ingest(connection, replay, items, lambda _: None, same_log) == Created(1, 0, 9)
-    assert positions(connection, trigger, stream_name(partition)) == [6]
-    finish_all(connection, trigger.workflow)
-    sweep(connection)
-    assert deleted(connection, trigger) == [(0, 20, 10)]
-
-
-def test_what_an_operator_jumped_over_is_created_when_he_goes_back_behind_retention(
-    connection: Connection, trigger: Trigger, partition: Partition
-) -> None:
-    ingested(connection, trigger, partition, 0, 20)
-    connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 40 WHERE trigger_id = %s", (trigger.id,))
-    ingested(connection, trigger, partition, 40, 60)
-    sweep(connection)
-    assert deleted(connection, trigger) == [(0, 20, 10), (40, 60, 10)]
-    connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 10 WHERE trigger_id = %s", (trigger.id,))
-    connection.commit()
-    batch_id = plan(connection, trigger, OffsetRange(partition, 10, 50))
-    items = [accepted(stream_name(partition), place) for place in range(10, 50, 2)]
-    created = ingest(connection, attempt(connection, batch_id), items, lambda _: None, same_log)
-    assert created == Created(10, 0, 10)
-    assert positions(connection, trigger, stream_name(partition)) == list(range(20, 40, 2))
-
-
-def test_what_a_filter_left_out_is_created_with_another_filter_behind_retention(
-    connection: Connection, trigger: Trigger, partition: Partition
-) -> None:
-    stream = stream_name(partition)
-    batch_id = plan(connection, trigger, OffsetRange(partition, 0, 10))
-    items = [Item(stream, place, b"", None, FILTERED) if place % 2 else accepted(stream, place) for place in range(10)]
-    ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
-    finish_all(connection, trigger.workflow)
-    sweep(connection)
+def set_back(connection: Connection, trigger: Trigger) -> None:
     connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 0 WHERE trigger_id = %s", (trigger.id,))
-    again = plan(connection, trigger, OffsetRange(partition, 0, 10))
-    created = ingest(connection, attempt(connection, again), accepted_range(stream, 0, 10), no_proof, same_log)
-    assert created == Created(5, 0, 5)
-    assert positions(connection, trigger, stream) == list(range(1, 10, 2))
+    connection.commit()
 
 
-def test_a_range_of_markers_alone_leaves_no_note(
-    connection: Connection, trigger: Trigger, partition: Partition
+def stored(connection: Connection, trigger: Trigger, range_: OffsetRange) -> list[int]:
+    found = positions(connection, trigger, stream_name(range_.partition))
+    connection.commit()
+    return sorted(position for position in found if position is not None)
+
+
+def test_a_batch_is_deleted_before_the_first_of_its_work_orders(
+    connection: Connection, trigger: Trigger, range_: OffsetRange, batch_id: int
 ) -> None:
-    batch_id = plan(connection, trigger, OffsetRange(partition, 0, 10))
-    ingest(connection, attempt(connection, batch_id), [], lambda _: None, same_log)
-    assert notes(connection, trigger) == 0
-    ingested(connection, trigger, partition, 10, 20)
-    assert notes(connection, trigger) == 1
+    seen: list[tuple[bool, int]] = []
+
+    def look(_: float) -> None:
+        is_there = batch_id in {batch.id for batch in batches.summaries(connection, trigger.name)}
+        seen.append((is_there, len(stored(connection, trigger, range_))))
+
+    now = datetime.now(UTC) + timedelta(days=11)
+    retention.delete_expired(connection, now=now, step=7, pause=look)
+    assert (False, 10) in seen
+    assert {is_there for is_there, count in seen if count < 10} == {False}
+    assert stored(connection, trigger, range_) == [8, 9]
+    with pytest.raises(UnknownBatchError, match="Retention may have deleted it"):
+        batches.load(connection, batch_id)
 
 
-def notes(connection: Connection, trigger: Trigger) -> int:
-    row = connection.execute(
-        "SELECT count(*) FROM workorders.whole_ranges JOIN workorders.source_streams ON source_streams.id = stream_id "
-        "WHERE trigger_id = %s",
-        (trigger.id,),
-    ).fetchone()
-    return int(row[0]) if row else 0
-
-
-def test_a_range_without_gaps_leaves_no_note_and_grows_together_with_the_next(
-    connection: Connection, trigger: Trigger, partition: Partition
+def test_a_replay_restores_what_was_lost_while_the_batch_is_younger_than_the_retention(
+    connection: Connection, trigger: Trigger, range_: OffsetRange, batch_id: int
 ) -> None:
-    stream = stream_name(partition)
-    for start in (0, 10):
-        batch_id = plan(connection, trigger, OffsetRange(partition, start, start + 10))
-        items = accepted_range(stream, start, start + 10)
-        ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
+    passed(connection, trigger, 9, finished=True)
+    remove(connection, trigger, [3, 9])
+    connection.commit()
+    assert ingested(connection, batch_id, range_) == Created(2, 0, 8)
+    assert stored(connection, trigger, range_) == list(range(10))
+
+
+@pytest.mark.parametrize("read_from", [0, 10], ids=["read", "gone from Kafka"])
+def test_a_replay_after_a_partial_retention_is_refused_and_changes_nothing(
+    connection: Connection, trigger: Trigger, range_: OffsetRange, batch_id: int, read_from: int
+) -> None:
+    passed(connection, trigger, 11)
+    assert stored(connection, trigger, range_) == [8, 9]
+    replay = attempt(connection, batch_id, read_from=read_from)
+    items = accepted_range(stream_name(range_.partition), read_from, 10)
+    with pytest.raises(BatchExpiredError, match=f"older than the 10 days for which workflow {trigger.workflow} keeps"):
+        ingest(connection, replay, items, no_proof, same_log)
+    assert stored(connection, trigger, range_) == [8, 9]
+
+
+@pytest.mark.parametrize(("finished", "error"), [(False, BatchExpiredError), (True, UnknownBatchError)])
+def test_a_replay_that_retention_overtakes_is_refused_and_changes_nothing(
+    connection: Connection,
+    database_url: str,
+    trigger: Trigger,
+    range_: OffsetRange,
+    batch_id: int,
+    *,
+    finished: bool,
+    error: type[WorkOrdersError],
+) -> None:
+    def overtaken() -> Iterator[Item]:
+        yield from accepted_range(stream_name(range_.partition), 0, 10)
+        with connect(database_url, application_name="test") as other:
+            passed(other, trigger, 11, finished=finished)
+
+    replay = attempt(connection, batch_id)
+    with pytest.raises(error):
+        ingest(connection, replay, overtaken(), no_proof, same_log)
+    assert stored(connection, trigger, range_) == [8, 9]
+
+
+def test_a_first_ingest_has_no_limit_of_age_and_its_replay_has(
+    connection: Connection, trigger: Trigger, range_: OffsetRange
+) -> None:
+    batch_id = plan(connection, trigger, range_, cut_at=(5,))
+    first, second = attempts(connection, batch_id)
+    stream = stream_name(range_.partition)
+    ingest(connection, first, accepted_range(stream, 0, 5), no_proof, same_log)
     finish_all(connection, trigger.workflow)
-    sweep(connection)
-    assert deleted(connection, trigger) == [(0, 20, 20)]
-    ingested(connection, trigger, partition, 20, 40)
-    sweep(connection)
-    assert deleted(connection, trigger) == [(0, 20, 20), (20, 40, 10)]
-    assert notes(connection, trigger) == 0
+    passed(connection, trigger, 11)
+    assert ingest(connection, second, accepted_range(stream, 5, 10), no_proof, same_log) == Created(5, 0, 0)
+    with pytest.raises(BatchExpiredError):
+        ingested(connection, batch_id, range_)
+    assert stored(connection, trigger, range_) == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.usefixtures("batch_id")
+def test_a_batch_whose_messages_had_older_work_orders_is_not_replayed(
+    connection: Connection, trigger: Trigger, range_: OffsetRange
+) -> None:
+    passed(connection, trigger, 9)
+    set_back(connection, trigger)
+    again = plan(connection, trigger, range_)
+    assert ingested(connection, again, range_) == Created(0, 0, 10)
+    age(connection, trigger, 11)
+    connection.commit()
+    retention.delete_expired(connection, pause=lambda _: None)
+    with pytest.raises(BatchExpiredError, match="some of its messages had work orders that may exceed the 10 days"):
+        ingested(connection, again, range_)
+    assert stored(connection, trigger, range_) == [8, 9]
+    keeping(connection, trigger.workflow)
+    assert ingested(connection, again, range_) == Created(8, 0, 2)
+
+
+def test_a_ledger_that_is_set_back_creates_again_what_was_deleted_and_what_another_filter_left_out(
+    connection: Connection, trigger: Trigger, range_: OffsetRange
+) -> None:
+    stream = stream_name(range_.partition)
+    batch_id = plan(connection, trigger, range_)
+    items = [Item(stream, place, b"", None, FILTERED) if place % 2 else accepted(stream, place) for place in range(10)]
+    created = ingest(connection, attempt(connection, batch_id), items, no_proof, same_log)
+    assert created == Created(5, 0, 0, filtered=5)
+    finish_all(connection, trigger.workflow)
+    passed(connection, trigger, 11, finished=True)
+    assert stored(connection, trigger, range_) == []
+    set_back(connection, trigger)
+    assert ingested(connection, plan(connection, trigger, range_), range_) == Created(10, 0, 0)

@@ -4,9 +4,9 @@ import psycopg
 import pytest
 
 from support.ingesting import partition_of, plan
-from workorders.core import triggers, workflows
+from support.runs import keeping
+from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
-from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError, UnknownBatchError
@@ -225,11 +225,11 @@ def test_finished_ranges_that_follow_one_another_become_one_and_gaps_and_other_l
     ]
 
 
-def test_a_batch_is_deleted_once_its_workflow_keeps_nothing_of_its_time(
-    connection: Connection, name: str, ranges: list[OffsetRange]
+@pytest.mark.parametrize("kept", [{"days": 7, "keep_errors_days": 30}, {"keep_errors_days": 7}], ids=str)
+def test_a_batch_is_deleted_once_its_workflow_may_delete_a_work_order_of_its_time(
+    connection: Connection, name: str, ranges: list[OffsetRange], kept: dict[str, int]
 ) -> None:
-    workflow = {"name": name, "callable": "shop:ship", "retention": {"days": 7, "keep_errors_days": 30}}
-    workflows.register(connection, WorkflowDefinition.model_validate(workflow))
+    keeping(connection, name, **kept)
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
     old, unfinished = (plan(connection, trigger, range_) for range_ in ranges)
     finish(connection, old, ranges[0])
@@ -240,8 +240,8 @@ def test_a_batch_is_deleted_once_its_workflow_keeps_nothing_of_its_time(
             connection.commit()
         return {batch.id for batch in batches.summaries(connection, name)}
 
-    assert left(29) == {old, unfinished}
-    assert left(31) == {unfinished}
+    assert left(6.9) == {old, unfinished}
+    assert left(7.1) == {unfinished}
     with pytest.raises(UnknownBatchError, match="Retention may have deleted it"):
         batches.load(connection, old)
 

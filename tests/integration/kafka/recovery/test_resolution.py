@@ -15,6 +15,7 @@ from support.eventually import eventually
 from support.groups import commit
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
 from support.ingesting import everything, row
+from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
 from workorders.core.creation.work_orders import Created
@@ -317,8 +318,10 @@ def test_seek_back_reads_again_restores_what_is_missing_and_duplicates_nothing(
     resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
+    keeping(connection, found(connection, name).workflow, days=10)
     forget(connection, name, [2, 7])
-    resolve(DecisionKind.SEEK, 0, offset=5)
+    ((_, decision),) = resolve(DecisionKind.SEEK, 0, offset=5).decisions
+    assert decision.effect.endswith("retention deleted, which it does after 10 days")
     topics.produce(name, TEN)
     (prepared,) = idle_trigger.until_idle()
     assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]

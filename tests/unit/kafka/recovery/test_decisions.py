@@ -155,6 +155,9 @@ def test_seek_names_what_it_skips_or_reads_again() -> None:
     assert "offsets [200, 1200) (1,000) are read again: messages that have a work order keep it" in str(
         decide(DecisionKind.SEEK, HEALTHY, 200)
     )
+    assert "also those whose work orders retention deleted, which it does after 30 days" in str(
+        decide(DecisionKind.SEEK, replace(HEALTHY, kept_days=30.0), 200)
+    )
 
 
 @pytest.mark.parametrize("offset", [-1, 5001])

@@ -438,12 +438,12 @@ def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_o
     stack: LocalStack, connection: Connection, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
-    trigger = InProcessTrigger(stack, name)
+    trigger = InProcessTrigger(stack, name, workflow=name)
     trigger.until_idle()
     topics.produce(name, TEN)
     planned = trigger.plan()
     assert planned.batch_id is not None
-    keeping(connection, trigger.definition.workflow, days=10)
+    keeping(connection, name, days=10)
     connection.execute(
         "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (planned.batch_id,)
     )

@@ -318,16 +318,26 @@ def test_seek_back_reads_again_restores_what_is_missing_and_duplicates_nothing(
     resolve: Callable[..., AppliedDecisions],
     name: str,
 ) -> None:
-    keeping(connection, found(connection, name).workflow, days=10)
     forget(connection, name, [2, 7])
-    ((_, decision),) = resolve(DecisionKind.SEEK, 0, offset=5).decisions
-    assert decision.effect.endswith("retention deleted, which it does after 10 days")
+    resolve(DecisionKind.SEEK, 0, offset=5)
     topics.produce(name, TEN)
     (prepared,) = idle_trigger.until_idle()
     assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]
     assert kept(connection, name) == {stream(idle_trigger): [number for number in range(20) if number != 2]}
     (part,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
     assert (part.created, part.rejected, part.existing, part.messages) == (11, 0, 4, 15)
+
+
+def test_the_preview_of_a_seek_back_names_what_retention_deleted(
+    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, topics: Topics, name: str
+) -> None:
+    topics.create(name)
+    trigger = InProcessTrigger(stack, name, workflow=name)
+    topics.produce(name, TEN)
+    trigger.until_idle()
+    keeping(connection, name, days=10)
+    (decision,) = considered(stack, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), offset=5))
+    assert str(decision).endswith("also those whose work orders retention deleted, which it does after 10 days.")
 
 
 def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_before(

@@ -155,7 +155,8 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
     well, and the unique key prevents duplicates.
     """
     stream = positions.stream_name(attempt.range.partition, attempt.generation)
-    return not batches.has_work_orders(connection, attempt.trigger, stream, attempt.range)
+    range_ = attempt.range
+    return batches.count_work_orders(connection, attempt.trigger, stream, range_.start, range_.end) == 0
 
 
 def _replay(

@@ -486,11 +486,6 @@ def last_planned(connection: Connection) -> dict[str, datetime]:
     return dict(connection.execute(_QUERIES["last_planned"]).fetchall())
 
 
-def has_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> bool:
-    """Return whether any message of a range has a work order already."""
-    return count_work_orders(connection, trigger, stream, range_.start, range_.end) > 0
-
-
 def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: int) -> UUID | None:
     """Return the id of the last work order before an offset of a stream; None if there is none."""
     arguments = {"trigger_id": trigger.id, "stream": stream, "before": before}

@@ -13,7 +13,7 @@ from benchmarks import many, messages
 from local_stack.stack import LocalStack
 from workorders.core import triggers, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.history import search_index, state_counts, work_orders, workload_history
+from workorders.core.history import search_index, state_counts, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -35,7 +35,6 @@ _MESSAGES: Final = 200
 """Messages of each partition, on the broker."""
 _TABLES: Final = (
     *("work_orders", "runs", "run_outputs", "run_logs", "dataclips", "sequences", "parked_work_orders"),
-    "workload_history",
     *("kafka_ledger", "kafka_lag_samples", "kafka_batches", "kafka_ranges", "kafka_decisions"),
     *("outbox_messages", "outbox_held", "bulk_jobs"),
 )
@@ -94,7 +93,6 @@ def fill(stack: LocalStack, connection: Connection, extent: Extent, say: many.Sa
         connection.execute(_QUERIES[part])
     connection.execute(_QUERIES["jobs"], {"workflow": owners[1].workflow})
     state_counts.refresh_counts(connection, even_if_recent=True)
-    workload_history.record(connection)
     for table in _TABLES:
         say(f"vacuum of {table}")
         connection.execute(f"VACUUM (ANALYZE) workorders.{table}".encode())

@@ -104,11 +104,10 @@ FROM (
 -- name: samples
 -- The offsets that the listeners saw, one look per minute of a day.
 INSERT INTO workorders.kafka_lag_samples
-    (trigger_id, topic, partition, minute, observed_at, topic_id, next_offset, last_stable, ingested)
+    (trigger_id, topic, partition, minute, observed_at, topic_id, next_offset, last_stable)
 SELECT trigger_id, topic, partition, minutes.minute, minutes.minute + interval '50 seconds', topic_id,
     next_offset - CASE WHEN status = 'active' THEN minutes.ago ELSE least(greatest(minutes.ago - 180, 0), 100) END,
-    next_offset - CASE WHEN status = 'active' THEN minutes.ago ELSE 0 END + minutes.ago % 7 * partition,
-    1000000 - minutes.ago * 100
+    next_offset - CASE WHEN status = 'active' THEN minutes.ago ELSE 0 END + minutes.ago % 7 * partition
 FROM workorders.kafka_ledger
 CROSS JOIN (
     SELECT ago, date_trunc('minute', now()) - ago * interval '1 minute' AS minute FROM generate_series(0, 1439) AS ago

@@ -5,7 +5,6 @@ from mutations.mutation import Change, Mutation
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
 CSRF, SEARCH, TREE = "unit/pages/test_csrf.py", "unit/pages/test_search.py", "unit/pages/test_json_tree.py"
 NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
-HISTORY = "integration/core/history/test_workload_history.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 DOWNLOAD = "integration/core/bulk/test_download.py"
 
@@ -285,12 +284,6 @@ PAGES_OF_AIRFLOW = (
             ),
         ),
         (f"{PAGES}::test_a_gap_in_a_sequence_is_on_the_page_of_its_workflow_and_of_each_parked_work_order",),
-    ),
-    Mutation(
-        "late-commits-that-the-history-does-not-count",
-        0,
-        (Change("core/history/workload_history.py", "max(newest - _LATE, oldest)", "max(newest, oldest)"),),
-        (f"{HISTORY}::test_a_further_count_adds_what_was_committed_since_and_nothing_twice",),
     ),
     Mutation(
         "problems-that-no-number-counts",

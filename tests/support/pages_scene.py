@@ -3,8 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Final
 from uuid import UUID
 
 from local_stack.stack import LocalStack
@@ -19,9 +17,6 @@ from workorders.core.history import state_counts
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.ledger import positions as ledger
-
-_LOOKS: Final = 30
-_BETWEEN_LOOKS: Final = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -67,7 +62,9 @@ def make_scene(stack: LocalStack, prefix: str) -> Scene:
         )
     with connect(stack.database_url) as connection:
         for trigger in (stalled, visits):
-            _looked(connection, trigger)
+            known = ledger.positions(connection, trigger.definition.name)
+            ends = {part: position.next_offset for part, position in known.items()}
+            look(connection, trigger.definition.name, ends)
     executing.worker().work()
     with connect(stack.database_url) as connection:
         state_counts.refresh_counts(connection, even_if_recent=True)
@@ -134,33 +131,6 @@ def _ingested(stack: LocalStack, topics: Topics, name: str, workflow: str, count
     while (planned := trigger.plan()).batch_id is not None:
         trigger.ingest_messages(planned.batch_id)
     return trigger
-
-
-def _looked(connection: Connection, trigger: InProcessTrigger) -> None:
-    """Let the trigger's listener have looked at its topic every ten minutes of the last five hours.
-
-    In this time, the messages that the trigger has ingested arrived at an even rate.
-    """
-    known = ledger.positions(connection, trigger.definition.name)
-    for number in reversed(range(_LOOKS)):  # the newest last: a look replaces the one of the same minute
-        ends = {part: position.next_offset + number * (number % 7) for part, position in known.items()}
-        look(connection, trigger.definition.name, ends, ago=number * _BETWEEN_LOOKS)
-    connection.execute(
-        """
-        UPDATE workorders.kafka_lag_samples AS sample
-        SET ingested = sample.ingested - later.ingested,
-            next_offset = sample.next_offset - later.ingested,
-            last_stable = sample.last_stable - later.ingested
-        FROM (
-            SELECT ctid, floor(ingested * (extract(epoch FROM now() - observed_at) / %(seconds)s))::bigint AS ingested
-            FROM workorders.kafka_lag_samples
-            WHERE trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s)
-        ) AS later
-        WHERE sample.ctid = later.ctid
-        """,
-        {"trigger": trigger.definition.name, "seconds": (_LOOKS * _BETWEEN_LOOKS).total_seconds()},
-    )
-    connection.commit()
 
 
 def _bodies(count: int) -> list[bytes]:

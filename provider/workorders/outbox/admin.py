@@ -13,7 +13,7 @@ from workorders.outbox.exceptions import OutboxContradictionError, OutboxDecisio
 from workorders.outbox.store import holds as store
 from workorders.outbox.store.claims import drop_claims_of_shard
 
-_QUERIES = load_queries("workorders.outbox", "sql/admin.sql")
+_QUERIES = load_queries("workorders.outbox", "sql/admin.sql", blocks_from="store/sql/backlog.sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,15 @@ def shards(connection: Connection) -> Sequence[ShardStatus]:
     """Return the shards in use."""
     with connection.cursor(row_factory=class_row(ShardStatus)) as cursor:
         return cursor.execute(_QUERIES["shards"]).fetchall()
+
+
+def oldest_at(connection: Connection) -> datetime | None:
+    """Return when the oldest message that waits or is held was enqueued; None if there is none.
+
+    Reads one waiting message per topic and bucket.
+    """
+    found: datetime | None = fetch_row(connection, _QUERIES["oldest"], {})[0]
+    return found
 
 
 def hold_content(connection: Connection, hold: int, *, keys: int = 10) -> HoldContent:

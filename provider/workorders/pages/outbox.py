@@ -1,4 +1,4 @@
-"""The outbox: rates, shards, held messages and why, and how a person releases or purges them."""
+"""The outbox: shards, held messages and why, and how a person releases or purges them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,6 @@ from workorders import dag_ids
 from workorders.core.postgres.connection import Connection
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus
-from workorders.outbox.rates import read_rates
 from workorders.pages import csrf
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change, Details, Event
@@ -50,7 +49,7 @@ def page(
     viewer.require(Right.READ, dag_ids.OUTBOX_RELAY)
     now = datetime.now(UTC)
     with site.reading() as connection:
-        shards, holds, rates = admin.shards(connection), admin.holds(connection), read_rates(connection, now)
+        shards, holds, oldest_at = admin.shards(connection), admin.holds(connection), admin.oldest_at(connection)
         counted = admin.topics(connection) if topics == "yes" else None
     paused = site.paused_dags([dag_ids.OUTBOX_RELAY])
     return render(
@@ -58,7 +57,7 @@ def page(
         "outbox.html",
         now=now,
         shards=shards,
-        rates=rates,
+        oldest_at=oldest_at,
         holds=holds,
         topics=counted,
         done=None if done is None or number is None else _confirmation(done, number, shards, holds),

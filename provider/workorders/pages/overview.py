@@ -11,23 +11,20 @@ from fastapi.responses import HTMLResponse
 from workorders import dag_ids
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
-from workorders.core.history import search_index, state_counts, work_orders, workload, workload_history
+from workorders.core.history import search_index, state_counts, work_orders, workload
 from workorders.core.history.work_orders import RegisteredTrigger
 from workorders.core.history.workload import Workload
-from workorders.core.history.workload_history import WorkHistories, WorkHistory
 from workorders.core.ids import time_of
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
-from workorders.kafka.status import partition_status, trigger_history
+from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
-from workorders.kafka.status.trigger_history import TriggerHistory
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
 from workorders.monitoring.idle_workflows import find_idle
 from workorders.monitoring.problems import Facts, find_problems
 from workorders.outbox import admin
-from workorders.outbox.rates import OutboxRates, read_rates
 from workorders.pages import needs, workflow_state
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.kafka_state import severity, word_of
@@ -46,8 +43,6 @@ class KafkaLine:
     """A Kafka trigger in one line."""
 
     status: TriggerStatus
-    history: TriggerHistory | None
-    """None if the listener did not look within the last hours."""
     last_planned: datetime | None
     """When its newest batch was planned; None before the first one."""
     is_paused: bool
@@ -88,8 +83,6 @@ class WorkflowLine:
     work: Workload
     word: str
     """What it does."""
-    history: WorkHistory | None
-    """None if work orders were not counted within the last hours."""
     ended_per_minute: float
     """Mean number of runs that ended."""
 
@@ -101,8 +94,6 @@ class OtherLine:
     trigger: RegisteredTrigger
     newest_at: datetime | None
     """When its newest work order was created; None if the search index contains none."""
-    history: WorkHistory | None
-    """None if work orders were not counted within the last hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +111,6 @@ class Overview:
     """Work orders by state; None for a user who may not read those of every workflow."""
     shards: Sequence[admin.ShardStatus]
     holds: Sequence[admin.Hold]
-    rates: OutboxRates
     jobs: Sequence[Job]
     samples: Sequence[Sample]
     """The figures of the triggers."""
@@ -163,8 +153,6 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
         paused = site.paused_dags(
             [*map(dag_ids.listener, names), *(dag_ids.of_workflow(found.workflow) for found in readable)]
         )
-        histories = workload_history.list_histories(connection, now)
-        ended = workload.ended_per_minute(connection, now, workload_history.RATE_SPAN)
         samples = [
             sample
             for sample in snapshot.take(connection, TRIGGER_FIGURES)
@@ -176,16 +164,15 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
             if status.name in names
         ]
         return Overview(
-            kafka=_kafka_lines(connection, statuses, samples, paused, now, ask_kafka=ask_kafka),
+            kafka=_kafka_lines(connection, statuses, samples, paused, ask_kafka=ask_kafka),
             samples=samples,
-            others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE], histories),
+            others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE]),
             listed_until=_listed_until(connection),
-            workflows=_workflow_lines(readable, idle, paused, histories, ended),
+            workflows=_workflow_lines(readable, idle, paused, workload.ended_per_minute(connection, now)),
             idle=idle,
             counts=state_counts.latest_counts(connection) if reads_all else None,
             shards=admin.shards(connection) if shows_outbox else [],
             holds=admin.holds(connection) if shows_outbox else [],
-            rates=read_rates(connection, now),
             jobs=jobs.list_jobs(connection, limit=_JOBS) if reads_all else [],
             shows_outbox=shows_outbox,
             asked_kafka=ask_kafka,
@@ -214,7 +201,6 @@ def _workflow_lines(
     workloads: Sequence[Workload],
     idle: Sequence[Workload],
     paused: Mapping[str, bool],
-    histories: WorkHistories,
     ended: Mapping[str, float],
 ) -> list[WorkflowLine]:
     return [
@@ -223,7 +209,6 @@ def _workflow_lines(
             workflow_state.word_of(
                 work, is_stuck=work in idle, is_paused=paused.get(dag_ids.of_workflow(work.workflow), False)
             ),
-            histories.of_workflow(work.workflow),
             ended.get(work.workflow, 0.0),
         )
         for work in workloads
@@ -235,11 +220,9 @@ def _listed_until(connection: Connection) -> datetime | None:
     return time_of(newest) if newest.int else None
 
 
-def _other_lines(
-    connection: Connection, known: Sequence[RegisteredTrigger], histories: WorkHistories
-) -> list[OtherLine]:
+def _other_lines(connection: Connection, known: Sequence[RegisteredTrigger]) -> list[OtherLine]:
     newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in known])
-    return [OtherLine(trigger, newest.get(trigger.name), histories.of_trigger(trigger.name)) for trigger in known]
+    return [OtherLine(trigger, newest.get(trigger.name)) for trigger in known]
 
 
 def _kafka_lines(
@@ -247,17 +230,14 @@ def _kafka_lines(
     statuses: Sequence[TriggerStatus],
     samples: Sequence[Sample],
     paused: Mapping[str, bool],
-    now: datetime,
     *,
     ask_kafka: bool,
 ) -> list[KafkaLine]:
-    histories = trigger_history.list_histories(connection, now)
     planned = batches.last_planned(connection)
     ages = oldest_ages(samples)
     lines = [
         KafkaLine(
             status=status,
-            history=histories.get(status.name),
             last_planned=planned.get(status.name),
             is_paused=paused.get(dag_ids.listener(status.name), False),
             asked_kafka=ask_kafka,

@@ -19,8 +19,6 @@ from workorders.visible_text import safe
 NOTHING: Final = "\u2013"
 """A dash, for what does not exist."""
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_SPARKLINE_WIDTH: Final = 108
-_SPARKLINE_HEIGHT: Final = 24
 _CHART_HEIGHT: Final = 120
 
 
@@ -101,7 +99,6 @@ def _templates() -> Environment:
         "waited": waited,
         "visible": visible,
         "first_line": first_line,
-        "sparkline": sparkline,
         "stacked_hours": stacked_hours,
         "tone": tone,
     }
@@ -186,28 +183,11 @@ def first_line(text: str | None, length: int = 160) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-def sparkline(values: Sequence[int | None], label: str) -> Markup:
-    """Return a small chart of numbers, the oldest first, which scales to the greatest; None is a gap.
+def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
+    """Return a bar for each hour, the oldest first, which the states share.
 
     The styles give it its colors: the policy of the pages allows attributes of SVG, and no inline styles.
     """
-    top = max([*filter(None, values), 1])
-    step = _SPARKLINE_WIDTH / max(len(values), 1)
-    bars = Markup("").join(
-        Markup('<rect x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}" rx="0.6"/>').format(
-            place * step, _SPARKLINE_HEIGHT - height, max(step - 0.8, 0.6), height
-        )
-        for place, value in enumerate(values)
-        if value and (height := value / top * (_SPARKLINE_HEIGHT - 2) + 1)
-    )
-    return Markup(
-        '<svg class="sparkline" role="img" viewBox="0 0 {w} {h}" width="{w}" height="{h}" preserveAspectRatio="none">'
-        '<title>{title}</title><path class="base" d="M0 {base}H{w}"/>{bars}</svg>'
-    ).format(w=_SPARKLINE_WIDTH, h=_SPARKLINE_HEIGHT, base=_SPARKLINE_HEIGHT - 0.5, title=label, bars=bars)
-
-
-def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
-    """Return a bar for each hour, the oldest first, which the states share."""
     hours = max((len(values) for values in by_state.values()), default=0)
     top = max([*(sum(values[hour] for values in by_state.values()) for hour in range(hours)), 1])
     parts = []

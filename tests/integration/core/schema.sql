@@ -325,8 +325,7 @@ CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
     observed_at timestamp with time zone NOT NULL,
     topic_id text NOT NULL,
     next_offset bigint NOT NULL,
-    last_stable bigint NOT NULL,
-    ingested bigint NOT NULL
+    last_stable bigint NOT NULL
 )
 WITH (fillfactor='50');
 CREATE TABLE workorders.kafka_ledger (
@@ -478,15 +477,6 @@ ALTER TABLE workorders.outbox_messages ALTER COLUMN id ADD GENERATED ALWAYS AS I
     NO MAXVALUE
     CACHE 1
 );
-CREATE UNLOGGED TABLE workorders.outbox_minutes (
-    shard smallint NOT NULL,
-    minute timestamp with time zone NOT NULL,
-    noted_at timestamp with time zone NOT NULL,
-    sent bigint NOT NULL,
-    max_delay_seconds double precision NOT NULL,
-    enqueued bigint NOT NULL
-)
-WITH (fillfactor='50');
 CREATE TABLE workorders.outbox_published (
     run_id uuid NOT NULL,
     id bigint NOT NULL,
@@ -740,14 +730,6 @@ ALTER TABLE workorders.workflows ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     NO MAXVALUE
     CACHE 1
 );
-CREATE UNLOGGED TABLE workorders.workload_history (
-    begins_at timestamp with time zone NOT NULL,
-    trigger_id integer NOT NULL,
-    workflow_id integer NOT NULL,
-    counted_at timestamp with time zone NOT NULL,
-    created bigint NOT NULL,
-    waiting bigint
-);
 ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.bulk_jobs
@@ -786,8 +768,6 @@ ALTER TABLE ONLY workorders.outbox_identity
     ADD CONSTRAINT outbox_identity_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_messages
     ADD CONSTRAINT outbox_messages_pkey PRIMARY KEY (topic, bucket, id);
-ALTER TABLE ONLY workorders.outbox_minutes
-    ADD CONSTRAINT outbox_minutes_pkey PRIMARY KEY (shard, minute);
 ALTER TABLE ONLY workorders.outbox_published
     ADD CONSTRAINT outbox_published_pkey PRIMARY KEY (run_id, id);
 ALTER TABLE ONLY workorders.outbox_secrets
@@ -854,8 +834,6 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.workload_history
-    ADD CONSTRAINT workload_history_pkey PRIMARY KEY (begins_at, trigger_id, workflow_id);
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
 CREATE INDEX ignored_repeats_unwiped_idx ON workorders.ignored_repeats USING btree (work_order_id) WHERE (last_request IS NOT NULL);

@@ -8,7 +8,6 @@ import pytest
 from workorders.kafka.partition_state import PartitionState
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
 from workorders.monitoring.problems import Problem, Subject, find_problems
-from workorders.outbox.rates import OutboxRates
 from workorders.pages import needs
 from workorders.pages.kafka_state import rank, word_of
 from workorders.pages.overview import KafkaLine, Overview, facts_of
@@ -32,11 +31,10 @@ PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1
 
 def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None, asked: bool = True) -> KafkaLine:
     status = TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows)
-    return KafkaLine(status, None, None, is_paused, asked_kafka=asked)
+    return KafkaLine(status, None, is_paused, asked_kafka=asked)
 
 
 def problems_of(*lines: KafkaLine) -> list[str]:
-    nothing = OutboxRates({}, None, None)
     found = Overview(
         kafka=lines,
         others=[],
@@ -46,7 +44,6 @@ def problems_of(*lines: KafkaLine) -> list[str]:
         counts=None,
         shards=[],
         holds=[],
-        rates=nothing,
         jobs=[],
         samples=[],
         shows_outbox=True,

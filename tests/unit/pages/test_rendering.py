@@ -14,7 +14,6 @@ from workorders.pages.rendering import (
     many,
     moment,
     number,
-    sparkline,
     tone,
     visible,
     waited,
@@ -60,13 +59,6 @@ def test_text_from_outside_cannot_hide_or_turn_around_what_is_next_to_it() -> No
     assert visible("abc\u202edef\0") == "abc\\u202edef\\u0000"
     assert first_line("a\nb\tc") == "a b\\u0009c"
     assert first_line("x" * 200) == "x" * 159 + "…"
-
-
-def test_a_sparkline_is_plain_svg_with_its_numbers_as_title() -> None:
-    drawn = str(sparkline([0, 5, None, 10], "ten <in all>"))
-    assert drawn.count("<rect") == 2
-    assert "<title>ten &lt;in all&gt;</title>" in drawn
-    assert "style" not in drawn
 
 
 def test_every_state_has_a_tone() -> None:

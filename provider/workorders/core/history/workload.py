@@ -18,6 +18,7 @@ MAX_COUNTED: Final = 10_000
 page with ten such counts has them within a tenth of a second."""
 NEWEST_RUNS: Final = 20_000
 """Runs of all workflows that are read for the rates at which they end."""
+_RATE_SPAN: Final = timedelta(minutes=20)
 RECENT: Final = timedelta(hours=24)
 """How long ago a work order was created at most, of those whose failure is counted."""
 
@@ -48,10 +49,10 @@ def list_workloads(connection: Connection, now: datetime, *, workflow: str | Non
         return cursor.execute(_QUERIES["workloads"], wanted, prepare=False).fetchall()
 
 
-def ended_per_minute(connection: Connection, now: datetime, span: timedelta) -> Mapping[str, float]:
+def ended_per_minute(connection: Connection, now: datetime) -> Mapping[str, float]:
     """Return how many runs of each workflow ended per minute; none for a workflow of which none did.
 
-    It is the mean of the last `span`, or of the shorter time that the newest `NEWEST_RUNS` runs cover.
+    It is the mean of the last 20 minutes, or of the shorter time that the newest `NEWEST_RUNS` runs cover.
     """
-    asked = {"now": now, "since": now - span, "newest": NEWEST_RUNS}
+    asked = {"now": now, "since": now - _RATE_SPAN, "newest": NEWEST_RUNS}
     return dict(connection.execute(_QUERIES["ended"], asked).fetchall())

@@ -1,9 +1,9 @@
-"""Updates the full text, the counts, and the history of the counts, which keep queries of history fast."""
+"""Updates the full text and the counts by state, which keep queries of history fast."""
 
 import time
 from dataclasses import dataclass
 
-from workorders.core.history import search_index, state_counts, workload_history
+from workorders.core.history import search_index, state_counts
 from workorders.core.postgres.connection import Connection
 
 
@@ -32,7 +32,4 @@ def refresh_history(connection: Connection, *, seconds: float = 3600.0) -> Refre
         filled += added
     while time.monotonic() < end and (looked := search_index.index_late(connection)):
         looked_again += looked
-    counted = state_counts.refresh_counts(connection)
-    if counted:
-        workload_history.record(connection)
-    return RefreshResult(filled, looked_again, counted)
+    return RefreshResult(filled, looked_again, state_counts.refresh_counts(connection))

@@ -1,17 +1,17 @@
-"""What the listeners see of Kafka, one row per partition and minute: the lag, its history, and when they looked."""
+"""What the listeners see of Kafka, one row per partition and minute: the lag, and when they looked."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from workorders.core.postgres.connection import Connection
-from workorders.core.postgres.deletion import delete_before
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.partitions import Partition
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/lag_samples.sql")
 
-KEPT: Final = timedelta(days=1)
+_KEPT: Final = timedelta(days=1)
+_STEP: Final = 10_000
 
 
 def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[LiteralString, dict[str, Any]]:
@@ -30,5 +30,13 @@ def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[Liter
 
 
 def delete_old_samples(connection: Connection, now: datetime) -> Iterator[None]:
-    """Delete the rows that are older than a day, in steps; see `delete_before`."""
-    return delete_before(connection, _QUERIES["delete_old"], now - KEPT)
+    """Delete the rows that are older than a day, some per step, so that no statement holds its locks for long.
+
+    Yields:
+        For each step. The caller commits before it asks for the next one.
+    """
+    asked = {"before": now - _KEPT, "limit": _STEP}
+    is_done = False
+    while not is_done:
+        is_done = connection.execute(_QUERIES["delete_old"], asked).rowcount < _STEP
+        yield

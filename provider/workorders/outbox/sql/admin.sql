@@ -15,6 +15,17 @@ SELECT topic, coalesce(waiting.messages, 0) AS waiting,
 FROM waiting FULL JOIN held USING (topic) FULL JOIN done USING (topic)
 ORDER BY topic
 
+-- name: oldest
+-- use: pairs
+SELECT least(
+    (
+        SELECT min(oldest_of_pair.enqueued_at)
+        FROM pair
+        -- use: oldest_of_pair
+    ),
+    (SELECT min(enqueued_at) FROM workorders.outbox_held)
+)
+
 -- name: sent_by_topic
 SELECT topic, sent FROM workorders.outbox_counters WHERE shard = %(shard)s
 

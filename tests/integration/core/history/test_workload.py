@@ -74,10 +74,10 @@ def test_the_rate_at_which_runs_end_is_the_mean_of_the_time_that_the_newest_runs
     # Other tests may have left runs that are newer, some of them in the future; they come back with the rollback.
     connection.execute("DELETE FROM workorders.runs WHERE workflow_id <> %s", [work.workflow.id])
     now = datetime.now(UTC)
-    assert ended_per_minute(connection, now, timedelta(minutes=20))[name] == pytest.approx(4 / 20)
+    assert ended_per_minute(connection, now)[name] == pytest.approx(4 / 20)
     monkeypatch.setattr(workload, "NEWEST_RUNS", 3)
-    assert ended_per_minute(connection, now, timedelta(minutes=20))[name] == pytest.approx(3 / 5, rel=0.1)
-    assert name not in ended_per_minute(connection, now + timedelta(hours=1), timedelta(minutes=20))
+    assert ended_per_minute(connection, now)[name] == pytest.approx(3 / 5, rel=0.1)
+    assert name not in ended_per_minute(connection, now + timedelta(hours=1))
 
 
 def test_failures_and_parked_work_orders_are_counted_by_the_index_of_their_workflow(connection: Connection) -> None:

@@ -291,18 +291,6 @@ CREATE TABLE workorders.state_counts (
     PRIMARY KEY (trigger_id, workflow_id, state)
 );
 
--- Work orders that were created in each ten minutes of a day, and those that waited at the last count of the interval.
--- After a crash of the server the table is empty, and the next count fills it again.
-CREATE UNLOGGED TABLE workorders.workload_history (
-    begins_at timestamptz NOT NULL,
-    trigger_id integer NOT NULL,
-    workflow_id integer NOT NULL,
-    counted_at timestamptz NOT NULL,
-    created bigint NOT NULL,
-    waiting bigint,
-    PRIMARY KEY (begins_at, trigger_id, workflow_id)
-);
-
 
 -- Bulk jobs: reruns, cancels and exports of many work orders.
 

@@ -1,9 +1,9 @@
 -- name: record
 -- In one order, because two triggerers may record the same trigger for a moment.
 INSERT INTO workorders.kafka_lag_samples AS sample
-    (trigger_id, topic, partition, minute, observed_at, topic_id, next_offset, last_stable, ingested)
+    (trigger_id, topic, partition, minute, observed_at, topic_id, next_offset, last_stable)
 SELECT ledger.trigger_id, ledger.topic, ledger.partition, date_trunc('minute', now()), now(), ledger.topic_id,
-    ledger.next_offset, given.last_stable, ledger.created + ledger.rejected + ledger.filtered
+    ledger.next_offset, given.last_stable
 FROM unnest(%(topics)s::text[], %(topic_ids)s::text[], %(partitions)s::integer[], %(ends)s::bigint[])
     AS given (topic, topic_id, partition, last_stable)
 JOIN workorders.triggers ON triggers.name = %(trigger)s
@@ -15,8 +15,7 @@ ON CONFLICT (trigger_id, topic, partition, minute) DO UPDATE
 SET observed_at = excluded.observed_at,
     topic_id = excluded.topic_id,
     next_offset = excluded.next_offset,
-    last_stable = excluded.last_stable,
-    ingested = excluded.ingested
+    last_stable = excluded.last_stable
 RETURNING sample.partition;
 
 -- name: delete_old

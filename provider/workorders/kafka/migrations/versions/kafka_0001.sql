@@ -47,8 +47,6 @@ CREATE UNLOGGED TABLE workorders.kafka_lag_samples (
     next_offset bigint NOT NULL,
     -- The end of what could be read: no open transaction began before it.
     last_stable bigint NOT NULL,
-    -- The messages that the ledger has counted: created, rejected, or filtered.
-    ingested bigint NOT NULL,
     PRIMARY KEY (trigger_id, topic, partition, minute)
 )
 WITH (fillfactor = 50);

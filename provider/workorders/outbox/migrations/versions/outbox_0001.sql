@@ -164,19 +164,6 @@ CREATE TABLE workorders.outbox_counters (
     PRIMARY KEY (topic, shard)
 );
 
--- What the relay of a shard has sent in each minute. It is read for the pages only, and a crash of Postgres may empty it.
-CREATE UNLOGGED TABLE workorders.outbox_minutes (
-    shard smallint NOT NULL,
-    minute timestamptz NOT NULL,
-    noted_at timestamptz NOT NULL,
-    sent bigint NOT NULL,
-    -- From enqueueing to the end of the batch.
-    max_delay_seconds double precision NOT NULL,
-    -- How many messages were ever enqueued at that time, by the statistics of Postgres.
-    enqueued bigint NOT NULL,
-    PRIMARY KEY (shard, minute)
-) WITH (fillfactor = 50);
-
 
 -- Functions that enqueue.
 

@@ -24,27 +24,9 @@ WHERE claim.shard = %(shard)s AND claim.batch = %(batch)s
 -- name: delete_sent
 WITH claim AS (
     DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
-), oldest AS (
-    -- The ids are in their order, so the first of each bucket tells the longest delay.
-    SELECT max(extract(epoch FROM clock_timestamp() - first.enqueued_at)) AS seconds
-    FROM claim
-    CROSS JOIN LATERAL (
-        SELECT message.enqueued_at FROM workorders.outbox_messages AS message
-        WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = claim.ids[1]
-        OFFSET 0
-    ) AS first
 ), deleted AS (
     DELETE FROM workorders.outbox_messages AS message USING claim
     WHERE message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
-), noted AS (
-    INSERT INTO workorders.outbox_minutes AS known (shard, minute, noted_at, sent, max_delay_seconds, enqueued)
-    SELECT %(shard)s, date_trunc('minute', clock_timestamp()), clock_timestamp(), sum(cardinality(claim.ids)),
-        coalesce(max(oldest.seconds), 0), pg_stat_get_tuples_inserted('workorders.outbox_messages'::regclass)
-    FROM claim CROSS JOIN oldest
-    HAVING count(*) > 0
-    ON CONFLICT (shard, minute) DO UPDATE
-    SET noted_at = excluded.noted_at, sent = known.sent + excluded.sent,
-        max_delay_seconds = greatest(known.max_delay_seconds, excluded.max_delay_seconds), enqueued = excluded.enqueued
 )
 INSERT INTO workorders.outbox_counters AS counter (topic, shard, sent, last_sent_at)
 SELECT topic, %(shard)s, sum(cardinality(ids)), now() FROM claim GROUP BY topic

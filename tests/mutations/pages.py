@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
-CSRF, SEARCH, TREE = "unit/pages/test_csrf.py", "unit/pages/test_search.py", "unit/pages/test_json_tree.py"
+CSRF, SEARCH = "unit/pages/test_csrf.py", "unit/pages/test_search.py"
 NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 DOWNLOAD = "integration/core/bulk/test_download.py"
@@ -178,10 +178,10 @@ PAGES_OF_AIRFLOW = (
         (f"{SEARCH}::test_a_fixed_search_means_the_same_later_and_holds_nothing_newer",),
     ),
     Mutation(
-        "tree-without-an-end",
+        "input-without-an-end",
         0,
-        (Change("pages/json_tree.py", "        if budget.nodes <= 0:", "        if False:"),),
-        (f"{TREE}::test_many_nodes_are_cut_off_and_counted",),
+        (Change("pages/templates/macros.html", "{{ text[:65536] | visible }}", "{{ text | visible }}"),),
+        (f"{PAGES}::test_a_large_input_is_shown_by_its_beginning_and_without_its_ordering_key",),
     ),
     Mutation(
         "change-that-is-not-recorded",

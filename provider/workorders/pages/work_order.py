@@ -20,7 +20,7 @@ from workorders.core.selectors import canonical
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
-from workorders.pages import csrf, json_tree, search
+from workorders.pages import csrf, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render
@@ -30,6 +30,8 @@ from workorders.visible_text import hexdump
 
 router = APIRouter(route_class=PageRoute)
 
+MAX_CHARACTERS: Final = 256 * 1024
+"""Of an input, a request, an output, or a log, which are read; a page shows less, and the whole is a download."""
 _LOG_LINES: Final = 200
 _RAW_BYTES: Final = 2_048
 _MAX_PUBLISHED: Final = 50
@@ -44,7 +46,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     now = datetime.now(UTC)
     with site.reading() as connection:
         found = work_orders.get_work_order_excerpt(
-            connection, search.read_id(id_), max_characters=json_tree.MAX_BYTES, max_bytes=_RAW_BYTES
+            connection, search.read_id(id_), max_characters=MAX_CHARACTERS, max_bytes=_RAW_BYTES
         )
         dag_id = _dag_of(found)
         viewer.require(Right.READ, dag_id)
@@ -68,7 +70,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         runs=attempts,
         repeats=repeats,
         repeats_search=_repeats_search(found) if reads_input else None,
-        repeated=json_tree.of(repeats.last_request) if reads_input and repeats.last_request else None,
+        repeated=repeats.last_request if reads_input else None,
         original=original,
         gap=gap,
         published=sent[:_MAX_PUBLISHED],
@@ -79,8 +81,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         batch_dag=batch_dag,
         sentence=sentence(found, attempts),
         reads_input=reads_input,
-        body=json_tree.of(found.body, found.body_bytes) if reads_input else None,
-        metadata=json_tree.of(found.request, found.request_bytes) if reads_input else None,
         raw=hexdump(found.raw, most=_RAW_BYTES) if reads_input and found.raw is not None else None,
         raw_size=found.raw_bytes,
         may_act=may_act,
@@ -109,7 +109,7 @@ def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["
 def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
     """Show a run with its log and its output."""
     with site.reading() as connection:
-        run = runs.get_run_excerpt(connection, search.read_id(id_), max_characters=json_tree.MAX_BYTES)
+        run = runs.get_run_excerpt(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
     dag_id = dag_ids.of_workflow(run.workflow)
     viewer.require(Right.READ, dag_id)
@@ -126,7 +126,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         reads_output=reads_output,
         lines=lines[-_LOG_LINES:],
         has_earlier_lines=run.has_earlier_log or len(lines) > _LOG_LINES,
-        output=json_tree.of(run.output, run.output_bytes) if reads_output else None,
+        output=run.output if reads_output else None,
         seconds=60 if run.finished_at else 5,
     )
 

@@ -23,11 +23,11 @@
     const part = live();
     if (part === null) return true;
     const focused = document.activeElement;
-    const isTyping = focused !== null && part.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName);
+    // An update would scroll a long text back to its start.
+    const isReading = focused !== null && part.contains(focused) && /^(INPUT|SELECT|TEXTAREA|PRE)$/.test(focused.tagName);
     const selected = window.getSelection();
     const hasSelection = selected !== null && !selected.isCollapsed && part.contains(selected.anchorNode);
-    // A person who opens a branch of a tree reads it, and must not find it closed.
-    return isTyping || hasSelection || part.dataset.touched === "yes" || part.querySelector("input[type=checkbox]:checked") !== null;
+    return isReading || hasSelection || part.querySelector("input[type=checkbox]:checked") !== null;
   }
 
   function poll() {
@@ -139,11 +139,6 @@
     }
     if ("pollNow" in part.dataset) poll();
     schedule();
-  }
-
-  function touch(event) {
-    const part = live();
-    if (part !== null && part.contains(event.target) && event.target.closest("summary") !== null) part.dataset.touched = "yes";
   }
 
   // ---- Links to Airflow ----------------------------------------------------------------------------------------
@@ -271,7 +266,6 @@
 
   document.addEventListener("click", inParent);
   document.addEventListener("click", clickLink);
-  document.addEventListener("click", touch);
   document.addEventListener("click", copy);
   document.addEventListener("click", pause);
   document.addEventListener("submit", sendOnce);

@@ -55,7 +55,8 @@ from workorders.pages.threads import DOWNLOADS, THREADS
 pytestmark = pytest.mark.integration
 
 UPDATE = {"hx-request": "true"}
-"""The header with which a page asks for itself again: for what Kafka knows, or for a count that takes seconds."""
+"""The header with which a page asks for itself again: for what Kafka knows, or for a count. The first request waits
+for a count for 0.1 s only."""
 
 
 def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, scene: Scene) -> None:
@@ -301,7 +302,7 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     id_ = listed_ids(listed)[-1]
     page = text_of(client.get(f"/workorders/work-orders/{id_}").text)
     assert "Run 1 of 1 ended as failed: ValueError: no bed is free" in page
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={id_}").text
+    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={id_}", headers=UPDATE).text
     assert "Rerun 1 work order" in text_of(confirm)
     done = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "a bed is free"})
     assert done.status_code == 303
@@ -321,13 +322,13 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     scene = make_scene(stack, "cancel-")
     client = browser_of(served(pages_site))
     query = f"workflow={scene.workflow}&state=failed&since=all"
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}").text
+    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}", headers=UPDATE).text
     assert "Rerun 38 work orders" in text_of(confirm)
     started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
     assert started.status_code == 303
     until_finished(client, started.headers["location"])
     waiting = f"workflow={scene.workflow}&state=pending&since=all"
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=cancel&{waiting}").text
+    confirm = client.get(f"/workorders/work-orders/confirm?kind=cancel&{waiting}", headers=UPDATE).text
     started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "by mistake"})
     text = until_finished(client, started.headers["location"])
     assert "38 of 38 done" in text
@@ -1053,7 +1054,8 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
     recorded: list[Change] = []
     own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
     client = browser_of(served(own))
-    fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}&state=failed").text)
+    address = f"/workorders/work-orders/confirm?kind=rerun&workflow={name}&state=failed"
+    fields = fields_of(client.get(address, headers=UPDATE).text)
     assert fields["seen"] == "2"
     executing.worker().work()
     refused = client.post("/workorders/work-orders/confirm", data={**fields, "reason": "x"})

@@ -91,7 +91,7 @@ def _end_growth(scene: Scene, attempt: HeldAttempt) -> None:
     scene.commit(attempt.batch_id)
 
 
-@fault("attempt stopped while the lease of its growing batch is valid", short=True)
+@fault("attempt stopped while the lease of its growing batch is valid")
 def growth_stopped(scene: Scene) -> None:
     with _held_while_it_reads(scene) as older:
         with _frozen(older):
@@ -157,7 +157,7 @@ def growth_after_the_planner(scene: Scene) -> None:
         _end_growth(scene, older)
 
 
-@fault("trigger's file changed while its batch grows", short=True)
+@fault("trigger's file changed while its batch grows")
 def growth_of_a_changed_trigger(scene: Scene) -> None:
     with _held_while_it_reads(scene) as attempt:
         scene.define(max_messages=_CHANGED)

@@ -77,7 +77,7 @@ def virtual_partition_killed(scene: Scene) -> None:
     finish(scene, attempt.batch_id, before)
 
 
-@fault("JVM killed while it writes virtual partitions", short=True)
+@fault("JVM killed while it writes virtual partitions")
 def virtual_partitions_jvm_killed(scene: Scene) -> None:
     with held_while_cut(scene, Breakpoint(EXECUTOR, AFTER_ROWS, passing=1)) as attempt:
         until_some_are_finished(scene, attempt.batch_id)

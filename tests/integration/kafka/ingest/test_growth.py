@@ -231,3 +231,5 @@ def test_a_partition_whose_ledger_has_a_higher_epoch_joins_a_batch(
     growing.attempt(produce_once(topics, name, 1))
     assert growing.rounds == [f"{name} 1 [0, 10)"]
     assert [range_.created for range_ in loaded(connection, growing).finished] == [1, 10]
+    query = "SELECT epoch FROM workorders.kafka_ledger WHERE partition = 1 AND topic = %s"
+    assert connection.execute(query, (name,)).fetchall() == [(901,)], "an attempt of epoch 900 stays fenced"

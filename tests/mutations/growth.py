@@ -70,6 +70,8 @@ GROWING_BATCHES = (
         "growth-after-a-failed-range",
         5,
         (Change("kafka/spark/driver.py", "            if errors:\n                break\n", ""),),
-        (f"{CREATE}::test_a_range_that_fails_while_the_batch_grows_fails_the_task_and_its_retry_takes_it",),
+        (
+            f"{CREATE}::test_a_range_that_fails_while_the_batch_grows_ends_its_growth_and_the_retry_of_its_task_takes_it",
+        ),
     ),
 )

@@ -21,17 +21,19 @@ def bench() -> Iterator[Bench]:
         yield Bench(stack, QUICK, print)
 
 
+_LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "formats", "million")]
+"""A minute or several, for what needs many Spark sessions."""
+
+
 # Of those that are left out, memory does what spark does, and the others start an Airflow of their own.
 @pytest.mark.parametrize(
     "name",
     [
+        *_LONG,
         "copy",
         "create_for",
         "dedup",
         "spark",
-        "virtual",
-        "formats",
-        "million",
         "airflow_consume",
         "small_batch",
         "server_memory",

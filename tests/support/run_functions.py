@@ -2,12 +2,14 @@
 
 import ctypes
 import logging
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,66 @@ def _leave_program(body: dict[str, Any], context: Context) -> None:
     time.sleep(60)
 
 
+def _fail_with_secret(body: dict[str, Any], context: Context) -> None:
+    raise ValueError("x" * body["before"] + os.environ["TEST_PASSWORD"] + "y" * 9_000)
+
+
+def _half_a_character(body: dict[str, Any], context: Context) -> None:
+    raise NonRetryableError("no such file: " + os.fsdecode(b"invoice-\xff.pdf"))
+
+
+def _name_half_a_character(body: dict[str, Any], context: Context) -> None:
+    class OddError(NonRetryableError):
+        pass
+
+    OddError.__qualname__ = "Odd\0"
+    raise OddError("a name with NUL, and \ud800")
+
+
+class _TextlessError(NonRetryableError):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def _textless(body: dict[str, Any], context: Context) -> None:
+    raise _TextlessError
+
+
+def _fork(body: dict[str, Any], context: Context) -> str:
+    """Let the forked copy leave this function as a plain function is left."""
+    if (pid := os.fork()) == 0:
+        if body["do"] == "fork and fail":
+            raise ValueError("in the forked copy")
+        return "the copy"
+    os.waitpid(pid, 0)
+    return "the original"
+
+
+def _send_nonsense(body: dict[str, Any], context: Context) -> None:
+    """Write to the pipes of the process, as a function does that confuses descriptors."""
+    for descriptor in range(3, 500):
+        with suppress(OSError):
+            os.write(descriptor, b"by mistake, and more than a length")
+    time.sleep(60)
+
+
+def _close_all(body: dict[str, Any], context: Context) -> None:
+    os.closerange(3, 500)
+    time.sleep(60)
+
+
+def _publish_much(body: dict[str, Any], context: Context) -> None:
+    with suppress(Exception):
+        for _ in range(body["count"]):
+            context.publish("results", b"x" * body["size"])
+
+
+def _hold_the_interpreter(body: dict[str, Any], context: Context) -> None:
+    """Sleep in C code that does not let other threads run."""
+    Path(body["file"]).write_text(str(os.getpid()))
+    ctypes.PyDLL(None).sleep(60)
+
+
 _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "echo": lambda body, context: body,
     "echo late": _echo_late,
@@ -131,6 +193,18 @@ _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "meet": _meet,
     "leave a program": _leave_program,
     "give up": _give_up,
+    "fail with the secret": _fail_with_secret,
+    "half a character": _half_a_character,
+    "name half a character": _name_half_a_character,
+    "no text of its own": _textless,
+    "fork and fail": _fork,
+    "fork and return": _fork,
+    "send nonsense": _send_nonsense,
+    "close all": _close_all,
+    "publish much": _publish_much,
+    "publish no JSON": lambda body, context: context.publish("results", {1, 2}),
+    "not a number": lambda body, context: {"mean": math.nan},
+    "hold the interpreter": _hold_the_interpreter,
     "no JSON": lambda body, context: object(),
     "much": lambda body, context: "x" * 10_000,
     "chatter": lambda body, context: print("first\n" + "x" * 100_000 + "\nlast"),

@@ -1,5 +1,6 @@
 """Functions of workflows, well-behaved and not, for the tests of execution; they run in processes of their own."""
 
+import asyncio
 import ctypes
 import logging
 import math
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,20 @@ def without_context(body: Any) -> Any:
 def behave(body: dict[str, Any], context: Context) -> Any:
     """Do what the input names."""
     return _WAYS[body["do"]](body, context)
+
+
+async def echo_later(body: Any, context: Context) -> Any:
+    """Return the input from an event loop, and leave a task there."""
+    body["left"] = asyncio.create_task(asyncio.sleep(60)) is None
+    await asyncio.sleep(0)
+    if body.get("fail"):
+        raise ValueError("awaited")
+    return body
+
+
+def yielding(body: Any, context: Context) -> Iterator[Any]:
+    """Yield the input."""
+    yield body
 
 
 def process_id(body: Any, context: Context) -> int:

@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, Final, NoReturn, cast
@@ -73,6 +73,8 @@ class Child:
         output, messages, failure, state, may_retry = b"", b"", None, "success", True
         try:
             returned = function(json_values.loads(frame.first), context)
+            if inspect.iscoroutine(returned):
+                returned = _end_of(returned)
             output = json_values.serialize_output(returned, self._output_bytes) or b""
             messages = context.encoded_messages()
         # Everything, also `sys.exit()` and Ctrl-C in a callable: it ends the run and not the process.
@@ -125,6 +127,8 @@ def load_function(name: str) -> WorkflowFunction:
         raise CallableUnavailableError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise CallableUnavailableError(f"{name} is {type(found).__name__} and no function.")
+    if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
+        raise CallableUnavailableError(f"{name} yields, and a workflow's function returns.")
     if not _takes_two(found):
         raise CallableUnavailableError(f"{name} cannot be called with an input and a context.")
     function: WorkflowFunction = found
@@ -139,6 +143,13 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     except ValueError:  # some functions written in C have no signature
         return True
     return True
+
+
+def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine returns, on an event loop of its own: what it leaves there ends with its run."""
+    import asyncio  # noqa: PLC0415 - most functions need none
+
+    return asyncio.run(coroutine)
 
 
 def _file_of(descriptor: int) -> tuple[int, int] | None:

@@ -281,6 +281,14 @@ def test_what_json_cannot_hold_fails_its_run_and_is_not_retried(pool: ProcessPoo
     assert "/mean is nan" in (found[1].error or "")
 
 
+def test_an_async_function_is_awaited_run_by_run() -> None:
+    with ProcessPool(calling("echo_later")) as pool:
+        first, failed, last = results(pool, [run_of({"n": 1}), run_of({"fail": True}), run_of({"n": 2})])
+    assert json.loads(first.output or b"") == {"n": 1, "left": False}
+    assert (failed.state, failed.error) == ("failed", "awaited")
+    assert last.state == "success"
+
+
 def test_a_process_ends_with_its_parent_also_while_its_function_holds_the_interpreter(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     program = (

@@ -2,12 +2,16 @@
 
 import asyncio
 import ctypes
+import io
+import locale
 import logging
+import logging.config
 import math
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -194,6 +198,45 @@ def _hold_the_interpreter(body: dict[str, Any], context: Context) -> None:
     ctypes.PyDLL(None).sleep(60)
 
 
+def _leave(body: dict[str, Any], context: Context) -> None:
+    """Change the process as the input names it, and restore nothing."""
+    _LEFT[body["left"]](body)
+
+
+_LEFT: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "logging": lambda body: logging.config.dictConfig({"version": 1}),
+    "a level": lambda body: logging.disable(logging.CRITICAL),
+    "a handler": lambda body: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+    "a timer": lambda body: signal.setitimer(signal.ITIMER_REAL, 60),
+    "a folder": lambda body: os.chdir(body["folder"]),
+    "a umask": lambda body: os.umask(0o777),
+    "an environment": lambda body: (os.environ.pop("HOME", None), os.environ.update(LEFT="behind")),
+    "a locale": lambda body: locale.setlocale(locale.LC_ALL, "C.UTF-8"),
+    "a stream": lambda body: setattr(sys, "stdout", io.StringIO()),
+    "a descriptor": lambda body: os.dup2(os.open(os.devnull, os.O_WRONLY), 2),
+    "a closed stream": lambda body: sys.stdout.close(),
+    "a thread": lambda body: threading.Thread(target=time.sleep, args=[60], name="left").start(),
+    "a daemon": lambda body: threading.Thread(target=time.sleep, args=[60], daemon=True).start(),
+    "nothing": lambda body: None,
+}
+
+
+def _state_of_process() -> list[Any]:
+    """Return what a run should find unchanged."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return [
+        [str(signal.getsignal(signal.SIGUSR1)), signal.getitimer(signal.ITIMER_REAL)[0], str(Path.cwd()), mask],
+        [os.environ.get("HOME"), os.environ.get("LEFT"), locale.setlocale(locale.LC_ALL)],
+        subprocess.run(["printenv", "LEFT"], capture_output=True, check=False).stdout.decode(),
+    ]
+
+
+def _look(body: dict[str, Any], context: Context) -> list[Any]:
+    _tell(body, context)
+    return _state_of_process()
+
+
 _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "echo": lambda body, context: body,
     "echo late": _echo_late,
@@ -220,6 +263,8 @@ _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "publish no JSON": lambda body, context: context.publish("results", {1, 2}),
     "not a number": lambda body, context: {"mean": math.nan},
     "hold the interpreter": _hold_the_interpreter,
+    "leave": _leave,
+    "look": _look,
     "no JSON": lambda body, context: object(),
     "much": lambda body, context: "x" * 10_000,
     "chatter": lambda body, context: print("first\n" + "x" * 100_000 + "\nlast"),

@@ -4,10 +4,12 @@
 the pipe. It never holds a second run, so a callable that damages the process affects one run only.
 """
 
+import contextvars
 import ctypes
 import faulthandler
 import importlib
 import inspect
+import logging
 import os
 import select
 import signal
@@ -22,9 +24,12 @@ from typing import Any, Final, NoReturn, cast
 import orjson
 
 from workorders.core.worker import json_values, run_logging
-from workorders.core.worker.context import Context
+from workorders.core.worker.context import LOGGER, Context
 from workorders.core.worker.exceptions import CallableUnavailableError, InputUnreadableError, NonRetryableError
 from workorders.core.worker.ipc import PIECE, Frame, FrameReader
+from workorders.core.worker.process_state import ProcessState, StateError
+
+_LOG: Final = logging.getLogger(LOGGER)
 
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
@@ -59,6 +64,7 @@ class Child:
         except CallableUnavailableError as error:
             self._send(Frame([UNAVAILABLE, run_logging.error_text(error)]))
             os._exit(0)
+        self._state = ProcessState()
         self._send(Frame([READY]))
         reader = FrameReader()
         while piece := os.read(self._commands, PIECE):
@@ -72,7 +78,8 @@ class Child:
         started = time.time()
         output, messages, failure, state, may_retry = b"", b"", None, "success", True
         try:
-            returned = function(json_values.loads(frame.first), context)
+            # In a copy of the context, so that the next run has other context variables and decimal settings.
+            returned = contextvars.copy_context().run(function, json_values.loads(frame.first), context)
             if inspect.iscoroutine(returned):
                 returned = _end_of(returned)
             output = json_values.serialize_output(returned, self._output_bytes) or b""
@@ -83,8 +90,22 @@ class Child:
             state = "exception" if isinstance(error, InputUnreadableError) else "failed"
             failure = run_logging.failure(error)
             output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
-        self._send(Frame([context.run_id, state, failure, [started, time.time()], may_retry], output, messages))
+        times = [started, time.time()]
+        is_as_before = os.getpid() != self._pid or self._restore()
+        self._send(Frame([context.run_id, state, failure, times, may_retry, is_as_before], output, messages))
         self._logging.context = None
+
+    def _restore(self) -> bool:
+        """Restore what the run has changed in the process, and return whether the next run may use it."""
+        try:
+            found = self._state.restore()
+        except StateError as error:
+            with suppress(Exception):
+                _LOG.warning("The run left behind, so its process was replaced: %s", error)
+            return False
+        if found:
+            _LOG.warning("The run left behind, and it was restored: %s", ", ".join(found))
+        return True
 
     def _send(self, frame: Frame) -> None:
         """Send a frame; its reader takes what the process wrote before it from the log.

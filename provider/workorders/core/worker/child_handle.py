@@ -39,6 +39,8 @@ class ChildProcess:
         self.in_flight: ClaimedRun | None = None
         #: Whether it has imported the callable.
         self.ready = False
+        #: Whether a run left something behind in it, so that it must have no other.
+        self.is_used_up = False
         #: Why it must be replaced: it can send no results any more, or what it sends is none.
         self.fault: str | None = None
         #: When the run in flight was sent, or the last part of its result arrived; at first, when the process started.
@@ -84,7 +86,7 @@ class ChildProcess:
     @property
     def is_free(self) -> bool:
         """Whether it can take a run."""
-        return self.ready and self.in_flight is None
+        return self.ready and self.in_flight is None and not self.is_used_up
 
     @property
     def ended(self) -> bool:

@@ -193,7 +193,10 @@ class ProcessPool:
             # Read first: a run whose result has arrived was neither killed nor crashed.
             received = list(self._received(process))
             results += received
-            if received:
+            if process.is_used_up:
+                self._processes.remove(process)
+                process.close()
+            if received or process.is_used_up:
                 continue
             is_late = process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0
             if process.ended or process.fault or is_late:
@@ -218,6 +221,7 @@ class ProcessPool:
 
     def _result(self, process: ChildProcess, run: ClaimedRun, frame: Frame) -> RunResult:
         process.in_flight = None
+        process.is_used_up = not frame.header[5]
         begun, ended = frame.header[3]
         seconds = max(ended - begun, 0.0)
         mean = self._mean_seconds

@@ -13,6 +13,7 @@ import pytest
 
 from support.claimed_runs import calling, results, run_of
 from support.eventually import eventually
+from support.run_functions import _LEFT
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker.exceptions import CallableUnavailableError
 from workorders.core.worker.process_pool import ProcessPool
@@ -287,6 +288,31 @@ def test_an_async_function_is_awaited_run_by_run() -> None:
     assert json.loads(first.output or b"") == {"n": 1, "left": False}
     assert (failed.state, failed.error) == ("failed", "awaited")
     assert last.state == "success"
+
+
+@pytest.mark.parametrize("left", [*sorted(_LEFT)])
+def test_what_a_run_leaves_behind_in_its_process_does_not_reach_the_next(tmp_path: Path, left: str) -> None:
+    look, leave = {"do": "look", "word": "here"}, {"do": "leave", "left": left, "folder": str(tmp_path)}
+    with ProcessPool(calling()) as pool:
+        before, leaving = results(pool, [run_of(look), run_of(leave)])
+        pids = _pids(pool)
+        after, last = results(pool, [run_of(look), run_of(look)])
+        is_replaced = _pids(pool) != pids
+    assert (leaving.state, after.output) == ("success", before.output)
+    assert after.log.count("\n") == before.log.count("\n") == last.log.count("\n")
+    assert is_replaced == (left in {"a closed stream", "a thread"})
+    assert ("The run left behind" in leaving.log) == (left not in {"nothing", "a daemon"})
+
+
+def test_the_check_between_two_runs_costs_microseconds() -> None:
+    """About 15 on a quiet machine; the limit allows for a busy one."""
+    program = (
+        "import timeit\n"
+        "from workorders.core.worker.process_state import ProcessState\n"
+        "print(min(timeit.repeat(ProcessState().restore, number=1_000, repeat=20)) / 1_000)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert float(answer.stdout) < 100e-6
 
 
 def test_a_process_ends_with_its_parent_also_while_its_function_holds_the_interpreter(tmp_path: Path) -> None:

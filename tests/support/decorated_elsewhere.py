@@ -5,6 +5,6 @@ from typing import Any
 from workorders import workflow
 
 
-@workflow()
+@workflow
 def borrowed(_event: dict[str, Any], _context: object) -> None:
     return None

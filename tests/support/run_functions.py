@@ -1,13 +1,20 @@
 """Functions of workflows, well-behaved and not, for the tests of execution; they run in processes of their own."""
 
+import asyncio
 import ctypes
+import io
+import locale
 import logging
+import logging.config
+import math
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +35,20 @@ def without_context(body: Any) -> Any:
 def behave(body: dict[str, Any], context: Context) -> Any:
     """Do what the input names."""
     return _WAYS[body["do"]](body, context)
+
+
+async def echo_later(body: Any, context: Context) -> Any:
+    """Return the input from an event loop, and leave a task there."""
+    body["left"] = asyncio.create_task(asyncio.sleep(60)) is None
+    await asyncio.sleep(0)
+    if body.get("fail"):
+        raise ValueError("awaited")
+    return body
+
+
+def yielding(body: Any, context: Context) -> Iterator[Any]:
+    """Yield the input."""
+    yield body
 
 
 def process_id(body: Any, context: Context) -> int:
@@ -117,6 +138,105 @@ def _leave_program(body: dict[str, Any], context: Context) -> None:
     time.sleep(60)
 
 
+def _fail_with_secret(body: dict[str, Any], context: Context) -> None:
+    raise ValueError("x" * body["before"] + os.environ["TEST_PASSWORD"] + "y" * 9_000)
+
+
+def _half_a_character(body: dict[str, Any], context: Context) -> None:
+    raise NonRetryableError("no such file: " + os.fsdecode(b"invoice-\xff.pdf"))
+
+
+def _name_half_a_character(body: dict[str, Any], context: Context) -> None:
+    class OddError(NonRetryableError):
+        pass
+
+    OddError.__qualname__ = "Odd\0"
+    raise OddError("a name with NUL, and \ud800")
+
+
+class _TextlessError(NonRetryableError):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def _textless(body: dict[str, Any], context: Context) -> None:
+    raise _TextlessError
+
+
+def _fork(body: dict[str, Any], context: Context) -> str:
+    """Let the forked copy leave this function as a plain function is left."""
+    if (pid := os.fork()) == 0:
+        if body["do"] == "fork and fail":
+            raise ValueError("in the forked copy")
+        return "the copy"
+    os.waitpid(pid, 0)
+    return "the original"
+
+
+def _send_nonsense(body: dict[str, Any], context: Context) -> None:
+    """Write to the pipes of the process, as a function does that confuses descriptors."""
+    for descriptor in range(3, 500):
+        with suppress(OSError):
+            os.write(descriptor, b"by mistake, and more than a length")
+    time.sleep(60)
+
+
+def _close_all(body: dict[str, Any], context: Context) -> None:
+    os.closerange(3, 500)
+    time.sleep(60)
+
+
+def _publish_much(body: dict[str, Any], context: Context) -> None:
+    with suppress(Exception):
+        for _ in range(body["count"]):
+            context.publish("results", b"x" * body["size"])
+
+
+def _hold_the_interpreter(body: dict[str, Any], context: Context) -> None:
+    """Sleep in C code that does not let other threads run."""
+    Path(body["file"]).write_text(str(os.getpid()))
+    ctypes.PyDLL(None).sleep(60)
+
+
+def _leave(body: dict[str, Any], context: Context) -> None:
+    """Change the process as the input names it, and restore nothing."""
+    _LEFT[body["left"]](body)
+
+
+_LEFT: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "logging": lambda body: logging.config.dictConfig({"version": 1}),
+    "a level": lambda body: logging.disable(logging.CRITICAL),
+    "a handler": lambda body: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+    "a timer": lambda body: signal.setitimer(signal.ITIMER_REAL, 60),
+    "a folder": lambda body: os.chdir(body["folder"]),
+    "a umask": lambda body: os.umask(0o777),
+    "an environment": lambda body: (os.environ.pop("HOME", None), os.environ.update(LEFT="behind")),
+    "a locale": lambda body: locale.setlocale(locale.LC_ALL, "C.UTF-8"),
+    "a stream": lambda body: setattr(sys, "stdout", io.StringIO()),
+    "a descriptor": lambda body: os.dup2(os.open(os.devnull, os.O_WRONLY), 2),
+    "a closed stream": lambda body: sys.stdout.close(),
+    "a thread": lambda body: threading.Thread(target=time.sleep, args=[60], name="left").start(),
+    "a daemon": lambda body: threading.Thread(target=time.sleep, args=[60], daemon=True).start(),
+    "nothing": lambda body: None,
+}
+
+
+def _state_of_process() -> list[Any]:
+    """Return what a run should find unchanged."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return [
+        [str(signal.getsignal(signal.SIGUSR1)), signal.getitimer(signal.ITIMER_REAL)[0], str(Path.cwd()), mask],
+        [os.environ.get("HOME"), os.environ.get("LEFT"), locale.setlocale(locale.LC_ALL)],
+        subprocess.run(["printenv", "LEFT"], capture_output=True, check=False).stdout.decode(),
+    ]
+
+
+def _look(body: dict[str, Any], context: Context) -> list[Any]:
+    _tell(body, context)
+    return _state_of_process()
+
+
 _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "echo": lambda body, context: body,
     "echo late": _echo_late,
@@ -131,6 +251,20 @@ _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "meet": _meet,
     "leave a program": _leave_program,
     "give up": _give_up,
+    "fail with the secret": _fail_with_secret,
+    "half a character": _half_a_character,
+    "name half a character": _name_half_a_character,
+    "no text of its own": _textless,
+    "fork and fail": _fork,
+    "fork and return": _fork,
+    "send nonsense": _send_nonsense,
+    "close all": _close_all,
+    "publish much": _publish_much,
+    "publish no JSON": lambda body, context: context.publish("results", {1, 2}),
+    "not a number": lambda body, context: {"mean": math.nan},
+    "hold the interpreter": _hold_the_interpreter,
+    "leave": _leave,
+    "look": _look,
     "no JSON": lambda body, context: object(),
     "much": lambda body, context: "x" * 10_000,
     "chatter": lambda body, context: print("first\n" + "x" * 100_000 + "\nlast"),

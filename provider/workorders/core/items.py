@@ -6,6 +6,10 @@ from uuid import UUID
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Up to here Postgres holds every input as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
 
+MAX_PUBLISHED_MESSAGES: Final = 10_000
+MAX_PUBLISHED_BYTES: Final = 32 * 1024 * 1024
+"""How much a run publishes at most, unless its workflow sets other limits."""
+
 
 class Rejection(NamedTuple):
     """Why an item cannot be the input of a workflow."""

@@ -19,6 +19,7 @@ from workorders.core.definitions.fields import (
     seconds,
 )
 from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
+from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES
 
 CALLABLE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 """A function in a module, such as `clinic.events:register`."""
@@ -135,6 +136,11 @@ class WorkflowDefinition(Definition):
     """Maximum stored log of a run; the middle of a longer one is left out."""
     output_bytes: Annotated[int, byte_count(0, 32 * MIB)] = MIB
     """Maximum stored output of a run; a run with a larger one fails."""
+    max_published_messages: Whole = Field(default=MAX_PUBLISHED_MESSAGES, ge=0, le=MAX_RUNS)
+    """Maximum number of messages that a run publishes; a run that publishes more fails, and is not retried."""
+    max_published_bytes: Annotated[int, byte_count(0, 256 * MIB)] = MAX_PUBLISHED_BYTES
+    """Maximum size of what a run publishes: values, keys, and headers. A run that publishes more fails, and is not
+    retried."""
     carry_headers: Annotated[tuple[Text, ...], expecting("a list of header names such as [traceparent]")] = (
         "traceparent",
         "tracestate",

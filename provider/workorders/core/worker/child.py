@@ -4,34 +4,37 @@
 the pipe. It never holds a second run, so a callable that damages the process affects one run only.
 """
 
+import contextvars
+import ctypes
 import faulthandler
 import importlib
 import inspect
+import logging
 import os
 import select
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any, Final, NoReturn, cast
 
 import orjson
 
-from workorders.core.items import Message
 from workorders.core.worker import json_values, run_logging
-from workorders.core.worker.context import Context
-from workorders.core.worker.exceptions import (
-    CallableUnavailableError,
-    InputUnreadableError,
-    NonRetryableError,
-    OutputTooLargeError,
-)
+from workorders.core.worker.context import LOGGER, Context
+from workorders.core.worker.exceptions import CallableUnavailableError, InputUnreadableError, NonRetryableError
 from workorders.core.worker.ipc import PIECE, Frame, FrameReader
+from workorders.core.worker.process_state import ProcessState, StateError
+
+_LOG: Final = logging.getLogger(LOGGER)
 
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
+
+_PR_SET_PDEATHSIG: Final = 1
 
 WorkflowFunction = Callable[[Any, Any], Any]
 """Takes the input and the context, and returns the output."""
@@ -45,7 +48,9 @@ class Child:
         self._results: int = settings["results"]
         self._callable: str = settings["callable"]
         self._output_bytes: int = settings["output_bytes"]
-        self._carry_headers: list[str] = settings["carry_headers"]
+        self._context: dict[str, Any] = settings["context"]
+        self._pid = os.getpid()
+        self._results_file = _file_of(self._results)
         self._logging = run_logging.install()
         for descriptor in (self._commands, self._results):
             # A program that a callable starts and leaves behind must not keep the pipes open.
@@ -57,8 +62,9 @@ class Child:
         try:
             function = load_function(self._callable)
         except CallableUnavailableError as error:
-            self._send(Frame([UNAVAILABLE, str(error)]))
+            self._send(Frame([UNAVAILABLE, run_logging.error_text(error)]))
             os._exit(0)
+        self._state = ProcessState()
         self._send(Frame([READY]))
         reader = FrameReader()
         while piece := os.read(self._commands, PIECE):
@@ -67,31 +73,52 @@ class Child:
         os._exit(0)
 
     def _run(self, function: Any, frame: Frame) -> None:
-        context = Context(*frame.header, request=frame.second, carry_headers=self._carry_headers)
+        context = Context(*frame.header, request=frame.second, **self._context)
         self._logging.context = context
         started = time.time()
-        state, error_type, error_text, trace, output = "success", None, None, "", None
-        may_retry = True
+        output, messages, failure, state, may_retry = b"", b"", None, "success", True
         try:
-            output = json_values.serialize_output(function(json_values.loads(frame.first), context), self._output_bytes)
+            # In a copy of the context, so that the next run has other context variables and decimal settings.
+            returned = contextvars.copy_context().run(function, json_values.loads(frame.first), context)
+            if inspect.iscoroutine(returned):
+                returned = _end_of(returned)
+            output = json_values.serialize_output(returned, self._output_bytes) or b""
+            messages = context.encoded_messages()
         # Everything, also `sys.exit()` and Ctrl-C in a callable: it ends the run and not the process.
         except BaseException as error:  # noqa: BLE001
             # The function never got an input that cannot be read.
             state = "exception" if isinstance(error, InputUnreadableError) else "failed"
-            error_type, error_text = type(error).__qualname__, run_logging.error_text(error)
-            trace = run_logging.traceback_text(error)
-            may_retry = not isinstance(error, NonRetryableError | InputUnreadableError | OutputTooLargeError)
-        messages = [_plain(message) for message in context.messages] if state == "success" else []
-        header = [context.run_id, state, error_type, error_text, trace, [started, time.time()], messages, may_retry]
-        self._send(Frame(header, output or b"", b"" if output is None else b"1"))
+            failure = run_logging.failure(error)
+            output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
+        times = [started, time.time()]
+        is_as_before = os.getpid() != self._pid or self._restore()
+        self._send(Frame([context.run_id, state, failure, times, may_retry, is_as_before], output, messages))
         self._logging.context = None
 
+    def _restore(self) -> bool:
+        """Restore what the run has changed in the process, and return whether the next run may use it."""
+        try:
+            found = self._state.restore()
+        except StateError as error:
+            with suppress(Exception):
+                _LOG.warning("The run left behind, so its process was replaced: %s", error)
+            return False
+        if found:
+            _LOG.warning("The run left behind, and it was restored: %s", ", ".join(found))
+        return True
+
     def _send(self, frame: Frame) -> None:
-        """Send a frame; its reader takes what the process wrote before it from the log."""
+        """Send a frame; its reader takes what the process wrote before it from the log.
+
+        Ends the process if it is a forked copy, or if the function has closed the pipe: another file may have its
+        descriptor now.
+        """
         for stream in (sys.stdout, sys.stderr):
             # A callable may have closed or replaced the stream.
             with suppress(ValueError, OSError, AttributeError):
                 stream.flush()
+        if os.getpid() != self._pid or _file_of(self._results) != self._results_file:
+            os._exit(1)
         rest = memoryview(frame.encode())
         while rest:
             rest = rest[os.write(self._results, rest) :]
@@ -121,6 +148,8 @@ def load_function(name: str) -> WorkflowFunction:
         raise CallableUnavailableError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
     if not callable(found):
         raise CallableUnavailableError(f"{name} is {type(found).__name__} and no function.")
+    if inspect.isgeneratorfunction(found) or inspect.isasyncgenfunction(found):
+        raise CallableUnavailableError(f"{name} yields, and a workflow's function returns.")
     if not _takes_two(found):
         raise CallableUnavailableError(f"{name} cannot be called with an input and a context.")
     function: WorkflowFunction = found
@@ -137,14 +166,35 @@ def _takes_two(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _plain(message: Message) -> list[Any]:
-    """Return a message as JSON values: bytes as text with one character per byte."""
-    headers = [[name, _text(value)] for name, value in message.headers]
-    return [message.to, _text(message.key), _text(message.value), headers, *message[4:]]
+def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Return what a coroutine returns, on an event loop of its own: what it leaves there ends with its run."""
+    import asyncio  # noqa: PLC0415 - most functions need none
+
+    return asyncio.run(coroutine)
 
 
-def _text(value: bytes | None) -> str | None:
-    return None if value is None else value.decode("latin-1")
+def _file_of(descriptor: int) -> tuple[int, int] | None:
+    """Return what identifies the file of a descriptor; None if it is closed."""
+    try:
+        status = os.fstat(descriptor)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _die_with(parent: int | None) -> None:
+    """Let the kernel kill this process when its parent ends, also while C code of a function holds the interpreter.
+
+    Args:
+        parent: id of the process that started this one in its main thread. None if another thread did: the kernel
+            would kill this process at the end of that thread.
+    """
+    if parent is None or sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        # It ended before the kernel knew.
+        os._exit(0)
 
 
 def main() -> NoReturn:
@@ -153,7 +203,9 @@ def main() -> NoReturn:
     faulthandler.enable()
     for stream in (sys.stdout, sys.stderr):
         cast("TextIOWrapper", stream).reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    Child(orjson.loads(sys.argv[1])).work()
+    settings = orjson.loads(sys.argv[1])
+    _die_with(settings["parent"])
+    Child(settings).work()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,11 +18,17 @@ import orjson
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker import log_capture
-from workorders.core.worker.ipc import PIECE, Frame, FrameReader
+from workorders.core.worker.captured_text import Captured
+from workorders.core.worker.ipc import PIECE, Frame, FrameError, FrameReader
 
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
+_EXIT_SECONDS: Final = 1.0
+"""A process that has closed the pipe of its results ends within this time, unless its function closed the pipe."""
+_MAX_HEADER_BYTES: Final = 16 << 20
+"""More than an error and a traceback of `captured_text.MAX_SENT_CHARACTERS`, however JSON escapes them."""
 _LINUX: Final = sys.platform == "linux"
+_CONTEXT_SETTINGS: Final = {"carry_headers", "max_published_messages", "max_published_bytes"}
 
 
 class ChildProcess:
@@ -32,8 +39,13 @@ class ChildProcess:
         self.in_flight: ClaimedRun | None = None
         #: Whether it has imported the callable.
         self.ready = False
-        #: When the run in flight was sent; before that, when the process was started.
+        #: Whether a run left something behind in it, so that it must have no other.
+        self.is_used_up = False
+        #: Why it must be replaced: it can send no results any more, or what it sends is none.
+        self.fault: str | None = None
+        #: When the run in flight was sent, or the last part of its result arrived; at first, when the process started.
         self._since = time.monotonic()
+        self._was_emptied = False
         self._captured_bytes = captured_bytes
         self._log = log_capture.create()
         # Its reading end stays open here, too, because it shows how much the process has read.
@@ -44,7 +56,8 @@ class ChildProcess:
             "results": results_write,
             "callable": definition.callable,
             "output_bytes": definition.output_bytes,
-            "carry_headers": definition.carry_headers,
+            "context": definition.model_dump(include=_CONTEXT_SETTINGS),
+            "parent": os.getpid() if threading.current_thread() is threading.main_thread() else None,
         }
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
@@ -62,7 +75,7 @@ class ChildProcess:
         for descriptor in (self.commands, self.results):
             os.set_blocking(descriptor, False)
             _enlarge(descriptor)
-        self._reader = FrameReader()
+        self._reader = FrameReader((_MAX_HEADER_BYTES, definition.output_bytes, definition.max_published_bytes))
         self._unsent = memoryview(b"")
 
     @property
@@ -73,7 +86,7 @@ class ChildProcess:
     @property
     def is_free(self) -> bool:
         """Whether it can take a run."""
-        return self.ready and self.in_flight is None
+        return self.ready and self.in_flight is None and not self.is_used_up
 
     @property
     def ended(self) -> bool:
@@ -97,19 +110,34 @@ class ChildProcess:
                 return
 
     def receive(self) -> Iterator[Frame]:
-        """Yield the frames that have arrived."""
+        """Yield the frames that have arrived; set `fault` if they are none, or if no more can arrive."""
         piece = None
-        while piece is None or len(piece) == PIECE:
+        while self.fault is None and (piece is None or len(piece) == PIECE):
             try:
                 piece = os.read(self.results, PIECE)
             except BlockingIOError:
                 return
-            yield from self._reader.feed(piece)
+            if not piece:
+                self._note_hang_up()
+                return
+            try:
+                yield from self._reader.feed(piece)
+            except FrameError as error:
+                self.fault = f"The process sent what is no result ({error}), so it was killed."
+            if self._reader.is_partial:
+                self._since = time.monotonic()
+
+    def _note_hang_up(self) -> None:
+        """Tell a process that has ended from one whose function closed the pipe, which would wake its parent."""
+        try:
+            self._process.wait(_EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.fault = "The run closed the pipe by which its process sends results, so the process was killed."
 
     @property
     def run_seconds(self) -> float:
-        """For how many seconds it has executed the run in flight; 0 if there is none, or if its result is arriving."""
-        return 0.0 if self.in_flight is None or self._reader.is_partial else time.monotonic() - self._since
+        """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
+        return 0.0 if self.in_flight is None else time.monotonic() - self._since
 
     @property
     def has_begun(self) -> bool:
@@ -123,13 +151,14 @@ class ChildProcess:
             return start_seconds - (time.monotonic() - self._since)
         return timeout_seconds - self.run_seconds
 
-    def captured_output(self) -> log_capture.Captured:
+    def captured_output(self) -> Captured:
         """Return what it has written since the last call."""
-        return log_capture.take(self._log, self._captured_bytes)
+        was_emptied, self._was_emptied = self._was_emptied, False
+        return log_capture.take(self._log, self._captured_bytes, was_emptied=was_emptied)
 
     def bound_log(self) -> None:
         """Prevent its log from filling the disk."""
-        log_capture.bound(self._log)
+        self._was_emptied |= log_capture.bound(self._log)
 
     def kill(self) -> int:
         """Kill it with every process in its session, and return its exit code."""

@@ -12,7 +12,15 @@ from uuid import UUID
 
 import orjson
 
-from workorders.core.items import Message
+from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES, Message
+from workorders.core.worker.published_messages import (
+    Headers,
+    PublishedMessages,
+    decode_messages,
+    header_pairs,
+    octets,
+    payload,
+)
 
 LOGGER: Final = "workorders.run"
 
@@ -23,8 +31,6 @@ _TRACE: Final = re.compile(
     r"(?P<more>-.*)?",
     re.DOTALL,
 )
-
-HeaderPairs = Iterable[tuple[str, str | bytes | None]]
 
 
 class Context:
@@ -40,6 +46,8 @@ class Context:
         traceparent: W3C trace context of the run's span; made when needed if there is no span.
         request: UTF-8 JSON text that describes where the input came from.
         carry_headers: names of the headers that the workflow carries on.
+        max_published_messages: maximum number of messages that the run publishes.
+        max_published_bytes: maximum size of all of them.
     """
 
     def __init__(
@@ -52,6 +60,8 @@ class Context:
         *,
         request: bytes,
         carry_headers: Iterable[str] = (),
+        max_published_messages: int = MAX_PUBLISHED_MESSAGES,
+        max_published_bytes: int = MAX_PUBLISHED_BYTES,
     ) -> None:
         self.run_id = run_id
         self.work_order_id = work_order_id
@@ -60,7 +70,7 @@ class Context:
         self._span_traceparent = traceparent
         self._request = request
         self._carry_headers = tuple(carry_headers)
-        self._messages: list[Message] = []
+        self._published = PublishedMessages(max_published_messages, max_published_bytes)
 
     @cached_property
     def request(self) -> Mapping[str, Any]:
@@ -88,7 +98,15 @@ class Context:
     @property
     def messages(self) -> tuple[Message, ...]:
         """What was published so far."""
-        return tuple(self._messages)
+        return decode_messages(self.encoded_messages())
+
+    def encoded_messages(self) -> bytes:
+        """Return what was published so far, as the process of the run sends it.
+
+        Raises:
+            PublishLimitError: the run published more than its workflow allows.
+        """
+        return self._published.encoded()
 
     def publish(
         self,
@@ -96,7 +114,7 @@ class Context:
         value: Any,
         *,
         key: str | bytes | None = None,
-        headers: HeaderPairs | Mapping[str, str | bytes | None] = (),
+        headers: Headers = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
         event_id: UUID | None = None,
@@ -116,32 +134,25 @@ class Context:
             event_id: what a consumer can tell a repeated message by; given by the outbox when None.
 
         Raises:
-            TypeError: JSON has no such value.
+            InvalidValueError: the message can never be sent: JSON has no such value, or an argument has a wrong type.
+            PublishLimitError: the run publishes more than its workflow allows; it fails even if it catches this.
             ValueError: the event id is no UUID.
         """
-        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        pairs = header_pairs(headers)
         named = {name.lower() for name, _ in pairs}
         own = {**self.headers, _TRACEPARENT: self.traceparent}
         pairs += [(name, value) for name, value in own.items() if name.lower() not in named]
-        self._messages.append(
+        self._published.add(
             Message(
                 to=to,
-                key=_bytes(key),
-                value=_payload(value),
-                headers=tuple((name, _bytes(header)) for name, header in pairs),
+                key=octets(key),
+                value=payload(value),
+                headers=tuple((name, octets(header)) for name, header in pairs),
                 partition=partition,
                 timestamp_ms=timestamp_ms,
                 event_id=None if event_id is None else str(UUID(str(event_id))),
             )
         )
-
-
-def _bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
-
-
-def _payload(value: Any) -> bytes | None:
-    return _bytes(value) if value is None or isinstance(value, str | bytes) else orjson.dumps(value)
 
 
 def child_traceparent(traceparent: str | None) -> str:

@@ -29,5 +29,13 @@ class ContextKeyTakenError(InputUnreadableError):
     """An input has the key under which a Dag run would find the context of its run."""
 
 
-class OutputTooLargeError(WorkOrdersError):
+class InvalidValueError(NonRetryableError, TypeError, ValueError):
+    """A function returned or published a value that JSON, Postgres, or Kafka cannot hold; its run failed."""
+
+
+class OutputTooLargeError(NonRetryableError):
     """A callable returned more than its workflow's `output_bytes`; its run failed."""
+
+
+class PublishLimitError(NonRetryableError):
+    """A run published more than its workflow allows; it failed, and none of its messages is sent."""

@@ -1,7 +1,7 @@
 """The bytes between a process of callables and its parent: frames of one JSON header and two blobs.
 
-No pickle: what comes out of a process that runs other people's code must not be able to run code here. Bodies and
-outputs are JSON text already, and are sent after the header as they are.
+No pickle: what comes out of a process that runs other people's code must not be able to run code here. Bodies, outputs,
+and published messages are sent after the header as they are.
 """
 
 from collections.abc import Iterator
@@ -14,6 +14,11 @@ PIECE: Final = 1 << 16
 """Bytes that are read at once."""
 
 _LENGTHS = Struct(">III")
+_NO_LIMITS: Final = (2**32, 2**32, 2**32)
+
+
+class FrameError(Exception):
+    """Bytes that are no frame, or a frame that is larger than any of its sender."""
 
 
 class Frame(NamedTuple):
@@ -24,17 +29,26 @@ class Frame(NamedTuple):
     second: bytes = b""
 
     def encode(self) -> bytes:
-        """Return the frame's bytes."""
-        header = orjson.dumps(self.header)
+        """Return the frame's bytes.
+
+        Raises:
+            TypeError: the header holds what JSON does not.
+        """
+        header = orjson.dumps(self.header, default=list)
         lengths = _LENGTHS.pack(len(header), len(self.first), len(self.second))
         return b"".join((lengths, header, self.first, self.second))
 
 
 class FrameReader:
-    """Puts frames together from pieces of a stream."""
+    """Puts frames together from pieces of a stream.
 
-    def __init__(self) -> None:
+    Args:
+        limits: the largest header, first blob, and second blob in bytes, so that a sender cannot fill the memory.
+    """
+
+    def __init__(self, limits: tuple[int, int, int] = _NO_LIMITS) -> None:
         self._buffer = bytearray()
+        self._limits = limits
 
     @property
     def is_partial(self) -> bool:
@@ -42,24 +56,40 @@ class FrameReader:
         return len(self._buffer) > 0
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
-        """Take a piece and yield the frames that are whole now."""
+        """Take a piece and yield the frames that are whole now.
+
+        Raises:
+            FrameError: the bytes are no frame, or exceed the limits.
+        """
         self._buffer += piece
         position = 0
         view = memoryview(self._buffer)
         try:
             while len(view) - position >= _LENGTHS.size:
-                header, first, second = _LENGTHS.unpack_from(view, position)
+                lengths = _LENGTHS.unpack_from(view, position)
+                if any(length > limit for length, limit in zip(lengths, self._limits, strict=True)):
+                    raise FrameError(f"parts of {lengths} bytes, of at most {self._limits}")
                 begin = position + _LENGTHS.size
-                end = begin + header + first + second
+                end = begin + sum(lengths)
                 if end > len(view):
                     break
-                middle = begin + header
+                middle = begin + lengths[0]
                 yield Frame(
-                    orjson.loads(view[begin:middle]),
-                    bytes(view[middle : middle + first]),
-                    bytes(view[middle + first : end]),
+                    _header(bytes(view[begin:middle])),
+                    bytes(view[middle : middle + lengths[1]]),
+                    bytes(view[middle + lengths[1] : end]),
                 )
                 position = end
         finally:
             view.release()
             del self._buffer[:position]
+
+
+def _header(content: bytes) -> list[Any]:
+    try:
+        header = orjson.loads(content)
+    except ValueError as error:
+        raise FrameError("a header that is no JSON") from error
+    if not isinstance(header, list):
+        raise FrameError("a header that is no list")
+    return header

@@ -7,8 +7,9 @@ read meanwhile.
 import fcntl
 import os
 import tempfile
-from typing import Final, NamedTuple
+from typing import Final
 
+from workorders.core.worker.captured_text import Captured, printable, printable_parts
 from workorders.core.worker.secret_masking import Mask
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -24,38 +25,43 @@ def create() -> int:
     return descriptor
 
 
-class Captured(NamedTuple):
-    """What was written: all of it, or its beginning and its end."""
+def take(descriptor: int, max_bytes: int, *, was_emptied: bool = False) -> Captured:
+    """Read at most `max_bytes` of the file, return them, and empty the file.
 
-    text: str = ""
-    end: str | None = None
-    """The last part, if the middle was left out."""
-
-
-def take(descriptor: int, max_bytes: int) -> Captured:
-    """Read at most `max_bytes` of the file, return them, and empty the file."""
+    Args:
+        descriptor: the file.
+        max_bytes: of a longer file the beginning and the end are read.
+        was_emptied: whether `bound` has emptied the file, so that its beginning is what was written after any byte.
+    """
     size = os.fstat(descriptor).st_size
-    if size == 0:
-        return Captured()
-    if size <= max_bytes:
+    if size <= max_bytes and not was_emptied:
         captured = Captured(printable(os.pread(descriptor, size, 0)))
     else:
         half = max_bytes // 2
-        end = printable(os.pread(descriptor, half, size - half))
-        captured = Captured(printable(os.pread(descriptor, half, 0)), end)
-    os.ftruncate(descriptor, 0)
+        beginning = b"" if was_emptied else os.pread(descriptor, half, 0)
+        captured = printable_parts(beginning, os.pread(descriptor, half, max(size - half, 0)))
+    if size:
+        os.ftruncate(descriptor, 0)
     return captured
 
 
-def bound(descriptor: int) -> None:
-    """Empty the file if it has become far too long."""
-    if os.fstat(descriptor).st_size > MAX_BYTES:
+def bound(descriptor: int) -> bool:
+    """Empty the file if it has become far too long, and return whether it was."""
+    is_too_long = os.fstat(descriptor).st_size > MAX_BYTES
+    if is_too_long:
         os.ftruncate(descriptor, 0)
+    return is_too_long
 
 
-def printable(content: bytes) -> str:
-    """Return bytes as text that Postgres can hold: neither bad UTF-8 nor NUL."""
-    return content.decode("utf-8", "backslashreplace").replace("\0", "\\0")
+def masked(captured: Captured, mask: Mask) -> tuple[str, bool]:
+    """Return a text without the known secrets, and whether its middle was left out.
+
+    The text next to the gap may be a part of a secret, which the mask does not recognize. So it is left out as well.
+    """
+    if captured.end is None:
+        return mask(captured.text), False
+    text, margin = mask(captured.text), mask.max_secret_bytes
+    return text[: max(len(text) - margin, 0)] + LEFT_OUT + mask(captured.end)[margin:], True
 
 
 def compose_log(captured: Captured, traceback: str, *, limit: int, mask: Mask) -> tuple[str, bool]:
@@ -63,22 +69,14 @@ def compose_log(captured: Captured, traceback: str, *, limit: int, mask: Mask) -
 
     Args:
         captured: what the run wrote, with `mask.max_secret_bytes` more bytes on each side of what was left out.
-        traceback: the end of the log; may be empty.
+        traceback: the end of the log, without secrets; may be empty.
         limit: maximum bytes of the log.
         mask: takes the known secrets out of a text.
     """
-    if captured.end is None:
-        log, end, cut = mask(captured.text), "", False
-    else:
-        # The text next to the gap may be half a secret, which the mask does not recognize.
-        text, margin = mask(captured.text), mask.max_secret_bytes
-        log, end, cut = text[: max(len(text) - margin, 0)], mask(captured.end)[margin:], True
-    whole = (log + LEFT_OUT if cut else log) + end
+    log, is_cut = masked(captured, mask)
     if traceback:
-        whole += ("" if not whole or whole.endswith("\n") else "\n") + mask(traceback)
-    if len(whole.encode()) <= limit:
-        return whole, cut
-    return _without_middle(whole, limit), True
+        log += ("" if not log or log.endswith("\n") else "\n") + traceback
+    return (log, is_cut) if len(log.encode()) <= limit else (_without_middle(log, limit), True)
 
 
 def _without_middle(text: str, limit: int) -> str:

@@ -10,10 +10,12 @@ from uuid import UUID
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.worker.captured_text import Captured
 from workorders.core.worker.child import READY, UNAVAILABLE
 from workorders.core.worker.child_handle import ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
+from workorders.core.worker.log_capture import masked
 from workorders.core.worker.ordered_queue import OrderedQueue
 from workorders.core.worker.run_results import ResultMaker
 from workorders.core.worker.run_spans import RunSpans
@@ -152,7 +154,7 @@ class ProcessPool:
         for process in self._processes:
             # Kill first: a live process could begin its run in the meantime.
             process.kill()
-            with suppress(ExecutionError):
+            with suppress(CallableUnavailableError):
                 results.extend(self._received(process))
             if process.in_flight and not process.has_begun:
                 left.append(process.in_flight)
@@ -191,10 +193,13 @@ class ProcessPool:
             # Read first: a run whose result has arrived was neither killed nor crashed.
             received = list(self._received(process))
             results += received
-            if received:
+            if process.is_used_up:
+                self._processes.remove(process)
+                process.close()
+            if received or process.is_used_up:
                 continue
             is_late = process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0
-            if process.ended or is_late:
+            if process.ended or process.fault or is_late:
                 results += self._end(process, is_late=not process.ended)
         self._bound_logs()
         self._dispatch()
@@ -202,24 +207,22 @@ class ProcessPool:
 
     def _received(self, process: ChildProcess) -> Iterator[RunResult]:
         for frame in process.receive():
-            if frame.header[0] == READY:
+            if frame.header == [READY]:
                 process.ready = True
                 self._failed_starts = 0
-                self._log_output(process.captured_output().text)
-            elif frame.header[0] == UNAVAILABLE:
-                self._log_output(process.captured_output().text)
-                raise CallableUnavailableError(self._mask(frame.header[1]))
+                self._log_output(process)
+            elif frame.header[:1] == [UNAVAILABLE]:
+                self._log_output(process)
+                raise CallableUnavailableError(self._result_maker.error_text(Captured(*frame.header[1])))
+            elif process.in_flight and frame.header[:1] == [str(process.in_flight.run_id)]:
+                yield self._result(process, process.in_flight, frame)
             else:
-                yield self._result(process, frame)
+                process.fault = "The process sent the result of a run that it does not have, so it was killed."
 
-    def _result(self, process: ChildProcess, frame: Frame) -> RunResult:
-        run = process.in_flight
-        if run is None or frame.header[0] != str(run.run_id):
-            raise ExecutionError(
-                f"A process sent a result for run {frame.header[0]}, which it does not have. Its run was not finished."
-            )
+    def _result(self, process: ChildProcess, run: ClaimedRun, frame: Frame) -> RunResult:
         process.in_flight = None
-        begun, ended = frame.header[5]
+        process.is_used_up = not frame.header[5]
+        begun, ended = frame.header[3]
         seconds = max(ended - begun, 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
@@ -243,7 +246,9 @@ class ProcessPool:
         # Its last frames may have arrived after the first read.
         results = list(self._received(process))
         error_type, error = ended_by(exit_code)
-        if is_late and process.ready:
+        if process.fault:
+            error_type, error, is_late = "ProcessFault", process.fault, False
+        elif is_late and process.ready:
             limit = self._definition.timeout_seconds
             error_type = "TimeoutError"
             error = f"The run lasted longer than timeout_seconds ({limit:g}), and its process was killed."
@@ -252,13 +257,13 @@ class ProcessPool:
         run, has_begun = process.in_flight, process.has_begun
         if not has_begun:
             self._count_failed_start(process, error)
-        output = process.captured_output()
         if run and has_begun:
+            output = process.captured_output()
             state: FinalState = "killed" if is_late else "crashed"
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:
-            self._log_output(output.text)
+            self._log_output(process)
             if run:
                 self._spans.forget(run)
                 self._queue.put_back(run)
@@ -270,7 +275,7 @@ class ProcessPool:
         self._failed_starts += 1
         if self._failed_starts < _MAX_STARTS:
             return
-        words = self._mask(process.captured_output().text).strip().splitlines()
+        words = self._output_of(process).splitlines()
         last = f" Its last output: {words[-1]}" if words else ""
         raise ExecutionError(
             f"The process for {self._definition.callable} ended {_MAX_STARTS} times outside of any run. {reason}{last}"
@@ -297,6 +302,9 @@ class ProcessPool:
             for process in self._processes:
                 process.bound_log()
 
-    def _log_output(self, text: str) -> None:
-        if text:
-            self._log(self._mask(text.rstrip()))
+    def _log_output(self, process: ChildProcess) -> None:
+        if text := self._output_of(process):
+            self._log(text)
+
+    def _output_of(self, process: ChildProcess) -> str:
+        return masked(process.captured_output(), self._mask)[0].strip()

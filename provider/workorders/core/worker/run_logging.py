@@ -4,15 +4,9 @@ import logging
 import sys
 import time
 import traceback
-from typing import Final
 
+from workorders.core.worker.captured_text import Captured, cut, plain
 from workorders.core.worker.context import Context
-
-MAX_TRACEBACK_CHARACTERS: Final = 8_000
-"""Of a longer traceback the beginning and the end are kept, and the end is longer."""
-MAX_ERROR_CHARACTERS: Final = 2_000
-"""Maximum of the text of an error."""
-_HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
 
 
 class RunHandler(logging.Handler):
@@ -42,25 +36,27 @@ def install() -> RunHandler:
     return handler
 
 
-def error_text(error: BaseException) -> str:
-    """Return the text of an error, bounded, or a replacement if the text cannot be created."""
+def failure(error: BaseException) -> tuple[str, Captured, Captured]:
+    """Return type, text, and traceback of an error as its process sends them."""
+    return _type_name(error), error_text(error), _traceback_text(error)
+
+
+def error_text(error: BaseException) -> Captured:
+    """Return the text of an error, or a replacement if the text cannot be created."""
     try:
-        text = str(error)
-    except Exception as another:  # noqa: BLE001 - the text is created by other people's code
-        text = f"(its text cannot be created: {type(another).__name__})"
-    return text if len(text) <= MAX_ERROR_CHARACTERS else f"{text[:MAX_ERROR_CHARACTERS]} ..."
+        return cut(str(error))
+    except BaseException as another:  # noqa: BLE001 - the text is created by other people's code
+        return Captured(f"(its text cannot be created: {_type_name(another)})")
 
 
-def traceback_text(error: BaseException) -> str:
-    """Return the traceback of an error below the caller's own frame, bounded."""
+def _type_name(error: BaseException) -> str:
+    return plain(type(error).__qualname__)
+
+
+def _traceback_text(error: BaseException) -> Captured:
+    """Return the traceback of an error below the frame that caught it."""
     own_frame = error.__traceback__
     try:
-        lines = traceback.format_exception(type(error), error, own_frame.tb_next if own_frame else None)
-    except Exception:  # noqa: BLE001 - the text of the error is created by other people's code
-        return f"{type(error).__name__}: {error_text(error)}\n"
-    text = "".join(lines)
-    return (
-        text
-        if len(text) <= MAX_TRACEBACK_CHARACTERS
-        else f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MAX_TRACEBACK_CHARACTERS :]}"
-    )
+        return cut("".join(traceback.format_exception(type(error), error, own_frame.tb_next if own_frame else None)))
+    except BaseException:  # noqa: BLE001 - the text of the error is created by other people's code
+        return Captured(f"{_type_name(error)}: {error_text(error).text}\n")

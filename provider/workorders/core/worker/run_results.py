@@ -5,14 +5,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from workorders.core.items import Message
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.worker.captured_text import NOTHING, Captured
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.log_capture import Captured, compose_log
+from workorders.core.worker.log_capture import compose_log, masked
+from workorders.core.worker.published_messages import decode_messages
 from workorders.core.worker.secret_masking import Mask, mask_output
 
+MAX_TRACEBACK_CHARACTERS: Final = 8_000
+"""Of a longer traceback the beginning and the end are kept, and the end is longer."""
+MAX_ERROR_CHARACTERS: Final = 2_000
+"""Maximum of the text of an error."""
+_HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
 _ERASED: Final = (
     "InputErased",
     "The input of this work order was erased by its workflow's retention, so there is nothing to run.",
@@ -32,27 +38,32 @@ def without_input(run: ClaimedRun) -> RunResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultMaker:
-    """Creates results whose log, error and output contain no known secret, and whose log is bounded."""
+    """Creates results whose log, error and output contain no known secret, and whose texts are bounded.
+
+    This is the one place where texts are masked and cut: the mask comes first, because it does not recognize a part of
+    a secret.
+    """
 
     log_bytes: int
     mask: Mask
 
     def returned(self, run: ClaimedRun, frame: Frame, captured: Captured) -> RunResult:
         """Return the result that a process sent, with its output since the run before."""
-        _, state, error_type, error, traceback, (started, finished), messages, may_retry = frame.header
+        _, state, failure, (started, finished), may_retry, _ = frame.header
+        error_type, error, traceback = (None, None, "") if failure is None else self._failure(*failure)
         log, truncated = self._log(captured, traceback)
         return RunResult(
             run_id=run.run_id,
             state=state,
-            output=mask_output(frame.first, self.mask) if frame.second else None,
+            output=mask_output(frame.first, self.mask) if frame.first else None,
             log=log,
             log_truncated=truncated,
             error_type=error_type,
-            error=None if error is None else self.mask(error),
+            error=error,
             started_at=_moment(started),
             finished_at=_moment(finished),
             may_retry=may_retry,
-            messages=tuple(map(_message, messages)),
+            messages=decode_messages(frame.second),
         )
 
     def interrupted(
@@ -72,22 +83,22 @@ class ResultMaker:
             finished_at=_moment(now),
         )
 
+    def error_text(self, error: Captured) -> str:
+        """Return the text of an error as it is stored."""
+        text, _ = masked(error, self.mask)
+        return text if len(text) <= MAX_ERROR_CHARACTERS else f"{text[:MAX_ERROR_CHARACTERS]} ..."
+
+    def _failure(self, error_type: str, error: list[Any], traceback: list[Any]) -> tuple[str, str, str]:
+        text, _ = masked(Captured(*traceback), self.mask)
+        if len(text) > MAX_TRACEBACK_CHARACTERS:
+            text = f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MAX_TRACEBACK_CHARACTERS :]}"
+        return self.error_text(Captured(error_type)), self.error_text(Captured(*error)), text
+
     def _log(self, captured: Captured, traceback: str = "") -> tuple[str, bool]:
-        if not captured.text and not traceback:
+        if captured == NOTHING and not traceback:
             return "", False
         return compose_log(captured, traceback, limit=self.log_bytes, mask=self.mask)
 
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def _message(plain: list[Any]) -> Message:
-    to, key, value, headers, *rest = plain
-    pairs = tuple((name, _payload(content)) for name, content in headers)
-    return Message(to, _payload(key), _payload(value), pairs, *rest)
-
-
-def _payload(value: str | None) -> bytes | None:
-    """Decode bytes from the text of JSON."""
-    return None if value is None else value.encode("latin-1")

@@ -2,18 +2,22 @@
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from workorders.core.secrets import is_secret_variable
 from workorders.core.worker import json_values
+from workorders.core.worker.captured_text import printable
 from workorders.core.worker.exceptions import InputUnreadableError
 
 MASK: Final = "***"
 _WHOLE_OUTPUT: Final = json_values.dumps(MASK)
 MIN_CHARACTERS: Final = 5
 """A shorter value is not masked, because too many harmless words contain it. Airflow's masker has the same limit."""
+MIN_BYTES_IN_BASE64: Final = 6
+_URL_SAFE: Final = str.maketrans("+/", "-_")
 
 MaskText = Callable[[str], str]
 """Replaces the known secrets in a text."""
@@ -95,9 +99,26 @@ def _secrets_in_json(value: Any) -> Iterator[str]:
 
 
 def _forms(secret: str) -> set[str]:
-    """Return a secret in the forms in which it may be written: as it is, in a URL, and in JSON."""
-    plain = unquote(secret)
-    return {secret, plain, quote(plain, safe=""), json.dumps(plain)[1:-1], json.dumps(plain, ensure_ascii=False)[1:-1]}
+    """Return a secret in the forms in which it is written: as it is, in URLs, in JSON, in Python, and in base64."""
+    # A variable may hold bytes that are no UTF-8; they are written as a log shows them.
+    secret = printable(secret.encode("utf-8", "surrogateescape"))
+    word = unquote(secret)
+    written = {json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1], repr(word)[1:-1]}
+    return {secret, word, quote(word, safe=""), *written, *_in_base64(word)}
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """Yield the characters that a secret determines in base64 of a longer text, such as HTTP Basic's `user:password`.
+
+    They depend on how many bytes are before the secret; a bit or two of it remain in the characters next to them.
+    """
+    content = secret.encode()
+    if len(content) < MIN_BYTES_IN_BASE64:
+        return
+    for before in range(3):
+        begin, end = -(-before * 8 // 6), (before + len(content)) * 8 // 6
+        encoded = b64encode(b"\0" * before + content).decode()[begin:end]
+        yield from (encoded, encoded.translate(_URL_SAFE))
 
 
 def mask_output(output: bytes, mask: MaskText) -> bytes:

@@ -22,6 +22,8 @@ from workorders.core.workflows import Workflow
 
 MAX_STORED_RUNS: Final = 500
 """Maximum number of results that are stored in one transaction."""
+MAX_STORED_BYTES: Final = 64 * 1024 * 1024
+"""Outputs and published messages of this size are stored at once, so that they do not fill the memory."""
 MAX_STORE_DELAY_SECONDS: Final = 0.5
 """Maximum time that a result waits to be stored together with others."""
 _LOOK_SECONDS: Final = 0.2
@@ -246,7 +248,11 @@ class Worker:
         waited = time.monotonic() - self._oldest_ended
         idle = not self._queue and not self._pool.unfinished
         if self._ended and (
-            len(self._ended) >= MAX_STORED_RUNS or waited > MAX_STORE_DELAY_SECONDS or idle or self._pool.has_held_keys
+            len(self._ended) >= MAX_STORED_RUNS
+            or sum(map(_size, self._ended)) >= MAX_STORED_BYTES
+            or waited > MAX_STORE_DELAY_SECONDS
+            or idle
+            or self._pool.has_held_keys
         ):
             self._store_results()
 
@@ -299,3 +305,7 @@ class Worker:
         if ids:
             released = self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.id, ids))
             self._config.log(f"{released:,} runs that had not begun wait again.")
+
+
+def _size(result: RunResult) -> int:
+    return len(result.output or b"") + sum(len(message.value or b"") for message in result.messages)

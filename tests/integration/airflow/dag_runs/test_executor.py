@@ -313,7 +313,7 @@ def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_an
 
 @pytest.mark.parametrize(
     ("returned", "reason"),
-    [("x" * 200, "OutputTooLargeError"), ({"nul": "\0"}, "ValueError")],
+    [("x" * 200, "OutputTooLargeError"), ({"nul": "\0"}, "InvalidValueError")],
     ids=["too large", "nothing that Postgres holds"],
 )
 def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from support.claimed_runs import calling, results, run_of
 from support.eventually import eventually
+from support.run_functions import _LEFT
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker.exceptions import CallableUnavailableError
 from workorders.core.worker.process_pool import ProcessPool
@@ -18,6 +21,7 @@ from workorders.core.worker.secret_masking import Mask, secrets_of
 
 pytestmark = pytest.mark.integration
 
+SECRET = "hunter2-correct-horse-battery"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 
@@ -51,7 +55,7 @@ def test_an_exception_fails_its_run_with_type_text_and_traceback(pool: ProcessPo
     ("do", "state", "error_type"),
     [
         ("exit", "failed", "SystemExit"),
-        ("no JSON", "failed", "TypeError"),
+        ("no JSON", "failed", "InvalidValueError"),
         ("much", "failed", "OutputTooLargeError"),
         ("exit process", "crashed", "ProcessExit"),
         ("fault", "crashed", "SIGSEGV"),
@@ -209,6 +213,122 @@ def test_known_secrets_are_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None
     with ProcessPool(calling(), mask=mask) as pool:
         (result,) = results(pool, [run_of({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
     assert json.loads(result.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
+
+
+@pytest.mark.parametrize("before", [*range(1_975, 2_005), 5_000, 300_000])
+def test_no_part_of_a_known_secret_is_in_an_error_or_a_log_wherever_they_are_cut(
+    monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setenv("TEST_PASSWORD", SECRET)
+    with ProcessPool(calling(), mask=Mask(secrets_of(os.environ))) as pool:
+        runs = [run_of({"do": "fail with the secret", "before": before - shift}) for shift in range(0, 300, 20)]
+        found = results(pool, runs)
+    for result in found:
+        for text in (result.error or "", result.log):
+            assert SECRET[:3] not in text
+            assert SECRET[-3:] not in text
+    assert len(found[0].error or "") < 2_010
+
+
+@pytest.mark.parametrize("do", ["half a character", "name half a character", "no text of its own"])
+def test_an_error_whose_text_cannot_be_encoded_fails_its_run_and_not_its_process(pool: ProcessPool, do: str) -> None:
+    pids = _pids(pool)
+    bad, good = results(pool, [run_of({"do": do}), run_of({"do": "echo"})])
+    assert (bad.state, bad.may_retry, good.state) == ("failed", False, "success")
+    assert bad.log
+    assert _pids(pool) == pids or not pids
+
+
+@pytest.mark.parametrize("do", ["fork and fail", "fork and return"])
+def test_a_forked_copy_of_a_process_reports_nothing(do: str) -> None:
+    with ProcessPool(calling(processes=2)) as pool:
+        runs = [run_of({"do": do}), *(run_of({"do": "echo", "n": n}) for n in range(6))]
+        found = results(pool, runs)
+    assert [result.state for result in found] == ["success"] * 7
+    assert found[0].output == b'"the original"'
+
+
+def test_a_process_that_sends_what_is_no_result_ends_its_own_run_only() -> None:
+    with ProcessPool(calling(processes=2)) as pool:
+        found = results(pool, [run_of({"do": "send nonsense"}), *(run_of({"do": "echo"}) for _ in range(6))])
+    assert [result.state for result in found] == ["crashed", *["success"] * 6]
+    assert found[0].error_type == "ProcessFault"
+
+
+def test_a_process_that_closes_its_descriptors_is_replaced_and_its_parent_sleeps_meanwhile() -> None:
+    with ProcessPool(calling()) as pool:
+        results(pool, [run_of({"do": "echo"})])
+        before = time.process_time()
+        closed, good = results(pool, [run_of({"do": "close all"}), run_of({"do": "echo"})])
+        assert time.process_time() - before < 0.5
+    assert (closed.state, closed.error_type, good.state) == ("crashed", "ProcessFault", "success")
+
+
+@pytest.mark.parametrize(("count", "size"), [(11, 1), (2, 60_000), (2, 2_000_000)])
+def test_a_run_that_publishes_more_than_its_workflow_allows_fails_alone_and_is_not_retried(
+    count: int, size: int
+) -> None:
+    with ProcessPool(calling(max_published_messages=10, max_published_bytes=100_000)) as pool:
+        runs = [run_of({"do": "publish much", "count": count, "size": size}), run_of({"do": "publish"})]
+        much, good = results(pool, runs)
+    assert (much.state, much.error_type, much.may_retry) == ("failed", "PublishLimitError", False)
+    assert "max_published_" in (much.error or "")
+    assert (much.messages, good.state, len(good.messages)) == ((), "success", 2)
+
+
+def test_what_json_cannot_hold_fails_its_run_and_is_not_retried(pool: ProcessPool) -> None:
+    found = results(pool, [run_of({"do": do}) for do in ("no JSON", "not a number", "publish no JSON")])
+    assert [(result.state, result.may_retry) for result in found] == [("failed", False)] * 3
+    assert "/mean is nan" in (found[1].error or "")
+
+
+def test_an_async_function_is_awaited_run_by_run() -> None:
+    with ProcessPool(calling("echo_later")) as pool:
+        first, failed, last = results(pool, [run_of({"n": 1}), run_of({"fail": True}), run_of({"n": 2})])
+    assert json.loads(first.output or b"") == {"n": 1, "left": False}
+    assert (failed.state, failed.error) == ("failed", "awaited")
+    assert last.state == "success"
+
+
+@pytest.mark.parametrize("left", [*sorted(_LEFT)])
+def test_what_a_run_leaves_behind_in_its_process_does_not_reach_the_next(tmp_path: Path, left: str) -> None:
+    look, leave = {"do": "look", "word": "here"}, {"do": "leave", "left": left, "folder": str(tmp_path)}
+    with ProcessPool(calling()) as pool:
+        before, leaving = results(pool, [run_of(look), run_of(leave)])
+        pids = _pids(pool)
+        after, last = results(pool, [run_of(look), run_of(look)])
+        is_replaced = _pids(pool) != pids
+    assert (leaving.state, after.output) == ("success", before.output)
+    assert after.log.count("\n") == before.log.count("\n") == last.log.count("\n")
+    assert is_replaced == (left in {"a closed stream", "a thread"})
+    assert ("The run left behind" in leaving.log) == (left not in {"nothing", "a daemon"})
+
+
+def test_the_check_between_two_runs_costs_microseconds() -> None:
+    """About 15 on a quiet machine; the limit allows for a busy one."""
+    program = (
+        "import timeit\n"
+        "from workorders.core.worker.process_state import ProcessState\n"
+        "print(min(timeit.repeat(ProcessState().restore, number=1_000, repeat=20)) / 1_000)"
+    )
+    answer = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert float(answer.stdout) < 100e-6
+
+
+def test_a_process_ends_with_its_parent_also_while_its_function_holds_the_interpreter(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    program = (
+        "from support.claimed_runs import calling, run_of, results\n"
+        "from workorders.core.worker.process_pool import ProcessPool\n"
+        f"results(ProcessPool(calling()), [run_of({{'do': 'hold the interpreter', 'file': {str(file)!r}}})])\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        assert eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the start of the run")
+    finally:
+        parent.kill()
+        parent.wait()
+    assert eventually(lambda: not _runs(int(file.read_text())), seconds=10, what="the end of the process")
 
 
 def test_a_context_carries_the_named_headers_and_continues_the_trace(pool: ProcessPool) -> None:

@@ -15,6 +15,7 @@ def test_a_function_is_found_by_its_name() -> None:
     ("name", "reason"),
     [
         ("support.missing:echo", "ModuleNotFoundError"),
+        ("support.run_functions:yielding", "yields"),
         ("support.run_functions:missing", "AttributeError"),
         ("support.run_functions:_WAYS", "no function"),
         ("support.run_functions:without_context", "cannot be called with an input and a context"),

@@ -1,10 +1,14 @@
 """Known secrets, and texts without them."""
 
 import json
+import os
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from workorders.core.worker.captured_text import printable
 from workorders.core.worker.json_values import dumps, loads
 from workorders.core.worker.secret_masking import Mask, mask_output, secrets_of
 
@@ -35,6 +39,21 @@ def test_a_secret_is_masked_in_every_form_in_which_it_may_be_written() -> None:
     for text in (PASSWORD, "p%40ss%20w0rd%2F%C3%BC", json.dumps(PASSWORD), json.dumps(PASSWORD, ensure_ascii=False)):
         masked = mask(f"before {text} after")
         assert masked.replace('"', "") == "before *** after"
+
+
+@pytest.mark.parametrize("user", ["a", "ab", "abc", "nurse", "nurse-1"])
+@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
+def test_a_secret_is_masked_in_the_header_of_http_basic(user: str, encode: Callable[[bytes], bytes]) -> None:
+    mask = Mask(secrets_of({"DB_PASSWORD": PASSWORD}))
+    header = encode(f"{user}:{PASSWORD}".encode()).decode()
+    masked = mask(f"Basic {header}")
+    assert "***" in masked
+    assert len(masked) < len("Basic ") + len(user) * 2 + 8
+
+
+def test_a_secret_that_is_no_utf8_is_masked_as_a_log_shows_it() -> None:
+    mask = Mask(secrets_of({"DB_PASSWORD": os.fsdecode(b"pass\xffword")}))
+    assert mask("it is " + printable(b"pass\xffword")) == "it is ***"
 
 
 def test_of_two_secrets_the_longer_one_is_masked_whole() -> None:

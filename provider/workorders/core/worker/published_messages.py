@@ -1,0 +1,137 @@
+"""The messages that a run publishes, as its process sends them: checked and counted when they are published."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from workorders.core.items import Message
+from workorders.core.json_bytes import bytes_of, text_or_base64
+from workorders.core.worker import json_values
+from workorders.core.worker.exceptions import InvalidValueError, PublishLimitError
+from workorders.core.worker.ipc import Frame, FrameReader
+
+HeaderPairs = Iterable[tuple[str, str | bytes | None]]
+Headers = HeaderPairs | Mapping[str, str | bytes | None]
+
+_PAIR: Final = 2
+
+
+class PublishedMessages:
+    """The messages of one run, no more than its workflow allows.
+
+    Args:
+        max_messages: maximum number of messages.
+        max_bytes: maximum size of all of them.
+    """
+
+    def __init__(self, max_messages: int, max_bytes: int) -> None:
+        self._max_messages = max_messages
+        self._max_bytes = max_bytes
+        self._count = 0
+        self._bytes = 0
+        self._encoded: list[bytes] = []
+
+    def add(self, message: Message) -> None:
+        """Add a message.
+
+        Raises:
+            InvalidValueError: it can never be sent.
+            PublishLimitError: it is one too many, or exceeds the bytes.
+        """
+        encoded = _encode(message)
+        self._count += 1
+        self._bytes += len(encoded)
+        self._require_within_limits()
+        self._encoded.append(encoded)
+
+    def encoded(self) -> bytes:
+        """Return all messages as bytes for `decode_messages`.
+
+        Raises:
+            PublishLimitError: the run published more than it may, and caught the error.
+        """
+        self._require_within_limits()
+        return b"".join(self._encoded)
+
+    def _require_within_limits(self) -> None:
+        if self._count > self._max_messages:
+            raise PublishLimitError(
+                f"The run published more than max_published_messages ({self._max_messages}) of its workflow, so it "
+                "failed and nothing of it is sent; publish less in one run, or set a higher limit."
+            )
+        if self._bytes > self._max_bytes:
+            raise PublishLimitError(
+                f"The run published {self._bytes} bytes, more than max_published_bytes ({self._max_bytes}) of its "
+                "workflow, so it failed and nothing of it is sent; publish less in one run, or set a higher limit."
+            )
+
+
+def header_pairs(headers: Headers) -> list[tuple[str, str | bytes | None]]:
+    """Return headers as pairs of name and value.
+
+    Raises:
+        InvalidValueError: they are neither pairs nor a mapping.
+    """
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != _PAIR or not isinstance(pair[0], str):
+            raise InvalidValueError(
+                f"Headers are a mapping or pairs of a name and a value, and {pair!r} is none; nothing was published."
+            )
+    return pairs
+
+
+def payload(value: Any) -> bytes | None:
+    """Return a message's value as it is sent: JSON, unless it is bytes, text or None.
+
+    Raises:
+        InvalidValueError: JSON has no such value.
+    """
+    return octets(value) if value is None or isinstance(value, str | bytes) else json_values.dumps(value)
+
+
+def octets(value: Any) -> bytes | None:
+    """Return a key or the value of a header as it is sent.
+
+    Raises:
+        InvalidValueError: it is neither bytes, None, nor text that UTF-8 can hold.
+    """
+    try:
+        content = value.encode() if isinstance(value, str) else value
+    except UnicodeEncodeError as error:
+        raise InvalidValueError(f"A message with this text cannot be published: {error}.") from error
+    if content is not None and not isinstance(content, bytes):
+        raise InvalidValueError(f"A key or a header is bytes, text, or None, and no {type(content).__name__}.")
+    return content
+
+
+def _encode(message: Message) -> bytes:
+    headers = [[name, None if value is None else text_or_base64(value)] for name, value in message.headers]
+    rest = [message.partition, message.timestamp_ms, message.event_id]
+    given = [message.to, message.key is not None, message.value is not None, headers, *rest]
+    if not isinstance(message.to, str) or any(type(number) not in {int, type(None)} for number in rest[:2]):
+        raise InvalidValueError(
+            f"The destination of a message is a text, and partition and timestamp_ms are whole numbers; got "
+            f"{message.to!r}, {message.partition!r}, and {message.timestamp_ms!r}."
+        )
+    try:
+        return Frame(given, message.key or b"", message.value or b"").encode()
+    except TypeError as error:
+        raise InvalidValueError(f"A message for {message.to!r} can never be sent: {error}.") from error
+
+
+def decode_messages(encoded: bytes) -> tuple[Message, ...]:
+    """Return the messages that `PublishedMessages` encoded."""
+    return tuple(map(_message, FrameReader().feed(encoded)))
+
+
+def _message(frame: Frame) -> Message:
+    to, has_key, has_value, headers, partition, timestamp_ms, event_id = frame.header
+    return Message(
+        to,
+        frame.first if has_key else None,
+        frame.second if has_value else None,
+        tuple((name, bytes_of(value)) for name, value in headers),
+        partition,
+        timestamp_ms,
+        event_id,
+    )

@@ -9,7 +9,6 @@ import ctypes
 import faulthandler
 import importlib
 import inspect
-import logging
 import os
 import select
 import signal
@@ -24,15 +23,15 @@ from typing import Any, Final, NoReturn, cast
 import orjson
 
 from workorders.core.worker import json_values, run_logging
-from workorders.core.worker.context import LOGGER, Context
+from workorders.core.worker.captured_text import Captured
+from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import CallableUnavailableError, InputUnreadableError, NonRetryableError
 from workorders.core.worker.ipc import PIECE, Frame, FrameReader
 from workorders.core.worker.process_state import ProcessState, StateError
 
-_LOG: Final = logging.getLogger(LOGGER)
-
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
+LEFT_BEHIND: Final = "left behind"
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -91,21 +90,19 @@ class Child:
             failure = run_logging.failure(error)
             output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
         times = [started, time.time()]
-        is_as_before = os.getpid() != self._pid or self._restore()
-        self._send(Frame([context.run_id, state, failure, times, may_retry, is_as_before], output, messages))
+        self._send(Frame([context.run_id, state, failure, times, may_retry], output, messages))
         self._logging.context = None
+        # After the result, so that the parent stores it meanwhile.
+        self._restore(context.run_id)
 
-    def _restore(self) -> bool:
-        """Restore what the run has changed in the process, and return whether the next run may use it."""
+    def _restore(self, run_id: str) -> None:
+        """Restore what a run has changed in the process; end the process if that is not possible."""
         try:
-            found = self._state.restore()
+            if found := self._state.restore():
+                self._send(Frame([LEFT_BEHIND, run_id, Captured(", ".join(found)), True]))
         except StateError as error:
-            with suppress(Exception):
-                _LOG.warning("The run left behind, so its process was replaced: %s", error)
-            return False
-        if found:
-            _LOG.warning("The run left behind, and it was restored: %s", ", ".join(found))
-        return True
+            self._send(Frame([LEFT_BEHIND, run_id, run_logging.error_text(error), False]))
+            os._exit(0)
 
     def _send(self, frame: Frame) -> None:
         """Send a frame; its reader takes what the process wrote before it from the log.

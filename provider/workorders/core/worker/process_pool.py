@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.worker.captured_text import Captured
-from workorders.core.worker.child import READY, UNAVAILABLE
+from workorders.core.worker.child import LEFT_BEHIND, READY, UNAVAILABLE
 from workorders.core.worker.child_handle import ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
@@ -194,8 +194,7 @@ class ProcessPool:
             received = list(self._received(process))
             results += received
             if process.is_used_up:
-                self._processes.remove(process)
-                process.close()
+                self._replace(process)
             if received or process.is_used_up:
                 continue
             is_late = process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0
@@ -214,6 +213,8 @@ class ProcessPool:
             elif frame.header[:1] == [UNAVAILABLE]:
                 self._log_output(process)
                 raise CallableUnavailableError(self._result_maker.error_text(Captured(*frame.header[1])))
+            elif frame.header[:1] == [LEFT_BEHIND]:
+                self._note_left_behind(process, *frame.header[1:])
             elif process.in_flight and frame.header[:1] == [str(process.in_flight.run_id)]:
                 yield self._result(process, process.in_flight, frame)
             else:
@@ -221,12 +222,28 @@ class ProcessPool:
 
     def _result(self, process: ChildProcess, run: ClaimedRun, frame: Frame) -> RunResult:
         process.in_flight = None
-        process.is_used_up = not frame.header[5]
         begun, ended = frame.header[3]
         seconds = max(ended - begun, 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
         return self._noted(run, self._result_maker.returned(run, frame, process.captured_output()))
+
+    def _note_left_behind(self, process: ChildProcess, run_id: str, text: list[Any], is_restored: bool) -> None:
+        what = self._result_maker.error_text(Captured(*text))
+        became = "it was restored" if is_restored else "its process was replaced"
+        self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
+        process.is_used_up = not is_restored
+
+    def _replace(self, process: ChildProcess) -> None:
+        """Close a process that ends by itself; a run that was on its way has not begun, and goes back to the queue."""
+        if run := process.in_flight:
+            self._put_back(run)
+        self._processes.remove(process)
+        process.close()
+
+    def _put_back(self, run: ClaimedRun) -> None:
+        self._spans.forget(run)
+        self._queue.put_back(run)
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
@@ -265,8 +282,7 @@ class ProcessPool:
         else:
             self._log_output(process)
             if run:
-                self._spans.forget(run)
-                self._queue.put_back(run)
+                self._put_back(run)
         self._processes.remove(process)
         process.close()
         return results

@@ -49,7 +49,7 @@ class ResultMaker:
 
     def returned(self, run: ClaimedRun, frame: Frame, captured: Captured) -> RunResult:
         """Return the result that a process sent, with its output since the run before."""
-        _, state, failure, (started, finished), may_retry, _ = frame.header
+        _, state, failure, (started, finished), may_retry = frame.header
         error_type, error, traceback = (None, None, "") if failure is None else self._failure(*failure)
         log, truncated = self._log(captured, traceback)
         return RunResult(

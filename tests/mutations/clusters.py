@@ -55,8 +55,8 @@ CLUSTERS = (
         (
             Change(
                 "kafka/ingest/ingest_attempt.py",
-                "errors = stalls.errors_of(self.ended)",
-                "errors = stalls.errors_of(self.ended) if failure else []",
+                "errors = stalls.errors_of(self.ended, failure)",
+                "errors = stalls.errors_of(self.ended, failure) if failure else []",
             ),
         ),
         (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),

@@ -63,7 +63,7 @@ def errors_of(batch: Batch, failure: str = "") -> list[str]:
     """Return the errors of the newest attempt at a batch, one sentence for each range.
 
     An unfinished range without an error is included: its attempt died before it could record one. If it is known why,
-    that is said once for all of them.
+    one sentence names them all.
     """
     recorded = [range_.last_error for range_ in batch.ranges if range_.last_error and not range_.superseded]
     silent = _silent(batch)

@@ -24,7 +24,7 @@ _OUTPUT_CHARACTERS: Final = 2000
 
 
 def find_spark_submit(name: str = "spark-submit") -> str:
-    """Return the path of `spark-submit`: beside this Python, where PySpark puts it, or else on the PATH.
+    """Return the path of `spark-submit`: next to this Python, where PySpark puts it, or else on the PATH.
 
     Args:
         name: of the program, or its path.
@@ -32,11 +32,11 @@ def find_spark_submit(name: str = "spark-submit") -> str:
     Raises:
         ConfigurationError: there is none.
     """
-    beside = Path(sys.executable).parent / name
-    found = str(beside) if beside.is_file() else shutil.which(name)
+    here = Path(sys.executable).parent / name
+    found = str(here) if here.is_file() else shutil.which(name)
     if found is None:
         raise ConfigurationError(
-            f"{name} was found neither beside {sys.executable} nor on the PATH; nothing was submitted. Install "
+            f"{name} was found neither next to {sys.executable} nor on the PATH; nothing was submitted. Install "
             f"airflow-provider-workorders[spark] in this environment, or put {name} on the PATH of Airflow's workers."
         )
     return found
@@ -87,6 +87,6 @@ def run_here(
 
 
 def describe_end(done: "subprocess.CompletedProcess[str]") -> str:
-    """Return how an application of ours has ended, with what it said last."""
+    """Return how an application of ours has ended, with the end of its output."""
     end = done.stderr[-_OUTPUT_CHARACTERS:]
     return f"spark-submit ended with exit code {done.returncode}. Its output ends with\n{end}"

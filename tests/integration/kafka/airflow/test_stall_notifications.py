@@ -220,7 +220,7 @@ def test_an_application_that_dies_without_a_word_is_a_stall_with_the_end_of_its_
     (tmp_path / "spark-submit").unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     readable.attempt()
-    missing = f"Nothing was submitted: spark-submit was found neither beside {tmp_path}/python nor on the PATH"
+    missing = f"Nothing was submitted: spark-submit was found neither next to {tmp_path}/python nor on the PATH"
     assert missing in str(readable.row.last_error)
     assert len(readable.alerts) == 1
     assert readable.row.attempts == 2

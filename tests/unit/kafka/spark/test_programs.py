@@ -13,17 +13,17 @@ def a_program(path: Path) -> Path:
     return path
 
 
-def test_spark_submit_is_the_one_beside_this_python_and_else_the_one_on_the_path(
+def test_spark_submit_is_the_one_next_to_this_python_and_else_the_one_on_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "environment" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    with pytest.raises(ConfigurationError, match=r"neither beside .*/environment/python nor on the PATH"):
+    with pytest.raises(ConfigurationError, match=r"neither next to .*/environment/python nor on the PATH"):
         find_spark_submit()
     on_path = a_program(tmp_path / "path" / "spark-submit")
     assert find_spark_submit() == str(on_path)
-    beside = a_program(tmp_path / "environment" / "spark-submit")
-    assert find_spark_submit() == str(beside)
+    own = a_program(tmp_path / "environment" / "spark-submit")
+    assert find_spark_submit() == str(own)
     assert find_spark_submit(str(on_path)) == str(on_path)
 
 

@@ -58,7 +58,7 @@ class TellingLines:
         """Keep the lines of what this hook will submit, instead of those of an earlier one."""
         self._lines.clear()
         process = hook._process_spark_submit_log
-        hook._process_spark_submit_log = lambda lines: process(self._noted(lines))  # type: ignore[method-assign]
+        hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
 
     def _noted(self, lines: Iterable[str]) -> Iterator[str]:
         for line in lines:

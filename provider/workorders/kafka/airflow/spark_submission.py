@@ -37,7 +37,7 @@ _KUBERNETES_KEY: Final = "spark.kubernetes.driver.secretKeyRef."
 """Settings that name the entry of a Kubernetes secret for an environment variable of the driver."""
 _TELLS_NOTHING: Final = re.compile(
     # Frames of a stack and their sources; what Spark's log reports all the time; what begins a stack or a JVM.
-    r"\s|$|[\d/]+ [\d:.]+ (DEBUG|INFO|WARN) |Traceback |WARNING: |Picked up |Setting default log|Using Spark's default"
+    r"\s|$|\d\S+ \S+ (DEBUG|INFO|WARN) |Traceback |WARNING: |Picked up |Setting default log|Using Spark's default"
 )
 """The beginning of a line that does not tell why an application has failed."""
 _TELLING_LINES: Final = 3

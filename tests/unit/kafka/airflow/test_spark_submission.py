@@ -248,7 +248,8 @@ def test_the_driver_is_a_process_of_this_python_unless_the_user_names_another(
         ("exit 137", r"^spark-submit ended with exit code 137, and printed no reason\.$"),
         ("echo 'JAVA_HOME is not set' >&2; exit 1", "^spark-submit ended with exit code 1: JAVA_HOME is not set$"),
         (
-            'cat <<END\n2026-11-26T09:20:17Z main WARN Your hostname is a loopback address\nTraceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
+            "cat <<END\n2026-11-26T09:20:17Z main WARN Your hostname is a loopback address\n"
+            'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
             "ModuleNotFoundError: No module named 'workorders'\n"
             "26/11/26 08:00:00 INFO ShutdownHookManager: Shutdown hook called\nEND\nexit 1",
             "^spark-submit ended with exit code 1: ModuleNotFoundError: No module named 'workorders'$",

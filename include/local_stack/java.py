@@ -1,13 +1,12 @@
 """The Java installation that Kafka and Spark run on."""
 
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from local_stack.errors import StackError
+from workorders.kafka.spark.programs import java_home
 
 OLDEST_VERSION = 17
 
@@ -35,12 +34,12 @@ def find_java() -> Java:
     Raises:
         StackError: There is none, or it is too old.
     """
-    home = os.environ.get("JAVA_HOME")
-    found = Path(home) / "bin" / "java" if home else shutil.which("java")
-    if found is None or not Path(found).exists():
+    home = java_home()
+    if home is None:
         raise StackError(
             f"Java {OLDEST_VERSION} or newer was not found; nothing was started; install it and try again."
         )
+    found = home / "bin" / "java"
     answer = subprocess.run([found, "-version"], capture_output=True, text=True, check=False)
     version = parse_version(answer.stderr)
     if version < OLDEST_VERSION:
@@ -48,7 +47,7 @@ def find_java() -> Java:
             f"{found} is Java {version} and {OLDEST_VERSION} or newer is needed; nothing was started; install it, or "
             "point JAVA_HOME to it, and try again."
         )
-    return Java(home=Path(found).resolve().parents[1], version=version)
+    return Java(home=home, version=version)
 
 
 def parse_version(answer: str) -> int:

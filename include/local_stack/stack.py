@@ -242,10 +242,20 @@ class LocalStack:
         }
         return {**inherited, **self.variables()}
 
+    def _environment_of_airflow(self) -> dict[str, str]:
+        """Return the environment of Airflow's components: their PATH lacks their own programs, as under systemd."""
+        environment = self.environment()
+        folders = environment["PATH"].split(os.pathsep)
+        return {**environment, "PATH": os.pathsep.join(path for path in folders if path != str(self._programs))}
+
     def variables(self) -> dict[str, str]:
-        """Return what this stack adds to the environment of a program. It holds passwords."""
+        """Return what this stack adds to the environment of a program. It holds passwords.
+
+        The PATH is for people's shells and for tests that start a program by its name. JAVA_HOME names the Java whose
+        version was checked.
+        """
         java_home = str(find_java().home)
-        programs = [str(self._programs), str(Path(java_home) / "bin"), os.environ.get("PATH", os.defpath)]
+        programs = [str(self._programs), os.environ.get("PATH", os.defpath)]
         temporary = str(self.home / "tmp")
         java_options = f"-Djava.io.tmpdir={temporary} -XX:-UsePerfData"
         return {
@@ -259,7 +269,6 @@ class LocalStack:
             "WORKORDERS_WORKFLOWS": str(self._workflows_folder),
             "WORKORDERS_SPARK_APPS": str(CHECKOUT / "spark_apps"),
             "WORKORDERS_SPARK_JARS": ",".join(map(str, self.spark_jars)),
-            "PYSPARK_PYTHON": str(self._programs / "python"),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_HOSTNAME": "localhost",
             "SPARK_LOCAL_DIRS": temporary,
@@ -401,13 +410,13 @@ class LocalStack:
             broker_url=self._start_redis() if self._with_celery else None,
         )
         with self._progress("Making Airflow's tables"):
-            self._airflow.create(self.processes, self.environment())
+            self._airflow.create(self.processes, self._environment_of_airflow())
         with self._progress("Starting Airflow"):
             self._airflow.start()
 
     def start_worker(self, name: str, *, queues: str) -> AirflowComponent:
         """Start one more Celery worker, for these queues, and wait until it is well."""
-        worker = self.airflow.add_worker(self.processes, self.environment(), name, queues=queues)
+        worker = self.airflow.add_worker(self.processes, self._environment_of_airflow(), name, queues=queues)
         worker.start()
         return worker
 

@@ -311,7 +311,7 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "death-of-an-attempt-not-reported",
         5,
-        (Change("kafka/ledger/stalls.py", "(range_.last_error or not range_.finished)", "range_.last_error"),),
+        (Change("kafka/ledger/stalls.py", "if range_.last_error is None]", "if False]"),),
         (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
     ),
     Mutation(

@@ -55,10 +55,37 @@ CLUSTERS = (
         (
             Change(
                 "kafka/ingest/ingest_attempt.py",
-                "errors = stalls.errors_of(self.ended)",
-                "errors = stalls.errors_of(self.ended) if failure else []",
+                "errors = stalls.errors_of(self.ended, failure)",
+                "errors = stalls.errors_of(self.ended, failure) if failure else []",
             ),
         ),
         (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),
+    ),
+    Mutation(
+        "driver-by-the-python-of-the-path",
+        5,
+        (
+            Change(
+                "kafka/spark/programs.py",
+                "DRIVER_PYTHON_VARIABLE: sys.executable}",
+                "DRIVER_PYTHON_VARIABLE: 'python3'}",
+            ),
+        ),
+        (f"{SUBMISSION}::test_the_driver_is_a_process_of_this_python_unless_the_user_names_another",),
+    ),
+    Mutation(
+        "end-of-a-submission-not-recorded",
+        5,
+        (
+            Change(
+                "kafka/ingest/ingest_attempt.py",
+                "stalls.record_unexplained(self.database, self.ended, self.epoch, failure)",
+                "stalls.record_unexplained(self.database, self.ended, self.epoch)",
+            ),
+        ),
+        (
+            "integration/kafka/airflow/test_stall_notifications.py"
+            "::test_an_application_that_dies_without_a_word_is_a_stall_with_the_end_of_its_submission",
+        ),
     ),
 )

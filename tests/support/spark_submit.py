@@ -1,7 +1,10 @@
 """The command line of `spark-submit` as the ingest Dag makes it, on some cores of this machine or on a cluster."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pytest
 
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.spark.class_archive import use_archive
@@ -9,6 +12,14 @@ from workorders.kafka.spark.installed_package import package_archive
 from workorders.kafka.spark.kafka_source import split_jars
 
 CORES = 2
+
+
+def replace_spark_submit(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str) -> None:
+    """Put a program of the shell in the place of this environment's `spark-submit`."""
+    program = folder / "spark-submit"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
 
 
 def submit_command(

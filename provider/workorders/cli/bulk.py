@@ -26,7 +26,9 @@ _Id = Annotated[UUID | None, argument("ID", "Id of a single work order.")]
 class _Request:
     """How a job is run and recorded."""
 
-    reason: Annotated[str | None, option("TEXT", "Reason, which is recorded; required without --dry-run.")] = None
+    reason: Annotated[
+        str | None, option("TEXT", "Reason, which is recorded; required without --dry-run.", "--reason")
+    ] = None
     actor: Actor = None
     dry_run: DryRun = False
     detach: Annotated[bool, typer.Option("--detach", help="Only queue the job, for the Dag workorders_jobs.")] = False
@@ -38,7 +40,7 @@ class _Request:
 class _ExportRequest(_Request):
     """How an export is run and recorded."""
 
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, which is recorded.")] = "an export"
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, which is recorded.")] = "an export"
     detach: Annotated[bool, typer.Option("--detach", help="Only queue the job, for `jobs resume` on this machine.")] = (
         False
     )

@@ -14,16 +14,28 @@ _SINCE: Final = "Created since: 15m, 2h or 7d ago, or 2026-03-01T14:30."
 def chosen(
     *,
     trigger: OfTrigger = None,
-    workflow: Annotated[str | None, option("NAME", "Only for this workflow.")] = None,
+    workflow: Annotated[str | None, option("NAME", "Only for this workflow.", "--workflow")] = None,
     state: Annotated[WorkOrderState | None, state_option(WorkOrderState)] = None,
-    rejection: Annotated[str | None, option("CODE", "Only rejected for this reason, such as not-json.")] = None,
-    since: Annotated[datetime | None, option("TIME", _SINCE, parser=times.option)] = None,
-    until: Annotated[datetime | None, option("TIME", "Created before this time.", parser=times.option)] = None,
-    stream: Annotated[str | None, option("TEXT", "Only streams with this prefix, such as orders/0@.")] = None,
-    from_position: Annotated[int | None, option("N", "Only from this position of the stream.")] = None,
-    to_position: Annotated[int | None, option("N", "Only before this position of the stream.")] = None,
-    ordering_key: Annotated[str | None, option("VALUE", "Only with this value of the ordering key.")] = None,
-    text: Annotated[str | None, option("WORDS", "Only with these words (or prefix*) in body or rejection.")] = None,
+    rejection: Annotated[
+        str | None, option("CODE", "Only rejected for this reason, such as not-json.", "--rejection")
+    ] = None,
+    since: Annotated[datetime | None, option("TIME", _SINCE, "--since", parser=times.option)] = None,
+    until: Annotated[
+        datetime | None, option("TIME", "Created before this time.", "--until", parser=times.option)
+    ] = None,
+    stream: Annotated[
+        str | None, option("TEXT", "Only streams with this prefix, such as orders/0@.", "--stream")
+    ] = None,
+    from_position: Annotated[
+        int | None, option("N", "Only from this position of the stream.", "--from-position")
+    ] = None,
+    to_position: Annotated[int | None, option("N", "Only before this position of the stream.", "--to-position")] = None,
+    ordering_key: Annotated[
+        str | None, option("VALUE", "Only with this value of the ordering key.", "--ordering-key")
+    ] = None,
+    text: Annotated[
+        str | None, option("WORDS", "Only with these words (or prefix*) in body or rejection.", "--text")
+    ] = None,
 ) -> Filter:
     """Return the filter that the options ask for."""
     return Filter(

@@ -87,7 +87,7 @@ def show(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
 @app.command()
 def resume(
     id_: _Id,
-    file: Annotated[Path | None, option("FILE", "File of the export, as in `jobs show`.")] = None,
+    file: Annotated[Path | None, option("FILE", "File of the export, as in `jobs show`.", "--file")] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:

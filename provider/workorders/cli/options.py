@@ -16,9 +16,12 @@ from workorders.core.environment import DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
 S = TypeVar("S", bound=StrEnum)
 
 
-def option(metavar: str, help_: str, *names: str, **settings: Any) -> Any:
-    """Return an option without a default in its help; its name is the parameter's unless it is given."""
-    return typer.Option(*names, metavar=metavar, help=help_, show_default=False, **settings)
+def option(metavar: str, help_: str, name: str, **settings: Any) -> Any:
+    """Return an option without a default in its help.
+
+    Its name is given, because some versions of Typer derive it from the metavar (`--STATE`).
+    """
+    return typer.Option(name, metavar=metavar, help=help_, show_default=False, **settings)
 
 
 def state_option(states: type[S]) -> Any:
@@ -29,7 +32,7 @@ def state_option(states: type[S]) -> Any:
             raise typer.BadParameter(f"expected one of {', '.join(states)}; got {text!r}.")
         return states(text)
 
-    return option("STATE", f"Only in this state: {', '.join(states)}.", parser=parse)
+    return option("STATE", f"Only in this state: {', '.join(states)}.", "--state", parser=parse)
 
 
 def argument(metavar: str, help_: str, **settings: Any) -> Any:
@@ -47,16 +50,16 @@ Database = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
-Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.", envvar=TRIGGERS_VARIABLE)]
+Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.", "--folder", envvar=TRIGGERS_VARIABLE)]
 
 TriggerName = Annotated[str, argument("TRIGGER", "Name of the trigger.")]
-OfTrigger = Annotated[str | None, option("NAME", "Only of this trigger.")]
-Limit = Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
-BeforeNumber = Annotated[int | None, option("N", "Only rows before the one with this number.")]
-BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.")]
+OfTrigger = Annotated[str | None, option("NAME", "Only of this trigger.", "--trigger")]
+Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
+BeforeNumber = Annotated[int | None, option("N", "Only rows before the one with this number.", "--before")]
+BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.", "--before")]
 
-Reason = Annotated[str, option("TEXT", "Reason, which is recorded.")]
-Actor = Annotated[str | None, option("NAME", "Person who asks or decides; your account if not given.")]
+Reason = Annotated[str, option("TEXT", "Reason, which is recorded.", "--reason")]
+Actor = Annotated[str | None, option("NAME", "Person who asks or decides; your account if not given.", "--actor")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
 

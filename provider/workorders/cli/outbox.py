@@ -80,7 +80,7 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
 @app.command()
 def release(
     hold: Annotated[int | None, argument("HOLD", "Number of the hold.")] = None,
-    shard: Annotated[int | None, option("N", "Number of a stalled shard, instead of a hold.")] = None,
+    shard: Annotated[int | None, option("N", "Number of a stalled shard, instead of a hold.", "--shard")] = None,
     sent: Annotated[
         bool | None,
         typer.Option("--sent/--unsent", help="Whether the shard's open batch is in Kafka.", show_default=False),

@@ -80,7 +80,7 @@ def skip_lost(
     topic: _Topic,
     *,
     partition: _Partitions = None,
-    offset: Annotated[int | None, option("N", "First new offset, only for a truncated log.", min=0)] = None,
+    offset: Annotated[int | None, option("N", "First new offset, only for a truncated log.", "--offset", min=0)] = None,
     mode: _Mode,
 ) -> None:
     """Skip messages that Kafka has lost.
@@ -104,7 +104,7 @@ def accept_topic(
     *,
     partition: _Partitions = None,
     offset: Annotated[
-        int | None, option("N", "First offset to read; the new topic's first one if not given.", min=0)
+        int | None, option("N", "First offset to read; the new topic's first one if not given.", "--offset", min=0)
     ] = None,
     mode: _Mode,
 ) -> None:
@@ -126,10 +126,15 @@ def seek(
     topic: _Topic,
     *,
     partition: Annotated[list[int], option("N", "Partition number, repeatable.", "--partition", min=0)],
-    offset: Annotated[int | None, option("N", "Next offset to read.", min=0)] = None,
+    offset: Annotated[int | None, option("N", "Next offset to read.", "--offset", min=0)] = None,
     time: Annotated[
         datetime | None,
-        option("TIME", "Instead: first message since 15m, 2h or 7d ago, or 2026-03-01T14:30.", parser=times.option),
+        option(
+            "TIME",
+            "Instead: first message since 15m, 2h or 7d ago, or 2026-03-01T14:30.",
+            "--time",
+            parser=times.option,
+        ),
     ] = None,
     mode: _Mode,
 ) -> None:

@@ -23,9 +23,9 @@ _ERROR_CHARACTERS: Final = 80
 @app.command("list")
 def list_(
     *,
-    workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.")] = None,
+    workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", "--workflow")] = None,
     state: Annotated[RunState | None, state_option(RunState)] = None,
-    work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.")] = None,
+    work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.", "--work-order")] = None,
     limit: Limit = 20,
     before: BeforeId = None,
     as_json: AsJson = False,

@@ -21,11 +21,16 @@ def about() -> None:
 
 @app.command()
 def serve(
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 for any free one.", min=0, max=65535)] = 15002,
-    master: Annotated[str, typer.Option(help="The Spark master whose executors run the batches.")] = "local[*]",
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", help="The port to listen on; 0 for any free one.", min=0, max=65535)
+    ] = 15002,
+    master: Annotated[
+        str, typer.Option("--master", help="The Spark master whose executors run the batches.")
+    ] = "local[*]",
     conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A Spark setting; may be given several times.")
+        list[str] | None,
+        typer.Option("--conf", metavar="NAME=VALUE", help="A Spark setting; may be given several times."),
     ] = None,
 ) -> None:
     """Run a Spark Connect server until it is stopped.

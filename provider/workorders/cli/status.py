@@ -57,9 +57,10 @@ class Limits:
     """What is wrong, by the options of the command."""
 
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if something is wrong, and say what.")] = False
-    max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", min=0)] = None
+    max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", "--max-lag", min=0)] = None
     max_age: Annotated[
-        float | None, option("DURATION", "With --check: maximum age of a waiting message.", parser=times.seconds)
+        float | None,
+        option("DURATION", "With --check: maximum age of a waiting message.", "--max-age", parser=times.seconds),
     ] = None
 
 

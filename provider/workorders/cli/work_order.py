@@ -53,7 +53,7 @@ _PUBLISHED_COLUMNS: Sequence[Column[PublishedMessage]] = (
 def show(
     id_: Annotated[UUID, argument("ID", "Id of the work order.")],
     as_json: AsJson = False,
-    raw: Annotated[Path | None, option("FILE", "New file for the raw value of a rejected message.")] = None,
+    raw: Annotated[Path | None, option("FILE", "New file for the raw value of a rejected message.", "--raw")] = None,
     database: Database = None,
 ) -> None:
     """Show a work order: its origin, input or rejection, runs, and published messages.

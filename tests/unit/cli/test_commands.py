@@ -3,10 +3,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from inspect import Parameter, signature
 from typing import Any
 
 import pytest
 import typer
+from typer.models import OptionInfo
 
 from local_stack.stack import CHECKOUT
 from workorders.cli.commands import PANELS, SUMMARIES
@@ -86,3 +88,24 @@ def test_an_unknown_command_is_answered_with_the_nearest_name() -> None:
     )
     assert done.returncode == 2
     assert "Did you mean 'status'?" in done.stderr
+
+
+def parameters(command: Any) -> Iterator[tuple[str, Parameter]]:
+    """Give the parameters of the function of every command, with the command's name."""
+    for name, part in getattr(command, "commands", {"": command}).items():
+        if part is not command:
+            yield from parameters(part)
+        elif part.callback is not None:
+            yield from ((part.name or name, parameter) for parameter in signature(part.callback).parameters.values())
+
+
+def test_every_option_names_itself_because_versions_of_typer_derive_different_names() -> None:
+    found = [
+        # In an annotation, the first name is in the place of the default.
+        (command, parameter.name, (info.default, *(info.param_decls or ())))
+        for command, parameter in parameters(COMMANDS)
+        for info in getattr(parameter.annotation, "__metadata__", ())
+        if isinstance(info, OptionInfo)
+    ]
+    assert len(found) > 100
+    assert [place for *place, names in found if not any(str(name).startswith("--") for name in names)] == []

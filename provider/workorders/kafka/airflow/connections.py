@@ -1,5 +1,6 @@
 """From Airflow connections to librdkafka settings, and to a Spark Connect server."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 _ALLOWED_CALLBACKS: Final = ("apache_kafka", "callback_allowlist")
 """Option of Airflow's configuration with the functions that a Kafka connection may name."""
 _GOOGLE_SERVERS: Final = ("managedkafka", "cloud.goog")
+# As in Airflow's Kafka hook, whose older versions do not know Amazon MSK.
+_AMAZON_SERVERS: Final = re.compile(
+    r"\.kafka(?:-serverless)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?(?::\d+)?(?=$|[,\s])", re.IGNORECASE
+)
 SPARK_CONNECT = "spark_connect"
 """Type of the Airflow connection to a Spark Connect server."""
 
@@ -41,13 +46,10 @@ def _with_token_provider(connection_id: str, extra: Mapping[str, Any]) -> dict[s
         return dict(extra)
     if extra.get("sasl.mechanism", extra.get("sasl.mechanisms")) != "OAUTHBEARER" or "sasl.oauthbearer.method" in extra:
         return dict(extra)
-    # Its module loads a Kafka client, which the Dag processor does not need.
-    from airflow.providers.apache.kafka.hooks.base import MSK_BOOTSTRAP_SERVERS_REGEX  # noqa: PLC0415
-
     servers = str(extra.get("bootstrap.servers", ""))
     if all(part in servers for part in _GOOGLE_SERVERS):
         return {**extra, CALLBACK: GOOGLE}
-    amazon = MSK_BOOTSTRAP_SERVERS_REGEX.search(servers)
+    amazon = _AMAZON_SERVERS.search(servers)
     if amazon is not None:
         return {**extra, CALLBACK: MSK_IAM, "sasl.oauthbearer.config": f"region={amazon['region'].lower()}"}
     return dict(extra)

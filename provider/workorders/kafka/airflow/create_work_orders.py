@@ -1,15 +1,20 @@
 """The operator that creates the work orders of a planned batch: by a submitted application, or on a running Spark."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowSecretsBackendAccessDenied,
+)
 
 from workorders.airflow import assets
 from workorders.airflow.connections import database_url
@@ -25,9 +30,11 @@ from workorders.kafka.airflow.growth_watch import GrowthWatch
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
 from workorders.kafka.airflow.spark_submission import (
     SparkSubmitEngine,
+    TellingLines,
     add_kafka_source,
     default_application,
     send_package,
+    use_own_program,
     without_lineage_secrets,
 )
 from workorders.kafka.airflow.stall_notifications import Alerting
@@ -42,7 +49,16 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from workorders.kafka.spark.connect import ConnectServer, ConnectSession
+    from workorders.kafka.spark.connect import ConnectSession
+
+_NOT_SUBMITTED: Final = (
+    ConfigurationError,
+    AirflowNotFoundException,
+    AirflowSecretsBackendAccessDenied,
+    OSError,
+    ValueError,
+)
+"""Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
 
 
 class CreateWorkOrdersOperator(SparkSubmitOperator):
@@ -122,6 +138,7 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self.listener_dag_id = listener_dag_id
         self.engine = engine
         self._session: ConnectSession | None = None
+        self._printed = TellingLines()
         self._attempted: IngestAttempt | None = None
 
     @log_failure_wrapped
@@ -239,17 +256,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             StalledError: some ranges could not be ingested; the others were.
         """
         self._attempted = attempt
-        share = self.max_rejected_share
-        options = () if share is None else ("--max-rejected-share", str(share))
         with self._growth_watch(context, attempt):
-            if self.engine is not None:
-                failure = self._run(load_engine(self.engine, self._conn_id, options), attempt)
-            elif (server := connect_server(self._conn_id)) is not None:
-                failure = self._run_on_server(server, attempt)
-            else:
-                # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
-                execute = partial(unwrap(SparkSubmitOperator.execute), self, context)
-                failure = self._run(SparkSubmitEngine(self, attempt.secrets, options, execute), attempt)
+            failure = self._run(context, attempt)
         attempt.settle(failure)
 
     def _growth_watch(self, context: "Context", attempt: IngestAttempt) -> AbstractContextManager[object]:
@@ -258,26 +266,38 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         dags = [DagRuns(self.listener_dag_id), DagRuns(context["ti"].dag_id)]
         return GrowthWatch(attempt, dags, self.log)
 
-    def _run_on_server(self, server: "ConnectServer", attempt: IngestAttempt) -> str:
-        # A task that submits loads neither PySpark nor Arrow.
-        from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
-
-        conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
-        with ConnectSession(server, conf=conf) as self._session:
-            return self._run(SparkConnectEngine(self._session, attempt, self.log), attempt)
-
-    def _run(self, engine: Engine, attempt: IngestAttempt) -> str:
-        """Submit the attempt; return why the engine failed, or an empty text."""
+    def _run(self, context: "Context", attempt: IngestAttempt) -> str:
+        """Submit the attempt; return why it was not submitted or has failed, or an empty text."""
         try:
-            engine.submit(attempt.batch_id, attempt.epoch)
+            with self._engine(context, attempt) as engine:
+                engine.submit(attempt.batch_id, attempt.epoch)
         except StalledError as error:
             return str(error)
-        # OSError: spark-submit is not installed.
-        except (AirflowException, OSError) as error:
-            failure = f"The Spark application failed: {error}"
+        except (*_NOT_SUBMITTED, AirflowException, RuntimeError) as error:
+            what = "Nothing was submitted" if isinstance(error, _NOT_SUBMITTED) else "The Spark application failed"
+            failure = f"{what}: {reason(error)}"
             self.log.error("%s", failure)
             return failure
         return ""
+
+    @contextmanager
+    def _engine(self, context: "Context", attempt: IngestAttempt) -> Iterator[Engine]:
+        """Open what runs the attempt."""
+        share = self.max_rejected_share
+        options = () if share is None else ("--max-rejected-share", str(share))
+        if self.engine is not None:
+            yield load_engine(self.engine, self._conn_id, options)
+        elif (server := connect_server(self._conn_id)) is not None:
+            # A task that submits loads neither PySpark nor Arrow.
+            from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
+
+            conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
+            with ConnectSession(server, conf=conf) as self._session:
+                yield SparkConnectEngine(self._session, attempt, self.log)
+        else:
+            # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
+            execute = partial(unwrap(SparkSubmitOperator.execute), self, context)
+            yield SparkSubmitEngine(self, attempt.secrets, options, execute, self._printed)
 
     def get_openlineage_facets_on_complete(self, _: object) -> "OperatorLineage[Any, Any]":
         """Return what the batch read and wrote; Airflow's provider for OpenLineage calls it, also after a failure."""
@@ -295,6 +315,8 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
         self.conf = without_lineage_secrets(self.conf or {}, self.log)
         hook = super()._get_hook()
+        use_own_program(hook)
+        self._printed.watch(hook)
         send_package(hook, self.application)
         return hook
 

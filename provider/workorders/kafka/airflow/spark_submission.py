@@ -2,7 +2,9 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +12,10 @@ from typing import Any, Final
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
 
 from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
 from workorders.kafka.spark import kafka_source
@@ -20,6 +23,7 @@ from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
 from workorders.kafka.spark.kafka_source import split_jars
 from workorders.kafka.spark.network import is_one_process
+from workorders.kafka.spark.programs import find_spark_submit, python_variables
 
 _IN_IMAGE: Final = "local:"
 """How Spark writes the path of a file that the machines of the driver and the executors have already."""
@@ -31,6 +35,36 @@ _DRIVERS_VARIABLES: Final[Mapping[str, str]] = {
 _LINEAGE: Final = "spark.openlineage."
 _KUBERNETES_KEY: Final = "spark.kubernetes.driver.secretKeyRef."
 """Settings that name the entry of a Kubernetes secret for an environment variable of the driver."""
+_TELLS_NOTHING: Final = re.compile(
+    # Frames of a stack and their sources; what Spark's log reports all the time; what begins a stack or a JVM.
+    r"\s|$|\d\S+ \S+ (DEBUG|INFO|WARN) |Traceback |WARNING: |Picked up |Setting default log|Using Spark's default"
+)
+"""The beginning of a line that does not tell why an application has failed."""
+_TELLING_LINES: Final = 3
+_LINE_CHARACTERS: Final = 300
+
+
+class TellingLines:
+    """The last lines of what a submission prints that tell why it has failed."""
+
+    def __init__(self) -> None:
+        self._lines: deque[str] = deque(maxlen=_TELLING_LINES)
+
+    def __str__(self) -> str:
+        """Return the lines, with slashes between them."""
+        return " / ".join(self._lines)
+
+    def watch(self, hook: SparkSubmitHook) -> None:
+        """Keep the lines of what this hook will submit, instead of those of an earlier one."""
+        self._lines.clear()
+        process = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
+
+    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            if not _TELLS_NOTHING.match(line):
+                self._lines.append(line.strip()[:_LINE_CHARACTERS])
+            yield line
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +77,38 @@ class SparkSubmitEngine:
     """Further arguments of the application."""
     execute: Callable[[], object]
     """The operator's own `execute`, which submits."""
+    printed: TellingLines
+    """Watches the hook that submits."""
 
     def submit(self, batch: int, epoch: int) -> None:
         """Submit the application, and wait for its end.
 
         Raises:
-            ConfigurationError: the connection leads to a place where the application cannot run.
-            AirflowException: the application failed.
-            OSError: `spark-submit` is not installed.
+            ConfigurationError: the connection leads to a place where the application cannot run, or there is no
+                `spark-submit`.
+            AirflowException: the application failed; the text has how it ended, and the last lines that tell why.
+            OSError: `spark-submit` cannot be started.
         """
         operator = self.operator
         operator.application_args = ["--batch", str(batch), "--epoch", str(epoch), *self.options]
         _use_class_archive(operator)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
         operator._hook = None
-        with secrets_for_driver(make_hook(operator), self.connections):
-            self.execute()
+        with environment_of_driver(make_hook(operator), self.connections):
+            try:
+                self.execute()
+            except AirflowException as error:
+                raise AirflowException(self._explain(error)) from error
+
+    def _explain(self, error: AirflowException) -> str:
+        """Return how the application ended and why, in one line; Airflow's own text begins with the whole command."""
+        hook = self.operator._hook
+        process = None if hook is None else hook._submit_sp
+        text = one_line(str(error).partition("\nLast spark-submit output:")[0])
+        if process is not None and process.returncode:
+            text = f"spark-submit ended with exit code {process.returncode}"
+        lines = self.connections.mask(str(self.printed))
+        return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
 
 
 def _use_class_archive(operator: SparkSubmitOperator) -> None:
@@ -98,6 +148,15 @@ def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any"
     return {name: value for name, value in conf.items() if name not in left_out}
 
 
+def use_own_program(hook: SparkSubmitHook) -> None:
+    """Let the hook start the `spark-submit` of this environment, which the PATH of a task need not lead to.
+
+    Raises:
+        ConfigurationError: there is none, here or on the PATH.
+    """
+    hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
+
+
 def send_package(hook: SparkSubmitHook, application: str) -> None:
     """Let Spark send this package to other machines, so that their Python workers run the task's.
 
@@ -110,17 +169,18 @@ def send_package(hook: SparkSubmitHook, application: str) -> None:
         hook._py_files = ",".join(filter(None, [hook._py_files, str(package_archive())]))
 
 
-def secrets_for_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:
-    """Return the context in which the application is submitted, so that its driver finds its secrets.
+def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:
+    """Return the context in which the application is submitted, so that its driver finds its Python and its secrets.
 
-    A driver in client mode inherits this process's environment. A driver elsewhere reads mounted files: Spark stores
-    and shows everything that it is sent.
+    A driver in client mode inherits this process's environment. A driver elsewhere has a Python of its own, and reads
+    mounted files: Spark stores and shows everything that it is sent.
 
     Raises:
         ConfigurationError: the driver would be elsewhere, and cannot run there or find its secrets.
     """
     if hook._connection["deploy_mode"] != "cluster":
-        return connections.in_environment()
+        given = {**os.environ, **(hook._env_vars or {})}
+        return connections.in_environment(**python_variables(hook._connection["master"], given))
     _require_references(hook, tuple(connections.to_environment()))
     return nullcontext()
 

@@ -51,14 +51,15 @@ class JobSecrets:
         return cls(_get_secret(DATABASE_URL_VARIABLE), kafka, registry_from_environment())
 
     @contextmanager
-    def in_environment(self) -> Iterator[None]:
-        """Set the variables that `from_environment` reads, for the processes that are started meanwhile.
+    def in_environment(self, **others: str) -> Iterator[None]:
+        """Set the variables that `from_environment` reads, and others, for the processes that are started meanwhile.
 
         Airflow's `env_vars` are a template field, so Airflow stores and shows them, and for some masters they become
         arguments. These variables exist in no attribute of the operator, in no argument, and in no log.
         """
-        before = {name: os.environ.get(name) for name in SECRET_VARIABLES}
-        os.environ.update(self.to_environment())
+        variables = {**self.to_environment(), **others}
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
         try:
             yield
         finally:

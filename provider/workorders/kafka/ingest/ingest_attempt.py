@@ -164,17 +164,18 @@ class IngestAttempt:
         """Ask the database what came of the attempt.
 
         Args:
-            failure: why the engine failed; empty if it did not. An end without an error proves nothing, and an error
-                does not mean that nothing was committed.
+            failure: why the engine failed; empty if it did not. It is recorded for the ranges that have no error of
+                their own. An end without an error proves nothing, and an error does not mean that nothing was
+                committed.
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
         """
         batches.join_ranges(self.database, self.batch_id)
         self.ended = batches.load(self.database, self.batch_id)
-        errors = stalls.errors_of(self.ended)
+        errors = stalls.errors_of(self.ended, failure)
         if errors:
-            stalls.record_unexplained(self.database, self.ended, self.epoch)
+            stalls.record_unexplained(self.database, self.ended, self.epoch, failure)
         if errors or failure:
             raise StalledError(" ".join(errors) or failure, retry_after_seconds=self._seconds_to_next_try())
 

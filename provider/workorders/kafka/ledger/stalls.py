@@ -47,24 +47,40 @@ def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> 
     record(connection, batch, epoch, {range_.range: error for range_ in batch.ranges if range_.unfinished})
 
 
-def record_unexplained(connection: Connection, batch: Batch, epoch: int) -> None:
-    """Stall the ranges whose attempt died without recording an error; the batch is as the attempt left it."""
-    unexplained = [range_ for range_ in batch.ranges if range_.unfinished and range_.last_error is None]
-    record(connection, batch, epoch, {range_.range: _unexplained(range_) for range_ in unexplained})
+def record_unexplained(connection: Connection, batch: Batch, epoch: int, failure: str = "") -> None:
+    """Stall the ranges whose attempt ended before it recorded an error; the batch is as the attempt left it.
+
+    Args:
+        connection: in autocommit mode, or in the caller's transaction.
+        batch: the batch.
+        epoch: of the attempt.
+        failure: why the attempt ended; empty if that is not known.
+    """
+    record(connection, batch, epoch, {range_.range: _unexplained(range_, failure) for range_ in _silent(batch)})
 
 
-def errors_of(batch: Batch) -> list[str]:
+def errors_of(batch: Batch, failure: str = "") -> list[str]:
     """Return the errors of the newest attempt at a batch, one sentence for each range.
 
-    An unfinished range without an error is included: its attempt died before it could record one.
+    An unfinished range without an error is included: its attempt died before it could record one. If it is known why,
+    one sentence names them all.
     """
-    return [
-        range_.last_error or _unexplained(range_)
-        for range_ in batch.ranges
-        if not range_.superseded and (range_.last_error or not range_.finished)
-    ]
+    recorded = [range_.last_error for range_ in batch.ranges if range_.last_error and not range_.superseded]
+    silent = _silent(batch)
+    if not (failure and silent):
+        return recorded + [_unexplained(range_) for range_ in silent]
+    places = ", ".join(f"{range_.range}: {_committed(range_)}" for range_ in silent)
+    return [*recorded, f"{failure.rstrip('.')}. {places}."]
 
 
-def _unexplained(range_: BatchRange) -> str:
-    committed = range_.progress or "nothing was committed there"
-    return f"{range_.range}: the attempt ended without recording an error; {committed}."
+def _silent(batch: Batch) -> list[BatchRange]:
+    return [range_ for range_ in batch.unfinished if range_.last_error is None]
+
+
+def _unexplained(range_: BatchRange, failure: str = "") -> str:
+    why = failure.rstrip(".") or "the attempt ended without recording an error"
+    return f"{range_.range}: {why}; {_committed(range_)}."
+
+
+def _committed(range_: BatchRange) -> str:
+    return range_.progress or "nothing was committed there"

@@ -8,9 +8,6 @@ Kafka source must be there as well, and not among those that `--jars` adds later
 import hashlib
 import importlib.util
 import os
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.network import LOOPBACK
+from workorders.kafka.spark.programs import describe_end, java_home, run_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 CLASS_PATH: Final = "spark.driver.extraClassPath"
 """Spark's setting for the class path of the driver's JVM."""
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
-_SECONDS: Final = 600.0
-_OUTPUT_CHARACTERS: Final = 2000
 _NO_BROKER: Final = "127.0.0.1:1"
 
 
@@ -83,16 +79,10 @@ def class_path(jars: Sequence[Path]) -> str:
 
 
 def _archive_path(jars: Sequence[Path]) -> Path | None:
-    java, spark = _java_home(), importlib.util.find_spec("pyspark")  # an import would take half a second
+    java, spark = java_home(), importlib.util.find_spec("pyspark")  # an import would take half a second
     if java is None or spark is None or spark.origin is None:
         return None
     return cache_folder() / "class-data" / f"spark-{_digest(java, Path(spark.origin).parent, jars)}.jsa"
-
-
-def _java_home() -> Path | None:
-    home = os.environ.get("JAVA_HOME")
-    program = Path(home) / "bin" / "java" if home else shutil.which("java")
-    return Path(program).resolve().parents[1] if program and Path(program).exists() else None
 
 
 def _digest(java: Path, spark: Path, jars: Sequence[Path]) -> str:
@@ -107,25 +97,10 @@ def _digest(java: Path, spark: Path, jars: Sequence[Path]) -> str:
 
 def _train(jars: Sequence[Path], made: Path) -> None:
     """Run a small Spark application whose JVM writes the archive when it ends."""
-    command = ["--master", "local[1]", "--driver-class-path", class_path(jars), __file__]
-    done = subprocess.run(  # noqa: S603 - arguments of our own
-        [str(Path(sys.executable).with_name("spark-submit")), *command],
-        env={
-            **{name: value for name, value in os.environ.items() if name != "SPARK_SUBMIT_OPTS"},
-            "SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={made}",
-            "PYSPARK_PYTHON": sys.executable,
-            "SPARK_LOCAL_IP": LOOPBACK,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_SECONDS,
-    )
+    variables = {"SPARK_SUBMIT_OPTS": f"-XX:ArchiveClassesAtExit={made}", "SPARK_LOCAL_IP": LOOPBACK}
+    done = run_here(["--driver-class-path", class_path(jars), __file__], variables)
     if done.returncode != 0 or not made.exists():
-        raise ConfigurationError(
-            f"The archive of Spark's classes was not made: spark-submit ended with exit code {done.returncode}. Its "
-            f"output ends with\n{done.stderr[-_OUTPUT_CHARACTERS:]}"
-        )
+        raise ConfigurationError(f"The archive of Spark's classes was not made: {describe_end(done)}")
 
 
 def load_classes(spark: "SparkSession") -> None:

@@ -1,14 +1,12 @@
 """Spark's Kafka source: a package on Maven Central that PySpark does not contain, in the version of PySpark."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.spark.programs import describe_end, run_here
 
 # PySpark has them, in versions that fit it, and two of them are 50 MB.
 EXCLUDED: Final = ",".join(
@@ -24,8 +22,6 @@ EXCLUDED: Final = ",".join(
     )
 )
 """Dependencies of the package that Spark must not load a second time, with commas between them."""
-_SECONDS: Final = 600.0
-_OUTPUT_CHARACTERS: Final = 2000
 
 
 def package() -> str:
@@ -61,18 +57,8 @@ def download(folder: Path) -> list[Path]:
         nothing = Path(scratch) / "nothing.py"
         nothing.touch()
         options = ["--packages", package(), "--exclude-packages", EXCLUDED, "--conf", f"spark.jars.ivy={scratch}/ivy"]
-        done = subprocess.run(  # noqa: S603 - arguments of our own
-            [str(Path(sys.executable).with_name("spark-submit")), "--master", "local[1]", *options, str(nothing)],
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_SECONDS,
-        )
+        done = run_here([*options, str(nothing)])
         found = sorted(Path(scratch, "ivy", "jars").glob("*.jar"))
         if done.returncode != 0 or not found:
-            raise ConfigurationError(
-                f"The jars of {package()} were not downloaded into {folder}: spark-submit ended with exit code "
-                f"{done.returncode}. Its output ends with\n{done.stderr[-_OUTPUT_CHARACTERS:]}"
-            )
+            raise ConfigurationError(f"The jars of {package()} were not downloaded into {folder}: {describe_end(done)}")
         return [jar.replace(folder / jar.name) for jar in found]

@@ -369,7 +369,7 @@ def test_a_driver_elsewhere_without_mounted_secrets_is_refused_before_anything_i
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
     submitted: list[None] = []
     task = Task(stack, name, planned, monkeypatch, application=lambda: submitted.append(None))
-    with pytest.raises(StalledError, match=r"has the deploy mode cluster, .* Nothing was committed"):
+    with pytest.raises(StalledError, match=r"has the deploy mode cluster, .*: nothing was committed there"):
         task.run()
     assert submitted == []
 

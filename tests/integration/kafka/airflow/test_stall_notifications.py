@@ -15,6 +15,7 @@ from airflow.sdk.observability import stats
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.ingesting import partition_of, plan, row
+from support.spark_submit import replace_spark_submit
 from support.stalling import let_it_last
 from support.topics import Topics
 from support.tries import a_try
@@ -206,19 +207,21 @@ def readable(
     return create
 
 
-def test_an_application_that_dies_without_a_word_is_a_stall_as_well(
+def test_an_application_that_dies_without_a_word_is_a_stall_with_the_end_of_its_submission(
     readable: Ingest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    dies = tmp_path / "spark-submit"
-    dies.write_text("#!/bin/sh\nexit 137\n")
-    dies.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert "the attempt ended without recording an error" in readable.attempt()
+    replace_spark_submit(monkeypatch, tmp_path, "exit 137")
+    failure = "The Spark application failed: spark-submit ended with exit code 137, and printed no reason"
+    assert failure in readable.attempt()
     assert readable.row.status == "stalled"
+    assert str(readable.row.last_error).endswith(f": {failure}; nothing was committed there.")
     readable.last(HOUR)
     # Nor does a machine without Spark hide it.
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    (tmp_path / "spark-submit").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
     readable.attempt()
+    missing = f"Nothing was submitted: spark-submit was found neither next to {tmp_path}/python nor on the PATH"
+    assert missing in str(readable.row.last_error)
     assert len(readable.alerts) == 1
     assert readable.row.attempts == 2
 
@@ -239,10 +242,7 @@ def test_without_its_database_the_task_still_fails_with_its_own_sentence(
 def test_the_limit_of_rejected_messages_reaches_the_application(
     readable: Ingest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    called = tmp_path / "spark-submit"
-    called.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\nexit 1\n')
-    called.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments\nexit 1')
     readable.attempt()
     assert "--max-rejected-share" not in (tmp_path / "arguments").read_text()
     readable.operator.max_rejected_share = 0.25

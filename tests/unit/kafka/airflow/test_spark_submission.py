@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,15 +14,18 @@ from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators import spark_submit as operators_spark_submit
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
 
 from support.definitions import define
+from support.spark_submit import replace_spark_submit
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.dags import make_dags
-from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, make_hook, secrets_for_driver
+from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, TellingLines, environment_of_driver, make_hook
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.installed_package import package_archive
 
+SPARK_SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
 SECRETS = JobSecrets("postgresql://ann:hunter2@db/orders", {"sasl.password": "hunter2"})
 REGISTRY = {"basic.auth.user.info": "ann:hunter2"}
 YARN_FILES = {
@@ -63,7 +67,7 @@ def submitted(
     for name, value in arguments.items():
         setattr(task, name, value)
     hook = make_hook(task)
-    with secrets_for_driver(hook, secrets):
+    with environment_of_driver(hook, secrets):
         command: list[str] = hook._build_spark_submit_command(task.application)
     assert "hunter2" not in " ".join(command)
     return [word.replace(task.application, "APPLICATION") for word in command]
@@ -90,7 +94,7 @@ def test_yarn_in_cluster_mode_gets_the_package_the_environment_and_the_names_of_
     )
     java = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"
     assert command == [
-        *("spark-submit", "--master", "yarn", "--conf", java),
+        *(SPARK_SUBMIT, "--master", "yarn", "--conf", java),
         *conf(settings),
         *("--py-files", str(package_archive()), "--jars", "/jars/kafka.jar"),
         *("--num-executors", "4", "--executor-cores", "2", "--executor-memory", "2g", "--driver-memory", "1g"),
@@ -117,7 +121,7 @@ def test_kubernetes_in_cluster_mode_gets_references_to_secrets_and_the_package_o
     )
     java = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"
     assert command == [
-        *("spark-submit", "--master", "k8s://https://k8s.example:6443", "--conf", java),
+        *(SPARK_SUBMIT, "--master", "k8s://https://k8s.example:6443", "--conf", java),
         *conf(settings),
         *("--conf", "spark.kubernetes.namespace=jobs", "--jars", "/jars/kafka.jar"),
         *("--name", "workorders orders", "--deploy-mode", "cluster"),
@@ -131,7 +135,7 @@ def test_executors_elsewhere_get_the_package_in_client_mode_and_the_driver_its_e
 ) -> None:
     command = submitted(monkeypatch, {"host": master}, {}, py_files="/mine.zip")
     assert command[command.index("--py-files") + 1] == f"/mine.zip,{package_archive()}"
-    with secrets_for_driver(SparkSubmitHook(conn_id="spark_default"), SECRETS):
+    with environment_of_driver(SparkSubmitHook(conn_id="spark_default"), SECRETS):
         assert os.environ["WORKORDERS_DATABASE_URL"] == SECRETS.database_url
 
 
@@ -199,17 +203,63 @@ def test_the_properties_of_open_lineage_reach_spark_submit_without_their_secrets
 
     monkeypatch.setattr(operators_spark_submit, "inject_parent_job_information_into_spark_properties", inject)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
-    program = tmp_path / "spark-submit"
-    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments')
     task = CreateWorkOrdersOperator(
         task_id="create", trigger_name="orders", batch_id=7, openlineage_inject_parent_job_info=True
     )
     execute = partial(SparkSubmitOperator.execute, task, {})
-    SparkSubmitEngine(task, SECRETS, (), execute).submit(7, 1)
+    SparkSubmitEngine(task, SECRETS, (), execute, TellingLines()).submit(7, 1)
     arguments = (tmp_path / "arguments").read_text()
     assert "--conf spark.openlineage.parentRunId=the-run" in arguments
     assert "--conf spark.openlineage.transport.url=http://lineage" in arguments
     assert "hunter2" not in arguments
     assert arguments.endswith("--batch 7 --epoch 1\n")
+
+
+def attempted(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, **arguments: Any) -> None:
+    """Submit batch 7 to this machine by a script in place of `spark-submit`."""
+    replace_spark_submit(monkeypatch, folder, script)
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    task = CreateWorkOrdersOperator(task_id="create", trigger_name="orders", batch_id=7, **arguments)
+    execute = partial(SparkSubmitOperator.execute, task, {})
+    SparkSubmitEngine(task, SECRETS, (), execute, task._printed).submit(7, 1)
+
+
+def test_the_driver_is_a_process_of_this_python_unless_the_user_names_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    note = f'echo "$PYSPARK_PYTHON $PYSPARK_DRIVER_PYTHON" > {tmp_path}/python'
+    attempted(monkeypatch, tmp_path, note)
+    assert (tmp_path / "python").read_text() == f"{sys.executable} \n"
+    assert "PYSPARK_PYTHON" not in os.environ
+    attempted(monkeypatch, tmp_path, note, env_vars={"PYSPARK_PYTHON": "/mine/python"})
+    assert (tmp_path / "python").read_text() == "/mine/python \n"
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "/mine/driver")
+    attempted(monkeypatch, tmp_path, note)
+    assert (tmp_path / "python").read_text() == " /mine/driver\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("exit 137", r"^spark-submit ended with exit code 137, and printed no reason\.$"),
+        ("echo 'JAVA_HOME is not set' >&2; exit 1", "^spark-submit ended with exit code 1: JAVA_HOME is not set$"),
+        (
+            "cat <<END\n2026-11-26T09:20:17Z main WARN Your hostname is a loopback address\n"
+            'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n'
+            "ModuleNotFoundError: No module named 'workorders'\n"
+            "26/11/26 08:00:00 INFO ShutdownHookManager: Shutdown hook called\nEND\nexit 1",
+            "^spark-submit ended with exit code 1: ModuleNotFoundError: No module named 'workorders'$",
+        ),
+        ("echo 'The password is hunter2'; exit 1", r": The password is \*\*\*$"),
+    ],
+    ids=["no word", "no Java", "another Python", "a secret"],
+)
+def test_a_failed_submission_names_its_exit_code_and_the_last_telling_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, reason: str
+) -> None:
+    with pytest.raises(AirflowException, match=reason):
+        attempted(monkeypatch, tmp_path, script)

@@ -104,7 +104,7 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
 def execute_until_finished(executing: Executing) -> None:
     """Run the task as often as the sensor before it would."""
     operator = RunDagsOperator(task_id="execute_runs", definition=definition(executing))
-    while {"pending", "running"} & {state for state, _ in executing.states()}:
+    while {"pending", "requeued", "running"} & {state for state, _ in executing.states()}:
         operator.execute(TRY)
 
 

@@ -343,7 +343,7 @@ def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now
     limited(3)
     job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
     assert (job.state, job.done, dict(job.skipped)) == ("waiting", 2, {})
-    assert states(connection, trigger) == {"pending": 3, "rejected": 1}
+    assert states(connection, trigger) == {"pending": 1, "requeued": 2, "rejected": 1}
     ordering_keys = connection.execute(
         "SELECT DISTINCT ordering_key FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
     )

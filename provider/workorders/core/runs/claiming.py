@@ -142,7 +142,7 @@ def claimed(
 
 def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     """Return how many runs may be claimed, and block other claims of the workflow until the transaction ends."""
-    (concurrency,) = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
+    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
     if concurrency is None:
         return limit
     asked = {"workflow_id": workflow.id, "concurrency": concurrency}

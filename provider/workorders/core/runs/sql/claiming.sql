@@ -86,12 +86,13 @@ again AS (
     UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
 )
 -- use: claimed_runs
-JOIN taken ON taken.id = claimed.work_order_id
+LEFT JOIN taken ON taken.id = claimed.work_order_id
 ORDER BY taken.place;
 
 -- name: lock_workflow
 -- Not FOR UPDATE: registering a trigger, which refers to the workflow, need not wait for claims.
-SELECT concurrency FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
+-- The planner expects many streams, and would compile the claim in half a second to save nothing.
+SELECT concurrency, set_config('jit', 'off', true) FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
 
 -- name: count_at_work
 SELECT count(*) FROM (

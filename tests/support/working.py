@@ -152,6 +152,10 @@ class ClaimingWorker:
         """Finish all runs with success."""
         return self.finish(*["success"] * len(self.claimed))  # type: ignore[arg-type]
 
+    def fail(self) -> Finished:
+        """Finish all runs as failed."""
+        return self.finish(*["failed"] * len(self.claimed))  # type: ignore[arg-type]
+
     def fall_silent(self) -> None:
         """Let the last heartbeat be an hour ago."""
         self.working.connection.execute(

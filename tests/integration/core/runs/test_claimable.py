@@ -84,10 +84,10 @@ def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Co
     at = Working.on(connection, name, retries={"attempts": 1, "first_delay_seconds": 3600})
     at.create_some(300)
     at.claim_as_worker(150).succeed()
-    at.claim_as_worker(150).finish(*["failed"] * 150)
+    at.claim_as_worker(150).fail()
     for position in (*range(74), *range(76, 150)):
         at.rerun(position)
-    at.claim_as_worker(148).finish(*["failed"] * 148)
+    at.claim_as_worker(148).fail()
     assert claimable(connection, name) == []
     # As one whose transaction took longer than those of all newer ones.
     at.put_back(75)

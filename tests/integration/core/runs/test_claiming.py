@@ -134,7 +134,7 @@ def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
 def test_work_orders_that_wait_for_a_retry_neither_delay_a_claim_nor_fill_it(working: Make) -> None:
     at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
     at.create_some(20)
-    at.claim_as_worker().finish(*["failed"] * 20)
+    at.claim_as_worker().fail()
     at.create_some(3, start=20)
     assert (positions(at.claim(2)), positions(at.claim(2)), at.claim(2)) == ([20, 21], [22], [])
 

@@ -1,5 +1,5 @@
 -- name: unfinished
-SELECT count(*) FROM workorders.work_orders WHERE state IN ('pending', 'running');
+SELECT count(*) FROM workorders.work_orders WHERE state IN ('pending', 'requeued', 'running');
 
 -- name: states
 SELECT state::text, count(*) FROM workorders.work_orders GROUP BY state;

@@ -71,8 +71,7 @@ def process(url: str, workflow: Workflow, groups: int, connections: int) -> Work
 
     def work(_number: int) -> list[float]:
         with connect(url) as connection:
-            cursor = claiming.ClaimCursor()
-            return [_work(connection, workflow, cursor) for _ in range(groups // connections)]
+            return [_work(connection, workflow) for _ in range(groups // connections)]
 
     begun = time.monotonic()
     with ThreadPoolExecutor(connections) as pool:
@@ -80,10 +79,10 @@ def process(url: str, workflow: Workflow, groups: int, connections: int) -> Work
     return Worked(tuple(claims), len(claims) * GROUP / (time.monotonic() - begun))
 
 
-def _work(connection: Connection, workflow: Workflow, cursor: claiming.ClaimCursor) -> float:
+def _work(connection: Connection, workflow: Workflow) -> float:
     worker_id = uuid4()
     begun = time.monotonic()
-    claimed = claiming.claim(connection, workflow, limit=GROUP, worker_id=worker_id, cursor=cursor)
+    claimed = claiming.claim(connection, workflow, limit=GROUP, worker_id=worker_id)
     connection.commit()
     seconds = time.monotonic() - begun
     if len(claimed) != GROUP:

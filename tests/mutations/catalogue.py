@@ -1,6 +1,7 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
 from mutations.admitting import ADMISSION
+from mutations.claims import CLAIMS
 from mutations.clusters import CLUSTERS
 from mutations.contents import CONTENTS
 from mutations.growth import GROWING_BATCHES
@@ -482,6 +483,7 @@ MUTATIONS = (
     *TRANSACTIONS_AND_LOSS,
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
+    *CLAIMS,
     *HOSTILE_VALUES,
     *ISOLATION,
     *OUTBOX,

@@ -147,7 +147,7 @@ DELETED_IS_NOT_NEW = (
             Change(
                 "core/maintenance/sql/retention.sql",
                 "    AND work_orders.id < %(end_id)s\n    AND work_orders.state NOT IN "
-                "('pending', 'running', 'parked')\n    AND work_orders.created_at <\n        CASE",
+                "('pending', 'requeued', 'running', 'parked')\n    AND work_orders.created_at <\n        CASE",
                 "    AND work_orders.id < %(end_id)s\n    AND work_orders.created_at <\n        CASE",
             ),
         ),

@@ -74,7 +74,7 @@ class Orders:
                 """,
                 [self.workflow],
             ).fetchall()
-        return [] if any(row[0] in {"pending", "running"} for row in rows) else rows
+        return [] if any(row[0] in {"pending", "requeued", "running"} for row in rows) else rows
 
     def count(self, state: str) -> int:
         """Return how many work orders are in a state."""
@@ -96,7 +96,7 @@ class Orders:
                 """
                 SELECT work_orders.id FROM workorders.work_orders
                 JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-                WHERE workflows.name = %s AND state = 'pending'
+                WHERE workflows.name = %s AND state IN ('pending', 'requeued')
                 """,
                 [self.workflow],
             ).fetchall()

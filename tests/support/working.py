@@ -12,7 +12,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
-from workorders.core.runs.claiming import ClaimCursor, ClaimedRun
+from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.triggers import Trigger
 from workorders.core.workflows import Workflow
@@ -47,12 +47,8 @@ class Working:
         """Create work orders at consecutive positions of a stream."""
         self.create(Item(stream, start + number, REQUEST, b'{"a":1}') for number in range(count))
 
-    def claim(
-        self, limit: int = 100, worker_id: UUID | None = None, cursor: ClaimCursor | None = None
-    ) -> list[ClaimedRun]:
-        found = claiming.claim(
-            self.connection, self.workflow, limit=limit, worker_id=worker_id or uuid4(), cursor=cursor
-        )
+    def claim(self, limit: int = 100, worker_id: UUID | None = None) -> list[ClaimedRun]:
+        found = claiming.claim(self.connection, self.workflow, limit=limit, worker_id=worker_id or uuid4())
         self.connection.commit()
         return found
 
@@ -86,16 +82,30 @@ class Working:
         self.connection.execute(
             """
             WITH reopened AS (
-                UPDATE workorders.work_orders SET state = 'pending'
-                WHERE workflow_id = %(workflow_id)s AND position = %(position)s RETURNING id
+                UPDATE workorders.work_orders SET state = 'requeued'
+                WHERE workflow_id = %(workflow_id)s AND position = %(position)s RETURNING id, ordering_key
             )
-            INSERT INTO workorders.runs (id, work_order_id, workflow_id, attempt, state, priority)
-            SELECT %(id)s, id, %(workflow_id)s,
+            INSERT INTO workorders.runs (id, work_order_id, workflow_id, ordering_key, attempt, state, priority)
+            SELECT %(id)s, id, %(workflow_id)s, ordering_key,
                 (SELECT max(attempt) + 1 FROM workorders.runs WHERE work_order_id = reopened.id), 'available',
                 %(priority)s
             FROM reopened
             """,
             {"workflow_id": self.workflow.id, "position": position, "id": uuid4(), "priority": priority},
+        )
+        self.connection.commit()
+
+    def put_back(self, position: int) -> None:
+        """Let a work order look as if its transaction had only now ended."""
+        self.connection.execute(
+            """
+            WITH back AS (
+                UPDATE workorders.work_orders SET state = 'pending'
+                WHERE workflow_id = %s AND position = %s RETURNING id
+            )
+            DELETE FROM workorders.runs WHERE work_order_id IN (SELECT id FROM back)
+            """,
+            (self.workflow.id, position),
         )
         self.connection.commit()
 
@@ -141,6 +151,10 @@ class ClaimingWorker:
     def succeed(self) -> Finished:
         """Finish all runs with success."""
         return self.finish(*["success"] * len(self.claimed))  # type: ignore[arg-type]
+
+    def fail(self) -> Finished:
+        """Finish all runs as failed."""
+        return self.finish(*["failed"] * len(self.claimed))  # type: ignore[arg-type]
 
     def fall_silent(self) -> None:
         """Let the last heartbeat be an hour ago."""

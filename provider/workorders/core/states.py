@@ -1,12 +1,14 @@
 """The states of work orders and runs, in the order in which people see them."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class WorkOrderState(StrEnum):
     """The state of a work order, as Postgres stores it."""
 
     PENDING = "pending"
+    REQUEUED = "requeued"
     RUNNING = "running"
     SUCCESS = "success"
     FAILED = "failed"
@@ -17,6 +19,12 @@ class WorkOrderState(StrEnum):
     EXCEPTION = "exception"
     REJECTED = "rejected"
     PARKED = "parked"
+
+
+WAITING: Final = frozenset({"pending", "requeued"})
+"""Work orders that wait for a run: for their first one, or for one that has a row."""
+UNFINISHED: Final = WAITING | {"running", "parked"}
+"""Work orders that have not ended."""
 
 
 class RunState(StrEnum):

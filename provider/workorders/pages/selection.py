@@ -12,6 +12,7 @@ from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.states import UNFINISHED, WAITING
 
 _QUERIES = load_queries("workorders.pages", "sql/selection.sql")
 
@@ -22,7 +23,6 @@ _FIRST_MILLISECONDS: Final = 100
 """For the first answer; a page that has no count then asks again by itself."""
 _MAX_MILLISECONDS: Final = 14_000
 """A second less than the browser waits for an answer."""
-_UNFINISHED: Final = ("pending", "running", "parked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Counted:
     @property
     def skipped(self) -> Mapping[str, int]:
         """Return how many stay as they are, by the reason."""
-        pending = self.states.get("pending", 0)
-        unfinished = sum(self.states.get(state, 0) for state in _UNFINISHED)
+        waiting = sum(self.states.get(state, 0) for state in WAITING)
+        unfinished = sum(self.states.get(state, 0) for state in UNFINISHED)
         reasons: Mapping[Kind, Mapping[str, int]] = {
             "rerun": {
                 "they wait, run, or are parked already": unfinished,
                 "retention has erased their input": self.without_input or 0,
             },
-            "cancel": {"only a work order that waits can be cancelled": self.total - pending},
+            "cancel": {"only a work order that waits can be cancelled": self.total - waiting},
             "export": {},
         }
         return {reason: number for reason, number in reasons[self.kind].items() if number}

@@ -17,6 +17,7 @@ from workorders.core.history.work_orders import RunRow, WorkOrder
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.selectors import canonical
+from workorders.core.states import WAITING
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
@@ -36,7 +37,7 @@ _LOG_LINES: Final = 200
 _RAW_BYTES: Final = 2_048
 _MAX_PUBLISHED: Final = 50
 """Published messages that are shown."""
-_MOVING: Final = ("pending", "running")
+_MOVING: Final = WAITING | {"running"}
 _ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", "exception", "rejected")
 
 
@@ -85,7 +86,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         raw_size=found.raw_bytes,
         may_act=may_act,
         may_rerun=may_act and found.state in _ENDED,
-        may_cancel=may_act and found.state == "pending",
+        may_cancel=may_act and found.state in WAITING,
         dag_id=dag_id,
         link=_shared_link(request, site.origin),
         csrf=token,
@@ -166,8 +167,8 @@ def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
     last = attempts[-1] if attempts else None
     if last is None:
         return "Waits for its first run."
-    if found.state == "pending":
-        return f"Waits for run {last.attempt}." if last.state == "available" else "Waits for a run."
+    if found.state == "requeued":
+        return f"Waits for run {last.attempt}."
     if found.state == "running":
         return f"Run {last.attempt} is in progress."
     why = ": ".join(part for part in (last.error_type, last.error) if part)

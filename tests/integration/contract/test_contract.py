@@ -148,7 +148,7 @@ def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Con
     source.send({"number": 7})
     define_workflow(connection, source, retries={"attempts": 1, "first_delay_seconds": 0})
     work(connection, source, "failed", error_type="KeyError", error="the first")
-    assert states(connection, source) == ["pending"]
+    assert states(connection, source) == ["requeued"]
     (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")
     assert run_history.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
     outcome = run_history.find_outcome(connection, run.work_order_id)

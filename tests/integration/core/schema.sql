@@ -13,6 +13,7 @@ CREATE TYPE workorders.run_state AS ENUM (
 );
 CREATE TYPE workorders.work_order_state AS ENUM (
     'pending',
+    'requeued',
     'running',
     'success',
     'failed',
@@ -849,7 +850,11 @@ CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btre
 CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent USING btree (sent_at);
 CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
-CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, not_before) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL) AND (ordering_key IS NOT NULL));
+CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, (
+CASE
+    WHEN (claimed_at IS NULL) THEN not_before
+    ELSE 'infinity'::timestamp with time zone
+END)) WHERE ((finished_at IS NULL) AND (ordering_key IS NOT NULL));
 CREATE INDEX search_words_ordering_key_idx ON workorders.search_words USING btree (ordering_key, id) WHERE (ordering_key IS NOT NULL);
 CREATE INDEX search_words_trigger_idx ON workorders.search_words USING btree (trigger_id, id);
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words) WITH (fastupdate='on', gin_pending_list_limit='4096');
@@ -859,8 +864,8 @@ CREATE INDEX sequence_places_key_idx ON workorders.sequence_places USING btree (
 CREATE INDEX sequence_places_ordering_key_idx ON workorders.sequence_places USING btree (workflow_id, ordering_key, place);
 CREATE INDEX sequences_gap_idx ON workorders.sequences USING btree (trigger_id, key) WHERE ((parked > 0) OR (alerted_since IS NOT NULL));
 CREATE INDEX work_orders_few_idx ON workorders.work_orders USING btree (state, id) WHERE (state <> ALL (ARRAY['pending'::workorders.work_order_state, 'success'::workorders.work_order_state, 'rejected'::workorders.work_order_state]));
-CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree (workflow_id, ordering_key, "position", id) WHERE ((state = 'pending'::workorders.work_order_state) AND (ordering_key IS NOT NULL));
-CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders USING btree (workflow_id, state, id) WHERE (state = ANY (ARRAY['failed'::workorders.work_order_state, 'crashed'::workorders.work_order_state, 'killed'::workorders.work_order_state, 'lost'::workorders.work_order_state, 'exception'::workorders.work_order_state, 'parked'::workorders.work_order_state]));
+CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree (workflow_id, ordering_key, COALESCE(stream_id, 0), "position", id) WHERE ((state = ANY (ARRAY['pending'::workorders.work_order_state, 'requeued'::workorders.work_order_state])) AND (ordering_key IS NOT NULL));
+CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders USING btree (workflow_id, state, id) WHERE (state = ANY (ARRAY['requeued'::workorders.work_order_state, 'failed'::workorders.work_order_state, 'crashed'::workorders.work_order_state, 'killed'::workorders.work_order_state, 'lost'::workorders.work_order_state, 'exception'::workorders.work_order_state, 'parked'::workorders.work_order_state]));
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders USING btree (workflow_id, id) WHERE (state = 'pending'::workorders.work_order_state);
 ALTER TABLE ONLY workorders.kafka_batches
     ADD CONSTRAINT kafka_batches_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);

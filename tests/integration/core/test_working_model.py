@@ -30,6 +30,8 @@ pytestmark = pytest.mark.integration
 WORKERS = 3
 WORK_ORDERS = 90
 ORDERING_KEYS = 6
+STREAMS = 5
+"""Each ordering key has work orders of each stream."""
 LEFT_AND_CLAIMED = """
     SELECT
         (SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state <> 'success'),
@@ -45,8 +47,8 @@ class Record:
     lock: Lock = field(default_factory=Lock)
     at_work: dict[UUID, ClaimedRun] = field(default_factory=dict)
     most_at_work: int = 0
-    succeeded: dict[int | None, list[int | None]] = field(default_factory=lambda: defaultdict(list))
-    """Positions by ordering key, in the order in which they succeeded."""
+    succeeded: dict[tuple[int | None, str | None], list[int | None]] = field(default_factory=lambda: defaultdict(list))
+    """Positions by ordering key and stream, in the order in which they succeeded."""
     faults: list[str] = field(default_factory=list)
 
     def begin(self, run: ClaimedRun) -> None:
@@ -68,7 +70,7 @@ class Record:
         with self.lock:
             del self.at_work[run.run_id]
             if success:
-                self.succeeded[run.ordering_key].append(run.position)
+                self.succeeded[run.ordering_key, run.stream].append(run.position)
 
 
 class Worker:
@@ -138,7 +140,9 @@ def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurre
     chunks = [places[start : start + 10] for start in range(0, WORK_ORDERS, 10)]
     random.shuffle(chunks)  # by clocks that differ: what comes first in the source was not made first
     for chunk in chunks:
-        at.create(Item("s", place, b'{"key": "%d"}' % (place % ORDERING_KEYS), b"{}") for place in chunk)
+        at.create(
+            Item(f"s{place % STREAMS}", place, b'{"key": "%d"}' % (place % ORDERING_KEYS), b"{}") for place in chunk
+        )
     record = Record()
     deadline = time.monotonic() + 240
 
@@ -157,11 +161,11 @@ def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurre
     assert record.faults == []
     assert set(at.states()) == {"success"}, "something was never worked on"
     assert record.most_at_work <= fields.get("concurrency", WORK_ORDERS)
-    done = [place for ordering_key in record.succeeded.values() for place in ordering_key]
+    done = [place for order in record.succeeded.values() for place in order]
     assert sorted(done, key=str) == sorted(places, key=str), "a run succeeded twice, or never"
     if "ordering_key" in fields:
-        for ordering_key, order in record.succeeded.items():
-            assert order == sorted(order, key=lambda place: place or 0), f"{ordering_key} was not in its order"
+        for key_and_stream, order in record.succeeded.items():
+            assert order == sorted(order, key=lambda place: place or 0), f"{key_and_stream} was not in its order"
     unfinished = connection.execute(
         "SELECT count(*) FROM workorders.runs WHERE workflow_id = %s AND finished_at IS NULL", (at.workflow.id,)
     ).fetchone()

@@ -230,7 +230,7 @@ def test_a_person_selects_some_cancels_them_and_reruns_them(stack: LocalStack, a
     page.get_by_label("Reason").fill("no mistake")
     page.get_by_role("button", name="Rerun 2").click()
     require_reloadable(page, page.get_by_text("2 of 2 done."))
-    assert some.states() == [("pending", "available"), ("pending", None), ("pending", "available")]
+    assert some.states() == [("requeued", "available"), ("pending", None), ("requeued", "available")]
     require_usable(page)
 
 

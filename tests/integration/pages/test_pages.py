@@ -327,7 +327,7 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
     assert started.status_code == 303
     until_finished(client, started.headers["location"])
-    waiting = f"workflow={scene.workflow}&state=pending&since=all"
+    waiting = f"workflow={scene.workflow}&state=requeued&since=all"
     confirm = client.get(f"/workorders/work-orders/confirm?kind=cancel&{waiting}", headers=UPDATE).text
     started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "by mistake"})
     text = until_finished(client, started.headers["location"])

@@ -40,7 +40,7 @@ def test_without_a_folder_one_sentence_tells_how_to_name_one(workorders: Command
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("work-orders", "list", "--state", "done"), "expected one of pending, running"),
+        (("work-orders", "list", "--state", "done"), "expected one of pending, requeued, running"),
         (("work-orders", "list", "--since", "yesterday"), "expected a time such as"),
         (("work-orders", "list", "--before", "7"), "--before"),
         (("work-orders", "list", "--limit", "0"), "--limit"),

@@ -138,7 +138,7 @@ def test_a_failed_job_is_a_problem_and_an_ended_one_is_not() -> None:
 
 @pytest.mark.parametrize(("waiting", "words"), [(3, "(3)"), (MAX_COUNTED + 1, f"(more than {MAX_COUNTED:,})")])
 def test_a_workflow_without_a_run_for_what_waits_is_a_problem(waiting: int, words: str) -> None:
-    idle = Workload("ship", None, 0, waiting, NOW - timedelta(minutes=6), 0, 0)
+    idle = Workload("ship", None, 0, 1, waiting - 1, NOW - timedelta(minutes=6), 0, 0)
     (problem,) = find_problems(Facts(idle=[idle]))
     assert (problem.about, problem.key, problem.since) == (Subject.WORKFLOW, "ship", idle.oldest_waiting_at)
     assert str(problem).startswith(f"Workflow ship is not running: Work orders wait {words}, and none runs.")

@@ -9,7 +9,14 @@ from workorders.pages.workflow_state import word_of
 
 def work(*, running: int = 0, waiting: int = 0) -> Workload:
     return Workload(
-        "ship", concurrency=None, running=running, waiting=waiting, oldest_waiting_at=None, parked=0, failed=0
+        "ship",
+        concurrency=None,
+        running=running,
+        pending=0,
+        requeued=waiting,
+        oldest_waiting_at=None,
+        parked=0,
+        failed=0,
     )
 
 

@@ -153,7 +153,7 @@ class RunDagsOperator(WorkflowOperator):
     a task that dies costs no second one. `processes` times `workers` of the definition is how many run at a time.
     """
 
-    undone: ClassVar[str] = "Started Dag runs continue; the next try records their ends and starts pending runs."
+    undone: ClassVar[str] = "Started Dag runs continue; the next try records their ends and starts runs that wait."
 
     def work(self, url: str, workflow: Workflow) -> None:
         """Record the ends of Dag runs, claim runs, and start Dag runs for them."""

@@ -25,7 +25,7 @@ from workorders.core.workflows import Workflow
 POLL_SECONDS: Final = 1.0
 """Time between two queries of one database, however many workflows wait."""
 _PAUSE_FACTOR: Final = 9
-"""A query takes at most a tenth of the time: it is slow if very many work orders wait for a retry."""
+"""A query takes at most a tenth of the time: it is slow if very many ordering keys wait for a retry."""
 
 
 class SharedPoller:

@@ -22,11 +22,9 @@ class CancelHandler(JobHandler):
 def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
     states = {id_: state for id_, (_, state, _) in lock_work_orders(connection, ids).items()}
-    waiting = [id_ for id_, state in states.items() if state == "pending"]
-    with_run: dict[UUID, UUID] = dict(connection.execute(_QUERIES["available"], {"ids": waiting}).fetchall())
-    locked = connection.execute(_QUERIES["lock_available"], {"run_ids": list(with_run.values())})
-    available = [row[0] for row in locked]
-    unclaimed = [id_ for id_ in waiting if id_ not in with_run]
+    unclaimed = [id_ for id_, state in states.items() if state == "pending"]
+    requeued = [id_ for id_, state in states.items() if state == "requeued"]
+    available = [row[0] for row in connection.execute(_QUERIES["lock_available"], {"ids": requeued})]
     names = {"actor": actor, "reason": reason}
     connection.execute(_QUERIES["cancel_available"], {"ids": available, **names})
     connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **names})

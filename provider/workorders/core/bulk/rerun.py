@@ -12,10 +12,9 @@ from workorders.core.bulk.jobs import IN_USE, Job, JobHandler, StepResult, lock_
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.states import UNFINISHED
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
-
-_UNFINISHED = frozenset({"pending", "running", "parked"})
 
 
 class RerunHandler(JobHandler):
@@ -81,7 +80,7 @@ def _choose(connection: Connection, ids: Sequence[UUID], capacities: Mapping[int
         workflow_id, state, has_input = found.get(id_, (0, None, False))
         if state is None:
             chosen.skipped[IN_USE] += 1
-        elif state in _UNFINISHED:
+        elif state in UNFINISHED:
             chosen.skipped["not finished"] += 1
         elif not has_input:
             chosen.skipped["erased"] += 1

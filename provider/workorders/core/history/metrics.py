@@ -5,7 +5,7 @@ from typing import Final
 from workorders.core.metrics import Metric, Reading
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.history", "sql/metrics.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/metrics.sql", blocks_from="sql/workload.sql")
 
 READINGS: Final = (
     Reading(
@@ -33,9 +33,14 @@ READINGS: Final = (
                 "workorders.runs.waiting",
                 "gauge",
                 "{work_order}",
-                "Work orders that wait for a run, retries included; counted up to 100,000.",
+                "Work orders that are pending or requeued; counted up to 100,000.",
             ),
-            Metric("workorders.runs.oldest_wait", "gauge", "s", "Age of the oldest work order that waits for a run."),
+            Metric(
+                "workorders.runs.oldest_wait",
+                "gauge",
+                "s",
+                "Time for which the first work order has waited that a worker could claim.",
+            ),
         ),
         _QUERIES["runs"],
     ),

@@ -50,10 +50,10 @@ class WaitingKey:
     ordering_key: int
     work_orders: int
     oldest_at: datetime
-    at_work: UUID | None
-    """The work order that the others wait for; None if none of the key runs."""
-    head: UUID | None
-    """The first of those that wait."""
+    waits_for: UUID | None
+    """The work order that the others wait for; None if they wait for a worker."""
+    is_running: bool
+    """Whether that one runs; otherwise it waits for its retry."""
 
 
 @dataclass(frozen=True, slots=True)

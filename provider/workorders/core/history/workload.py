@@ -32,14 +32,21 @@ class Workload:
     """Maximum number of runs at the same time; None without a limit."""
     running: int
     """Runs that a worker has claimed and not finished."""
-    waiting: int
-    """Work orders that wait for a run, counted up to `MAX_COUNTED` + 1."""
+    pending: int
+    """Work orders that wait for their first run, counted up to `MAX_COUNTED` + 1."""
+    requeued: int
+    """Work orders that wait for a retry or a rerun, counted in the same way."""
     oldest_waiting_at: datetime | None
-    """When the first of them was created; None if none waits."""
+    """Since when a worker could have claimed the first of them; None if none is due."""
     parked: int
     """Work orders that wait for a missing number of their sequence, counted in the same way."""
     failed: int
     """Work orders of the last 24 hours that did not succeed, counted in the same way."""
+
+    @property
+    def waiting(self) -> int:
+        """Return how many work orders wait for a run, due or not."""
+        return self.pending + self.requeued
 
 
 def list_workloads(connection: Connection, now: datetime, *, workflow: str | None = None) -> list[Workload]:

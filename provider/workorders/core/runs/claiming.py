@@ -1,7 +1,6 @@
 """Claiming: which runs a worker executes next."""
 
 import random
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
@@ -18,13 +17,8 @@ _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
 MAX_BYTES: Final = 64 * 1024 * 1024
 """A claim ends when its inputs reach this size."""
 _WINDOW: Final = 1000
-"""How many work orders at the head of the queue are searched for free ordering keys first."""
-_STEPS: Final = 10_000
-"""How many more ordering keys are looked at one by one."""
+"""How many work orders at the head of the queue are searched for free ordering keys before the other keys are."""
 _LOWEST_KEY: Final = -(2**63)
-_OLDEST: Final = UUID(int=0)
-_LOOK_BACK_SECONDS: Final = 5.0
-"""Seconds after which a claim begins with the oldest work order again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,40 +55,12 @@ class Claimable:
     """Whether a run is to be recovered, because its worker sent no heartbeat for `GRACE_SECONDS`."""
 
 
-class ClaimCursor:
-    """How far the claims of one worker have come in the queue of its workflow.
-
-    Older entries are work orders that wait for a retry, perhaps very many, dead index entries since the last VACUUM,
-    and sometimes a work order whose transaction took long or was rolled back. A claim looks at them every few seconds.
-    """
-
-    def __init__(self) -> None:
-        self.from_id = _OLDEST
-        self._until = 0.0
-
-    @property
-    def is_valid(self) -> bool:
-        """Whether the next claim begins here; otherwise it begins with the oldest work order."""
-        return time.monotonic() < self._until
-
-    def advance(self, claimed: list[ClaimedRun]) -> None:
-        """Move to the last work order that was claimed for the first time."""
-        self.from_id = max((run.work_order_id for run in claimed if run.attempt == 1), default=self.from_id)
-
-    def look_back(self, claimed: list[ClaimedRun]) -> None:
-        """Begin here from now on, after a claim that began with the oldest work order."""
-        first_runs = [run.work_order_id for run in claimed if run.attempt == 1]
-        if first_runs:
-            self.from_id, self._until = max(first_runs), time.monotonic() + _LOOK_BACK_SECONDS
-
-
 def claim(
     connection: Connection,
     workflow: Workflow,
     *,
     limit: int,
     worker_id: UUID,
-    cursor: ClaimCursor | None = None,
     one_per_ordering_key: bool = False,
 ) -> list[ClaimedRun]:
     """Claim up to `limit` runs for a worker, inside the caller's transaction, and return them with their inputs.
@@ -102,7 +68,8 @@ def claim(
     There are fewer if their inputs reach `MAX_BYTES`, or if an input cannot be read; the runs after it wait again.
 
     Runs that exist and are due come first, by priority and age. Work orders that wait for their first run follow,
-    oldest first. Runs with the same ordering key go to one worker at a time, in the order of the source.
+    oldest first. Runs with the same ordering key go to one worker at a time, each stream in the order of its source.
+    Between the next ones of its streams, a run that exists comes first, and then the older work order.
 
     The caller commits before it executes them. Until then no other worker gets these runs, and claims of a workflow
     with a concurrency or an ordering key wait for each other.
@@ -112,8 +79,6 @@ def claim(
         workflow: whose runs.
         limit: the maximum number of runs.
         worker_id: who owns them from then on.
-        cursor: where the last claim ended; ignored for a workflow with a concurrency or an ordering key. An old work
-            order that appears late is claimed some seconds later.
         one_per_ordering_key: whether to claim no second run with the same ordering key.
 
     Raises:
@@ -123,13 +88,21 @@ def claim(
         return []
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.ordering_key is None):
-        return _claim_from(cursor or ClaimCursor(), connection, workflow, limit, worker_id)
+        return _claim(connection, "claim", workflow, limit, worker_id)
     capacity = _lock(connection, workflow, limit)
     if capacity < 1:
         return []
     if definition.ordering_key is None:
-        return _claim(connection, workflow, capacity, worker_id)
-    return _claim_ordering_keys(connection, workflow, capacity, worker_id, one_per_ordering_key=one_per_ordering_key)
+        return _claim(connection, "claim", workflow, capacity, worker_id)
+    window = _WINDOW + capacity
+    asked = {
+        "window": window,
+        "start": random.randint(_LOWEST_KEY, -_LOWEST_KEY - 1),  # noqa: S311 - no secret
+        "per_key": 1 if one_per_ordering_key else capacity,
+        # With one per key, the head may have many of one: 3 lists of the window are read, and then the other keys.
+        "looked_at": 3 * window + capacity if one_per_ordering_key else capacity,
+    }
+    return _claim(connection, "claim_free_keys", workflow, capacity, worker_id, **asked)
 
 
 def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, Any]]:
@@ -137,7 +110,12 @@ def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, 
 
     It is a statement and no function, because triggers of Airflow run it asynchronously.
     """
-    asked = {"names": list(names), "grace_seconds": lifecycle.GRACE_SECONDS, "window": _WINDOW}
+    asked = {
+        "names": list(names),
+        "grace_seconds": lifecycle.GRACE_SECONDS,
+        "window": _WINDOW,
+        "start": _LOWEST_KEY,
+    }
     return _QUERIES["claimable_workflows"], asked
 
 
@@ -164,7 +142,7 @@ def claimed(
 
 def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     """Return how many runs may be claimed, and block other claims of the workflow until the transaction ends."""
-    (concurrency,) = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
+    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
     if concurrency is None:
         return limit
     asked = {"workflow_id": workflow.id, "concurrency": concurrency}
@@ -173,66 +151,11 @@ def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     return min(limit, int(concurrency - at_work))
 
 
-def _claim_from(
-    cursor: ClaimCursor, connection: Connection, workflow: Workflow, limit: int, worker_id: UUID
-) -> list[ClaimedRun]:
-    found: list[ClaimedRun] = []
-    if cursor.is_valid:
-        found = _claim(connection, workflow, limit, worker_id, cursor.from_id)
-        cursor.advance(found)
-        if len(found) == limit:
-            return found
-    rest = _claim(connection, workflow, limit - len(found), worker_id)
-    cursor.look_back(rest)
-    return found + rest
-
-
 def _claim(
-    connection: Connection, workflow: Workflow, limit: int, worker_id: UUID, from_id: UUID = _OLDEST
+    connection: Connection, query: str, workflow: Workflow, limit: int, worker_id: UUID, **asked: int
 ) -> list[ClaimedRun]:
-    arguments = {
-        "workflow_id": workflow.id,
-        "limit": limit,
-        "worker_id": worker_id,
-        "ids": run_ids(limit),
-        "from_id": from_id,
-    }
-    return _runs(connection, "claim", arguments)
-
-
-def _claim_ordering_keys(
-    connection: Connection, workflow: Workflow, limit: int, worker_id: UUID, *, one_per_ordering_key: bool
-) -> list[ClaimedRun]:
-    asked = {"workflow_id": workflow.id, "limit": limit, "window": max(_WINDOW, 10 * limit)}
-    found = connection.execute(_QUERIES["free_at_the_head"], asked).fetchall()
-    shares = {
-        ordering_key: 1 if one_per_ordering_key else share
-        for ordering_key, share, work_order_id in found
-        if ordering_key is not None
-    }
-    alone = [work_order_id for ordering_key, _, work_order_id in found if ordering_key is None]
-    missing = limit - sum(shares.values()) - len(alone)
-    # If a few busy ordering keys fill the head of the queue, the index finds the others, from a random start.
-    for start in (random.randint(_LOWEST_KEY, -_LOWEST_KEY - 1), _LOWEST_KEY):  # noqa: S311 - no secret
-        if missing < 1:
-            break
-        ordering_keys = connection.execute(
-            _QUERIES["free_ordering_keys"],
-            {**asked, "limit": missing, "start": start, "steps": _STEPS, "known": list(shares)},
-        ).fetchall()
-        shares |= {ordering_key: 1 for (ordering_key,) in ordering_keys}
-        missing -= len(ordering_keys)
-    if not shares and not alone:
-        return []
-    arguments = {
-        "workflow_id": workflow.id,
-        "worker_id": worker_id,
-        "ids": run_ids(limit),
-        "ordering_keys": list(shares),
-        "shares": list(shares.values()),
-        "alone": alone,
-    }
-    return _runs(connection, "claim_heads", arguments)
+    arguments = {"workflow_id": workflow.id, "limit": limit, "worker_id": worker_id, "ids": run_ids(limit), **asked}
+    return _runs(connection, query, arguments)
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:

@@ -79,7 +79,6 @@ class Worker:
         self._has_lost = False
         self._look_at = 0.0
         self._ask_at = 0.0
-        self._cursor = claiming.ClaimCursor()
         self._mean_bytes = 1.0
         now = time.monotonic()
         self._linger_ends_at = now + config.linger
@@ -188,9 +187,7 @@ class Worker:
         if len(self._queue) > wanted // 2 or (self._is_drained and not self._look()):
             return
         claimed = self._store.run_in_transaction(
-            lambda connection: claiming.claim(
-                connection, self._workflow, limit=wanted, worker_id=self.id, cursor=self._cursor
-            )
+            lambda connection: claiming.claim(connection, self._workflow, limit=wanted, worker_id=self.id)
         )
         # If there are fewer, nothing more waits, or the concurrency is reached.
         self._is_drained = len(claimed) < wanted

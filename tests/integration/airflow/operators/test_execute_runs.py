@@ -59,7 +59,7 @@ def test_a_callable_that_cannot_be_imported_fails_the_task_with_the_sentence(mak
     executing.create([{}])
     with pytest.raises(ExecutionError, match=rf"Workflow {executing.name}: .*missing.* Next try in 1 s\."):
         ExecuteRunsOperator(task_id="execute", definition=definition(executing), **unlimited_retries()).execute(TRY)
-    assert [state for state, _ in executing.states()] == ["pending"]
+    assert [state for state, _ in executing.states()] == ["requeued"]
 
 
 def test_runs_of_a_task_that_died_are_found_by_the_next_one(make: Make) -> None:
@@ -104,7 +104,7 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
 def execute_until_finished(executing: Executing) -> None:
     """Run the task as often as the sensor before it would."""
     operator = RunDagsOperator(task_id="execute_runs", definition=definition(executing))
-    while {"pending", "running"} & {state for state, _ in executing.states()}:
+    while {"pending", "requeued", "running"} & {state for state, _ in executing.states()}:
         operator.execute(TRY)
 
 
@@ -135,7 +135,7 @@ def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: 
     with pytest.raises(ExecutionError, match="Next try in 1 s") as raised:
         RunDagsOperator(task_id="execute", definition=definition(executing), **unlimited_retries()).execute(TRY)
     assert isinstance(raised.value.__cause__, AirflowRuntimeError)
-    assert [state for state, _ in executing.states()] == ["pending"] * 3
+    assert [state for state, _ in executing.states()] == ["requeued"] * 3
 
 
 def test_a_task_that_is_killed_before_it_has_a_group_claims_nothing(make: Make) -> None:

@@ -62,7 +62,7 @@ def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
         "SELECT actor, reason, priority FROM workorders.runs WHERE work_order_id = %s AND attempt = 2", (id_,)
     ).fetchone()
     assert row == ("ada", "a test", 0)
-    assert states(connection, trigger) == {"pending": 1}
+    assert states(connection, trigger) == {"requeued": 1}
 
 
 def test_reruns_go_before_what_waits_in_the_order_of_their_creation(
@@ -184,7 +184,7 @@ def test_a_worker_that_was_silent_too_long_does_no_further_step(
     with pytest.raises(JobEndedError, match="taken over by another process"):
         runner.run_job(connection, job.id, step=3, progress=taken_over)
     assert (jobs.get_job(connection, job.id).state, jobs.get_job(connection, job.id).done) == ("running", 3)
-    assert states(connection, trigger) == {"failed": 3, "pending": 3}
+    assert states(connection, trigger) == {"failed": 3, "requeued": 3}
 
 
 def test_a_job_that_is_cancelled_does_no_further_step(
@@ -201,7 +201,7 @@ def test_a_job_that_is_cancelled_does_no_further_step(
 
     ended = runner.run_job(connection, job.id, step=2, progress=stop)
     assert (ended.state, ended.done) == ("cancelled", 2)
-    assert states(connection, trigger) == {"failed": 4, "pending": 2}
+    assert states(connection, trigger) == {"failed": 4, "requeued": 2}
     with pytest.raises(JobEndedError, match="is cancelled already"):
         jobs.cancel_job(connection, job.id)
 
@@ -216,7 +216,7 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
     create(connection, trigger, [accepted("s", 1)])
     finish_all(connection, name, "failed")
     assert runner.run_job(connection, job.id).done == 1
-    assert states(connection, trigger) == {"pending": 1, "failed": 1}
+    assert states(connection, trigger) == {"requeued": 1, "failed": 1}
 
 
 def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -268,9 +268,9 @@ def test_what_is_claimed_at_this_moment_is_not_cancelled(
 
     workflow = workflows.find(other_connection, name)
     assert len(claim_openly(other_connection, workflow, limit=10, worker_id=uuid4())) == 2
-    job = do(connection, "cancel", Filter(trigger=name, state="pending"))
+    job = do(connection, "cancel", Filter(trigger=name))
     other_connection.commit()
-    assert (job.done, dict(job.skipped)) == (0, {jobs.IN_USE: 2})
+    assert (job.done, dict(job.skipped)) == (0, {jobs.IN_USE: 2, "not waiting": 2})
     assert states(connection, trigger) == {"failed": 2, "running": 2}
 
 
@@ -290,7 +290,7 @@ def test_a_rejected_work_order_gets_its_input_and_its_run_once_it_is_one(
     job = do(connection, "rerun", Filter(trigger=name))
     assert (job.done, dict(job.skipped)) == (1, {"still rejected or parked": 2})
     good = work_orders.get_work_order(connection, ids[0])
-    assert (good.state, good.reason) == ("pending", None)
+    assert (good.state, good.reason) == ("requeued", None)
     assert good.body is not None
     assert "Zoë" in good.body
     assert [run.attempt for run in work_orders.runs_of(connection, ids[0])] == [1]
@@ -343,7 +343,7 @@ def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now
     limited(3)
     job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
     assert (job.state, job.done, dict(job.skipped)) == ("waiting", 2, {})
-    assert states(connection, trigger) == {"pending": 3, "rejected": 1}
+    assert states(connection, trigger) == {"pending": 1, "requeued": 2, "rejected": 1}
     ordering_keys = connection.execute(
         "SELECT DISTINCT ordering_key FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
     )

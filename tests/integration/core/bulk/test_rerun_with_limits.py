@@ -79,7 +79,7 @@ def test_a_bulk_rerun_goes_as_far_as_there_is_room_and_waits_with_a_sentence(
     assert (job.state, job.done, dict(job.skipped)) == ("waiting", 3, {})
     assert job.error is not None
     assert job.error.startswith(f"Workflow {name} takes no more runs now: its {kind} limit is 3 ")
-    assert states(connection, name) == {"failed": 2, "pending": 3}
+    assert states(connection, name) == {"failed": 2, "requeued": 3}
     # Nothing is looked at twice, and nothing is passed over.
     finish_all(connection, name, "success")
     if which == "per_day":
@@ -88,7 +88,7 @@ def test_a_bulk_rerun_goes_as_far_as_there_is_room_and_waits_with_a_sentence(
         tomorrow(connection, trigger)
     ended = runner.run_job(connection, job.id)
     assert (ended.state, ended.done, ended.error) == ("finished", 5, None)
-    assert states(connection, name) == {"success": 3, "pending": 2}
+    assert states(connection, name) == {"success": 3, "requeued": 2}
 
 
 def test_a_rerun_leaves_no_more_room_than_there_is_to_new_events(connection: Connection, name: str) -> None:
@@ -114,7 +114,7 @@ def test_who_creates_meanwhile_waits_for_the_step_and_finds_less_room(
         other.commit()
         ended = waiting.result(30)
     assert (ended.state, ended.done) == ("waiting", 1)
-    assert states(connection, name) == {"failed": 1, "pending": 2}
+    assert states(connection, name) == {"failed": 1, "pending": 1, "requeued": 1}
 
 
 @pytest.mark.parametrize("kind", ["hard", "soft"])
@@ -125,10 +125,10 @@ def test_of_rejected_ones_as_many_are_let_in_as_fit(connection: Connection, name
     limited(connection, name, waiting=3, kind=kind)
     job = rerun(connection, Filter(trigger=name, state="rejected"))
     assert (job.state, job.done) == ("waiting", 2)
-    assert states(connection, name) == {"pending": 3, "rejected": 1}
+    assert states(connection, name) == {"pending": 1, "requeued": 2, "rejected": 1}
     finish_all(connection, name)
     assert runner.run_job(connection, job.id).state == "finished"
-    assert states(connection, name) == {"success": 3, "pending": 1}
+    assert states(connection, name) == {"success": 3, "requeued": 1}
 
 
 def test_a_workflow_without_limits_is_not_held_up_by_itself_or_by_its_own_skipped_ones(
@@ -158,7 +158,7 @@ def test_one_work_order_alone_goes_beyond_a_soft_limit_and_is_counted(
     ended, _, _, refused = ids(connection, trigger)
     for id_ in (ended, refused):
         assert rerun(connection, Filter(id=id_)).state == "finished"
-    assert states(connection, name) == {"failed": 1, "pending": 3}
+    assert states(connection, name) == {"failed": 1, "pending": 1, "requeued": 2}
     assert counted(connection, trigger) == 3
 
 

@@ -70,7 +70,7 @@ def test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time(
         create_for(connection, trigger, [too_large(place) for place in range(count, 2 * count)])
         peaks.append(peak_bytes(stack, made(connection, "rerun", wanted)))
     assert peaks[1] < peaks[0] + ROOM
-    assert work_orders.count_by_state(connection, Filter(trigger=trigger.name)) == {"pending": FEW + MANY}
+    assert work_orders.count_by_state(connection, Filter(trigger=trigger.name)) == {"requeued": FEW + MANY}
 
 
 @pytest.mark.parametrize(("form", "is_input"), [("jsonl", True), ("csv", False)], ids=["inputs", "rejected values"])

@@ -106,7 +106,7 @@ def test_what_is_behind_an_unreadable_input_waits_for_the_next_claim(
         (0, False, False),
         (1, True, True),
     ]
-    assert working.states() == ["running", "running", "pending"]
+    assert working.states() == ["running", "running", "requeued"]
     first.start()
     first.finish("success", "exception")
     assert positions_of(working.claim()) == [2]
@@ -147,7 +147,7 @@ def test_what_a_group_finds_again_is_bounded_and_what_it_has_in_hand_stays_its_o
     found = claiming.claimed(connection, working.workflow, worker_id, but=in_hand)
     connection.commit()
     assert positions_of(found) == [0, 1, 2]
-    assert working.states() == ["running"] * 3 + ["pending"] * 2 + ["running"] * 2
+    assert working.states() == ["running"] * 3 + ["requeued"] * 2 + ["running"] * 2
     assert positions_of(working.claim()) == [3, 4]
 
 

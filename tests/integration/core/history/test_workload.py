@@ -80,7 +80,9 @@ def test_the_rate_at_which_runs_end_is_the_mean_of_the_time_that_the_newest_runs
     assert name not in ended_per_minute(connection, now + timedelta(hours=1))
 
 
-def test_failures_and_parked_work_orders_are_counted_by_the_index_of_their_workflow(connection: Connection) -> None:
+def test_failures_and_requeued_and_parked_work_orders_are_counted_by_the_index_of_their_workflow(
+    connection: Connection,
+) -> None:
     query = load_queries("workorders.core.history", "sql/workload.sql")["workloads"]
     wanted: dict[str, Any] = {
         "workflow": None,
@@ -89,5 +91,5 @@ def test_failures_and_parked_work_orders_are_counted_by_the_index_of_their_workf
     }
     connection.execute("SET LOCAL enable_seqscan = off")
     (plan,) = connection.execute("EXPLAIN (FORMAT JSON) " + query, wanted, prepare=False).fetchone() or ({},)
-    assert str(plan).count("'work_orders_unsuccessful_idx'") == 2
+    assert str(plan).count("'work_orders_unsuccessful_idx'") == 3
     assert "work_orders_few_idx" not in str(plan)

@@ -8,6 +8,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
+from support.working import Working, positions
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import Claimable, ClaimedRun
@@ -79,18 +80,37 @@ def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Mak
     assert claimable(connection, executing.name) == [executing.name]
 
 
-def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Connection, make: Make) -> None:
-    executing = make(retries={"attempts": 1, "first_delay_seconds": 3600})
-    executing.create([{}] * 301)
-    worker_id = uuid4()
-    runs = claiming.claim(connection, executing.workflow, limit=301, worker_id=worker_id)
-    failed = [RunResult(run_id=run.run_id, state="failed") for number, run in enumerate(runs) if number != 150]
-    lifecycle.finish(connection, worker_id, failed)
-    connection.commit()
-    assert claimable(connection, executing.name) == []
-    connection.execute("DELETE FROM workorders.runs WHERE id = %s", [runs[150].run_id])
-    connection.execute("UPDATE workorders.work_orders SET state = 'pending' WHERE id = %s", [runs[150].work_order_id])
-    assert claimable(connection, executing.name) == [executing.name]
+def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name, retries={"attempts": 1, "first_delay_seconds": 3600})
+    at.create_some(300)
+    at.claim_as_worker(150).succeed()
+    at.claim_as_worker(150).fail()
+    for position in (*range(74), *range(76, 150)):
+        at.rerun(position)
+    at.claim_as_worker(148).fail()
+    assert claimable(connection, name) == []
+    # As one whose transaction took longer than those of all newer ones.
+    at.put_back(75)
+    assert (claimable(connection, name), positions(at.claim())) == ([name], [75])
+
+
+@pytest.mark.parametrize("end", ["failed", "silent"])
+def test_an_ordering_key_whose_first_run_waits_for_its_retry_is_not_named_until_it_is_due(
+    connection: Connection, name: str, end: str
+) -> None:
+    at = Working.on(connection, name, ordering_key="stream", retries={"attempts": 3, "first_delay_seconds": 3600})
+    at.create_some(3)
+    worker = at.claim_as_worker(2)
+    lifecycle.start(connection, worker.id, worker.run_ids[:1])
+    if end == "failed":
+        worker.finish("failed")
+    else:
+        worker.fall_silent()
+        lifecycle.recover_lost(connection, at.workflow)
+        connection.commit()
+    assert (claimable(connection, name), at.claim()) == ([], [])
+    at.make_due()
+    assert (claimable(connection, name), positions(at.claim())) == ([name], [0, 1, 2])
 
 
 def test_a_workflow_with_an_ordering_key_is_named_exactly_if_a_claim_would_return_a_run(

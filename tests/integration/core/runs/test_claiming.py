@@ -11,8 +11,7 @@ from local_stack.stack import LocalStack
 from support.working import Working, positions
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.runs import claiming
-from workorders.core.runs.claiming import ClaimCursor
+from workorders.core.runs import claiming, lifecycle
 
 pytestmark = pytest.mark.integration
 
@@ -105,50 +104,13 @@ def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -
     at.connection.commit()
 
 
-def test_an_old_work_order_that_appears_late_is_claimed_when_nothing_newer_waits(working: Make) -> None:
-    at, cursor = working(), ClaimCursor()
-    at.create_some(3)
-    assert positions(at.claim(2, cursor=cursor)) == [0, 1]
-    late = put_back(at, 0)
-    assert positions(at.claim(10, cursor=cursor)) == [2, late]
-
-
-def test_an_old_work_order_that_appears_late_waits_until_a_claim_looks_back(
-    working: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at, cursor = working(), ClaimCursor()
-    at.create_some(9)
-    assert positions(at.claim(2, cursor=cursor)) == [0, 1]
-    late = put_back(at, 0)
-    assert positions(at.claim(2, cursor=cursor)) == [2, 3]
-    monkeypatch.setattr(claiming, "_LOOK_BACK_SECONDS", 0.0)
-    cursor = ClaimCursor()
-    assert positions(at.claim(2, cursor=cursor)) == [late, 4]
-    late = put_back(at, 1)
-    assert positions(at.claim(2, cursor=cursor)) == [late, 5]
-
-
-def test_with_a_concurrency_the_oldest_is_first_whenever_it_appears(working: Make) -> None:
-    at = working(concurrency=100)
+@pytest.mark.parametrize("fields", [{}, {"concurrency": 100}], ids=str)
+def test_the_oldest_is_first_whenever_it_appears(working: Make, fields: dict[str, Any]) -> None:
+    at = working(**fields)
     at.create_some(9)
     assert positions(at.claim(2)) == [0, 1]
-    late = put_back(at, 0)
-    assert positions(at.claim(2)) == [late, 2]
-
-
-def put_back(at: Working, position: int) -> int:
-    """Let a claimed work order look as if its transaction had only now ended."""
-    at.connection.execute(
-        """
-        WITH back AS (
-            UPDATE workorders.work_orders SET state = 'pending' WHERE workflow_id = %s AND position = %s RETURNING id
-        )
-        DELETE FROM workorders.runs WHERE work_order_id IN (SELECT id FROM back)
-        """,
-        (at.workflow.id, position),
-    )
-    at.connection.commit()
-    return position
+    at.put_back(0)
+    assert positions(at.claim(2)) == [0, 2]
 
 
 def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: Make) -> None:
@@ -164,9 +126,29 @@ def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
     at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
     at.create_some(1)
     at.claim_as_worker().finish("failed")
-    assert (at.states(), at.claim()) == (["pending"], [])
+    assert (at.states(), at.claim()) == (["requeued"], [])
     at.make_due()
     assert [(run.attempt, run.retry) for run in at.claim()] == [(2, 1)]
+
+
+def test_work_orders_that_wait_for_a_retry_neither_delay_a_claim_nor_fill_it(working: Make) -> None:
+    at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
+    at.create_some(20)
+    at.claim_as_worker().fail()
+    at.create_some(3, start=20)
+    assert (positions(at.claim(2)), positions(at.claim(2)), at.claim(2)) == ([20, 21], [22], [])
+
+
+@pytest.mark.parametrize("fields", [{}, {"concurrency": 1000}, {"ordering_key": "stream"}], ids=str)
+def test_a_released_run_is_claimed_before_those_that_were_never_claimed(working: Make, fields: dict[str, Any]) -> None:
+    at = working(**fields)
+    at.create_some(3)
+    worker = at.claim_as_worker(1)
+    lifecycle.release(at.connection, worker.id, worker.run_ids)
+    at.connection.commit()
+    assert at.states() == ["requeued", "pending", "pending"]
+    again = at.claim_as_worker()
+    assert (again.positions, again.run_ids[0]) == ([0, 1, 2], worker.run_ids[0])
 
 
 @pytest.mark.parametrize("fields", [{}, {"concurrency": 1000}, {"ordering_key": "body:/a"}], ids=str)

@@ -48,7 +48,7 @@ def test_the_state_of_a_work_order_is_that_of_its_newest_run(
     assert worker.finish(state) == Finished(frozenset(worker.run_ids), frozenset(), frozenset())
     assert (working.states(), working.runs()) == ([state], [(0, 1, state)])
     working.rerun(0)
-    assert working.states() == ["pending"]
+    assert working.states() == ["requeued"]
     working.claim_as_worker().succeed()
     assert (working.states(), working.runs()) == (["success"], [(0, 1, state), (0, 2, "success")])
 
@@ -128,7 +128,7 @@ def test_a_failed_run_is_retried_after_the_delays_of_its_policy(
     working, worker = one(connection, name, retries=retries)
     for delay in delays:
         assert worker.finish("failed").retried == frozenset(worker.run_ids)
-        assert working.states() == ["pending"]
+        assert working.states() == ["requeued"]
         waits = connection.execute(WAITS, (working.workflow.id,)).fetchall()
         assert waits == [(timedelta(seconds=delay),)]
         working.make_due()
@@ -144,7 +144,7 @@ def test_only_the_states_of_the_policy_are_retried(connection: Connection, name:
     worker = working.claim_as_worker()
     finished = worker.finish("failed", "crashed", "killed", "success")
     assert finished.retried == {worker.run_ids[1]}
-    assert working.states() == ["failed", "pending", "killed", "success"]
+    assert working.states() == ["failed", "requeued", "killed", "success"]
 
 
 def test_a_run_whose_error_cannot_be_retried_is_not_retried(connection: Connection, name: str) -> None:
@@ -167,7 +167,7 @@ def test_runs_that_were_not_begun_can_be_released(connection: Connection, name: 
     working.create_some(3)
     worker = working.claim_as_worker()
     assert lifecycle.release(connection, worker.id, worker.run_ids[1:2]) == 1
-    assert working.states() == ["running", "pending", "running"]
+    assert working.states() == ["running", "requeued", "running"]
     assert lifecycle.release(connection, worker.id, worker.run_ids) == 2
     assert [(run.position, run.attempt) for run in working.claim()] == [(0, 1), (1, 1), (2, 1)]
 
@@ -189,7 +189,7 @@ def test_a_silent_workers_started_runs_are_lost_and_the_others_are_available_aga
     lifecycle.start(connection, worker.id, worker.run_ids[:1])
     worker.fall_silent()
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered(available=2, lost=1)
-    assert working.states() == ["lost", "pending", "pending"]
+    assert working.states() == ["lost", "requeued", "requeued"]
     assert row(worker, "error_type, finished_at IS NOT NULL") == ("Lost", True)
     assert [(run.position, run.attempt) for run in working.claim()] == [(1, 1), (2, 1)]
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered()
@@ -200,7 +200,7 @@ def test_a_lost_run_is_retried_by_the_policy(connection: Connection, name: str) 
     worker.start()
     worker.fall_silent()
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered(retried=1)
-    assert (working.states(), working.runs()) == (["pending"], [(0, 1, "lost"), (0, 2, "available")])
+    assert (working.states(), working.runs()) == (["requeued"], [(0, 1, "lost"), (0, 2, "available")])
     again = working.claim_as_worker()
     again.start()
     again.fall_silent()

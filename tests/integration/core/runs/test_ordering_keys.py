@@ -1,5 +1,5 @@
 import json
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -88,7 +88,7 @@ def test_events_without_a_value_for_the_ordering_key_wait_for_no_other(by_key: W
 def test_an_ordering_key_waits_for_the_retry_of_its_first_run_and_the_group_loses_the_others(by_key: Working) -> None:
     by_key.create([keyed(0, "a"), keyed(1, "a"), keyed(2, "a"), keyed(3, "b"), keyed(4, "a")])
     worker = by_key.claim_as_worker(4)
-    assert worker.positions == [0, 1, 2, 3]
+    assert worker.positions == [0, 3, 1, 2]
     worker.start()
     finished = worker.finish("failed")
     by_position = dict(zip(worker.positions, worker.run_ids, strict=True))
@@ -157,6 +157,62 @@ def test_a_lost_group_gives_its_ordering_key_back_in_order(by_key: Working) -> N
     assert by_key.claim() == []
     by_key.make_due()
     assert [(run.position, run.attempt) for run in by_key.claim()] == [(0, 2), (1, 1), (2, 1), (3, 1)]
+
+
+@pytest.mark.parametrize(("stream", "position"), [("far", 1_000_000), (None, None)], ids=["a stream", "a webhook"])
+def test_the_oldest_of_an_ordering_key_is_next_though_another_stream_of_the_key_is_always_crowded(
+    by_key: Working, stream: str | None, position: int | None
+) -> None:
+    request = json.dumps({"key": "a"}).encode()
+    by_key.create([Item(stream, position, request, b"{}")], fresh=stream is not None)
+    by_key.create(keyed(number, "a", "near") for number in range(3))
+    seen = []
+    for number in range(3, 6):
+        worker = by_key.claim_as_worker(1)
+        seen += worker.positions
+        worker.succeed()
+        by_key.create([keyed(number, "a", "near")])
+    assert seen == [position, 0, 1]
+
+
+def test_a_due_retry_of_an_ordering_key_is_next_before_all_other_streams_of_the_key(by_key: Working) -> None:
+    by_key.create([keyed(1_000_000, "a", "far")])
+    by_key.claim_as_worker().finish("failed")
+    by_key.create(keyed(number, "a", "near") for number in range(3))
+    assert by_key.claim() == []
+    by_key.make_due()
+    worker = by_key.claim_as_worker()
+    assert [(run.stream, run.position, run.attempt) for run in worker.claimed] == [
+        ("far", 1_000_000, 2),
+        ("near", 0, 1),
+        ("near", 1, 1),
+        ("near", 2, 1),
+    ]
+    assert claiming.claimed(by_key.connection, by_key.workflow, worker.id) == worker.claimed
+
+
+def test_of_the_next_ones_of_several_streams_the_older_goes_first_and_each_stream_keeps_its_order(
+    by_key: Working,
+) -> None:
+    by_key.create([keyed(7, "a", "x"), keyed(2, "a", "y"), keyed(3, "a", "x"), keyed(1, "a", "y"), keyed(9, "a", "z")])
+    # The next one of x is older than that of y, whose older one waits for it.
+    expected = [("x", 3), ("x", 7), ("y", 1), ("y", 2), ("z", 9)]
+    seen: list[tuple[str | None, int | None]] = []
+    while (worker := by_key.claim_as_worker(2)).claimed:
+        seen += [(run.stream, run.position) for run in worker.claimed]
+        worker.succeed()
+    assert seen == expected
+
+
+def test_of_each_ordering_key_one_is_claimed_though_one_key_fills_the_head_of_the_queue(
+    by_key: Working, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claiming, "_WINDOW", 10)
+    by_key.create(
+        [keyed(number, "crowd") for number in range(60)] + [keyed(60 + number, str(number)) for number in range(5)]
+    )
+    found = claiming.claim(by_key.connection, by_key.workflow, limit=6, worker_id=uuid4(), one_per_ordering_key=True)
+    assert sorted(positions(found), key=str) == [0, 60, 61, 62, 63, 64]
 
 
 def test_an_ordering_key_by_stream_runs_the_streams_side_by_side(connection: Connection, name: str) -> None:

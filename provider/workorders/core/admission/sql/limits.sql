@@ -24,7 +24,10 @@ WHERE workflow_id = %(workflow_id)s;
 -- Counts no further than the limit.
 SELECT count(*)
 FROM (
-    SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending' LIMIT %(limit)s
+    SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'pending'
+    UNION ALL
+    SELECT FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state = 'requeued'
+    LIMIT %(limit)s
 ) AS found;
 
 -- name: limited

@@ -1,14 +1,8 @@
--- name: available
--- Waiting runs that have a row: reruns and retries.
-SELECT work_order_id, id
-FROM workorders.runs
-WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL;
-
 -- name: lock_available
 -- A claim locks the run first, then the work order: a run that it has locked is about to start.
 SELECT work_order_id
 FROM workorders.runs
-WHERE id = ANY (%(run_ids)s) AND claimed_at IS NULL AND finished_at IS NULL
+WHERE work_order_id = ANY (%(ids)s) AND claimed_at IS NULL AND finished_at IS NULL
 FOR UPDATE SKIP LOCKED;
 
 -- name: cancel_available

@@ -1,10 +1,10 @@
 -- name: rerun
--- Two statements in one: a work order is waiting exactly if a run of it can be claimed.
+-- Two statements in one: a work order is requeued exactly if it has a run that is available.
 WITH given AS (
     SELECT * FROM unnest(%(run_ids)s::uuid[], %(ids)s::uuid[]) AS given (run_id, id)
 ), waiting AS (
     UPDATE workorders.work_orders
-    SET state = 'pending'
+    SET state = 'requeued'
     FROM given
     WHERE work_orders.id = given.id
     RETURNING work_orders.id, work_orders.workflow_id, work_orders.ordering_key, given.run_id

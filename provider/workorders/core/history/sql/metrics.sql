@@ -18,15 +18,15 @@ SELECT workflows.name,
         FROM (
             SELECT FROM workorders.work_orders
             WHERE work_orders.workflow_id = workflows.id AND state = 'pending'
+            UNION ALL
+            SELECT FROM workorders.work_orders
+            WHERE work_orders.workflow_id = workflows.id AND state = 'requeued'
             LIMIT 100000
         ) AS counted
     ),
-    coalesce((
-        SELECT extract(epoch FROM now() - work_orders.created_at) FROM workorders.work_orders
-        WHERE work_orders.workflow_id = workflows.id AND state = 'pending'
-        ORDER BY id
-        LIMIT 1
-    ), 0)
+    coalesce(extract(epoch FROM now() - (
+        -- use: oldest_waiting_at
+    )), 0)
 FROM workorders.workflows;
 
 -- block: recent

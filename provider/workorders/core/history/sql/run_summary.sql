@@ -37,15 +37,18 @@ SELECT count(*), min(created_at), percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN
 FROM own;
 
 -- name: waiting_keys
--- The run at work is one of few; the first that waits is found by its index.
-SELECT waiting.ordering_key, waiting.work_orders, waiting.oldest_at, at_work.work_order_id AS at_work, head.id AS head
+-- The run that keeps the others of its key from being claimed the longest is the last of its key in the index: one at work,
+-- or one that waits until it is due.
+SELECT waiting.ordering_key, waiting.work_orders, waiting.oldest_at, before.work_order_id AS waits_for,
+    before.claimed_at IS NOT NULL AS is_running
 FROM (
     SELECT workflow_id, ordering_key, count(*) AS work_orders, min(created_at) AS oldest_at
     FROM (
         SELECT work_orders.workflow_id, work_orders.ordering_key, work_orders.created_at
         FROM workorders.work_orders
         JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-        WHERE workflows.name = %(workflow)s AND work_orders.state = 'pending' AND work_orders.ordering_key IS NOT NULL
+        WHERE workflows.name = %(workflow)s AND work_orders.state IN ('pending', 'requeued')
+            AND work_orders.ordering_key IS NOT NULL
         LIMIT %(max_waiting)s
     ) AS first
     GROUP BY workflow_id, ordering_key
@@ -53,18 +56,11 @@ FROM (
     LIMIT %(limit)s
 ) AS waiting
 LEFT JOIN LATERAL (
-    SELECT runs.work_order_id
+    SELECT runs.work_order_id, runs.claimed_at
     FROM workorders.runs
-    WHERE runs.workflow_id = waiting.workflow_id AND runs.ordering_key = waiting.ordering_key
-        AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+    WHERE runs.workflow_id = waiting.workflow_id AND runs.ordering_key = waiting.ordering_key AND runs.finished_at IS NULL
+        AND CASE WHEN runs.claimed_at IS NULL THEN runs.not_before ELSE 'infinity' END > now()
+    ORDER BY CASE WHEN runs.claimed_at IS NULL THEN runs.not_before ELSE 'infinity' END DESC
     LIMIT 1
-) AS at_work ON true
-LEFT JOIN LATERAL (
-    SELECT work_orders.id
-    FROM workorders.work_orders
-    WHERE work_orders.workflow_id = waiting.workflow_id AND work_orders.ordering_key = waiting.ordering_key
-        AND work_orders.state = 'pending'
-    ORDER BY work_orders.position, work_orders.id
-    LIMIT 1
-) AS head ON true
+) AS before ON true
 ORDER BY waiting.work_orders DESC, waiting.ordering_key;

@@ -54,7 +54,7 @@ WHERE runs.id = %(id)s;
 SELECT id
 FROM workorders.work_orders
 WHERE id = ANY (%(ids)s)
-    AND state NOT IN ('pending', 'running', 'parked');
+    AND state NOT IN ('pending', 'requeued', 'running', 'parked');
 
 -- name: outcome
 -- A work order that has ended, with the result of its newest run, or the reason why it has none.
@@ -72,7 +72,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN workorders.run_outputs ON run_outputs.run_id = newest.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = %(id)s
-    AND work_orders.state NOT IN ('pending', 'running', 'parked');
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked');
 
 -- name: last_attempts
 SELECT given.id, newest.state, newest.error_type, newest.error

@@ -71,7 +71,7 @@ LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 WHERE
     -- use: passes
     AND (%(words)s::tsquery IS NULL OR search_words.words @@ %(words)s)
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}') IS NOT TRUE;
 
 -- name: matching

@@ -14,6 +14,30 @@ JOIN workorders.workflows ON workflows.id = newest.workflow_id
 WHERE newest.finished_at > covered.since AND covered.since < %(now)s
 GROUP BY workflows.name, covered.since;
 
+-- block: oldest_waiting_at
+        -- Since when a worker could have claimed the first work order of the workflow that waits.
+        SELECT min(since)
+        FROM (
+            (
+                SELECT work_orders.created_at AS since
+                FROM workorders.work_orders
+                WHERE work_orders.workflow_id BETWEEN workflows.id AND workflows.id AND work_orders.state = 'pending'
+                ORDER BY work_orders.workflow_id, work_orders.id
+                LIMIT 1
+            ) UNION ALL (
+                SELECT due.not_before
+                FROM (VALUES (0), (1)) AS urgency (priority)
+                CROSS JOIN LATERAL (
+                    SELECT runs.not_before
+                    FROM workorders.runs
+                    WHERE runs.workflow_id = workflows.id AND runs.priority = urgency.priority
+                        AND runs.claimed_at IS NULL AND runs.finished_at IS NULL AND runs.not_before <= now()
+                    ORDER BY runs.not_before
+                    LIMIT 1
+                ) AS due
+            )
+        ) AS first
+
 -- name: workloads
 -- Every number comes from an index that begins with the workflow, and ends at a bound, which each workflow has for
 -- itself. BETWEEN is a fence: with an equality, the planner would look for the first waiting work order from the start
@@ -32,13 +56,18 @@ SELECT workflows.name AS workflow, workflows.concurrency,
             WHERE work_orders.workflow_id = workflows.id AND work_orders.state = 'pending'
             LIMIT %(max_counted)s + 1
         ) AS pending
-    ) AS waiting,
+    ) AS pending,
     (
-        SELECT work_orders.created_at
-        FROM workorders.work_orders
-        WHERE work_orders.workflow_id BETWEEN workflows.id AND workflows.id AND work_orders.state = 'pending'
-        ORDER BY work_orders.workflow_id, work_orders.id
-        LIMIT 1
+        SELECT count(*)
+        FROM (
+            SELECT
+            FROM workorders.work_orders
+            WHERE work_orders.workflow_id = workflows.id AND work_orders.state = 'requeued'
+            LIMIT %(max_counted)s + 1
+        ) AS requeued
+    ) AS requeued,
+    (
+        -- use: oldest_waiting_at
     ) AS oldest_waiting_at,
     (
         SELECT count(*)

@@ -19,7 +19,7 @@ JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(error
     AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
 WHERE work_orders.id > %(after)s
     AND work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
 
@@ -103,7 +103,7 @@ WITH due AS (
     SELECT work_orders.id
     FROM due
     JOIN workorders.work_orders ON work_orders.id = due.id
-    WHERE work_orders.state NOT IN ('pending', 'running', 'parked')
+    WHERE work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     FOR UPDATE OF work_orders SKIP LOCKED
 ), passed AS (
     INSERT INTO workorders.retention_passed (work_order_id)
@@ -135,7 +135,7 @@ WITH next AS (
     JOIN workorders.work_orders ON work_orders.id = next.id
     JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
         AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
-    WHERE work_orders.state NOT IN ('pending', 'running', 'parked') AND work_orders.created_at < policies.wipe_before
+    WHERE work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked') AND work_orders.created_at < policies.wipe_before
     FOR UPDATE OF work_orders SKIP LOCKED
 )
 SELECT next.id, found.id IS NOT NULL FROM next LEFT JOIN found ON found.id = next.id ORDER BY next.id;
@@ -153,7 +153,7 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
 WHERE ignored_repeats.last_request IS NOT NULL
     AND ignored_repeats.work_order_id > %(after)s
     AND ignored_repeats.work_order_id < %(wipe_end_id)s
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
 ORDER BY ignored_repeats.work_order_id
 LIMIT %(limit)s
@@ -168,7 +168,7 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks
 WHERE work_orders.id > %(after)s
     AND work_orders.id <= %(until)s
     AND work_orders.id > policies.mark
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
 -- use: has_data
 GROUP BY policies.workflow_id;
@@ -186,7 +186,7 @@ JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks
     AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
 -- use: data
 WHERE work_orders.id <= policies.mark
-    AND work_orders.state NOT IN ('pending', 'running', 'parked')
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
 -- use: has_data
 GROUP BY policies.workflow_id;

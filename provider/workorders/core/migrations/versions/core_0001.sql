@@ -36,7 +36,7 @@ CREATE TABLE workorders.source_streams (
 -- Work orders.
 
 CREATE TYPE workorders.work_order_state AS ENUM (
-    'pending', 'running', 'success', 'failed', 'crashed', 'killed', 'cancelled', 'lost', 'exception', 'rejected',
+    'pending', 'requeued', 'running', 'success', 'failed', 'crashed', 'killed', 'cancelled', 'lost', 'exception', 'rejected',
     'parked'
 );
 
@@ -57,15 +57,18 @@ CREATE TABLE workorders.work_orders (
     UNIQUE (stream_id, position),
     CONSTRAINT work_orders_source_key_check CHECK ((stream_id IS NULL) = (position IS NULL))
 );
+-- A work order is pending exactly if it waits for its first run, and requeued exactly if it has a run that is available.
 CREATE INDEX work_orders_waiting_idx ON workorders.work_orders (workflow_id, id) WHERE state = 'pending';
-CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders (workflow_id, ordering_key, position, id)
-    WHERE state = 'pending' AND ordering_key IS NOT NULL;
+-- Streams are numbered from 1; without one, the order is that of creation.
+CREATE INDEX work_orders_ordering_key_idx
+    ON workorders.work_orders (workflow_id, ordering_key, coalesce(stream_id, 0), position, id)
+    WHERE state IN ('pending', 'requeued') AND ordering_key IS NOT NULL;
 -- The states that few work orders are in at a time; pending has its own index, rejected its own table.
 CREATE INDEX work_orders_few_idx ON workorders.work_orders (state, id)
     WHERE state NOT IN ('pending', 'success', 'rejected');
--- For a workflow whose unsuccessful work orders are few among millions of another one. What succeeds is never in it.
+-- For a workflow whose unsuccessful work orders are few among millions of another one. What succeeds at once is never in it.
 CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders (workflow_id, state, id)
-    WHERE state IN ('failed', 'crashed', 'killed', 'lost', 'exception', 'parked');
+    WHERE state IN ('requeued', 'failed', 'crashed', 'killed', 'lost', 'exception', 'parked');
 
 -- The input of the work order with the same id.
 CREATE TABLE workorders.dataclips (
@@ -89,7 +92,7 @@ CREATE TYPE workorders.run_state AS ENUM (
     'available', 'claimed', 'started', 'success', 'failed', 'crashed', 'cancelled', 'killed', 'lost', 'exception'
 );
 
--- The first run of a pending work order gets its row when it is claimed; reruns and retries have theirs from the start.
+-- The first run of a work order gets its row when it is claimed; reruns and retries have theirs from the start.
 -- No index contains the state, because then no update of it could stay on its page (a HOT update): the indexes tell an
 -- available run from a claimed one by its times. The fill factor leaves space for the updates that start and finish it.
 CREATE TABLE workorders.runs (
@@ -118,8 +121,10 @@ CREATE INDEX runs_available_idx ON workorders.runs (workflow_id, priority, not_b
     WHERE claimed_at IS NULL AND finished_at IS NULL;
 CREATE INDEX runs_at_work_idx ON workorders.runs (workflow_id, worker_id)
     WHERE claimed_at IS NOT NULL AND finished_at IS NULL;
-CREATE INDEX runs_ordering_key_idx ON workorders.runs (workflow_id, ordering_key, not_before)
-    WHERE claimed_at IS NULL AND finished_at IS NULL AND ordering_key IS NOT NULL;
+-- Until when a run keeps its ordering key from the others.
+CREATE INDEX runs_ordering_key_idx
+    ON workorders.runs (workflow_id, ordering_key, (CASE WHEN claimed_at IS NULL THEN not_before ELSE 'infinity' END))
+    WHERE finished_at IS NULL AND ordering_key IS NOT NULL;
 
 -- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone.
 CREATE TABLE workorders.run_outputs (

@@ -7,9 +7,92 @@ JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 
+-- block: queue
+-- The work orders of the workflow `asked` that may be claimed, each in one of three lists: reruns, other runs that are due,
+-- and those that wait for their first run. From each list the oldest, up to a window.
+-- BETWEEN is a fence: with an equality the primary key has the order as well, and every finished work order would be read
+-- on the way to the first that waits.
+    SELECT due.work_order_id AS id, due.ordering_key
+    FROM (VALUES (0), (1)) AS urgency (priority)
+    CROSS JOIN LATERAL (
+        SELECT work_order_id, ordering_key FROM workorders.runs
+        WHERE runs.workflow_id = asked.id AND runs.priority = urgency.priority
+            AND claimed_at IS NULL AND finished_at IS NULL AND not_before <= statement_timestamp()
+        ORDER BY not_before, runs.id
+        LIMIT %(window)s
+    ) AS due
+    UNION ALL (
+        SELECT work_orders.id, work_orders.ordering_key FROM workorders.work_orders
+        WHERE work_orders.workflow_id BETWEEN asked.id AND asked.id AND state = 'pending'
+        ORDER BY work_orders.workflow_id, work_orders.id
+        LIMIT %(window)s
+    )
+
+-- block: free_keys
+-- The ordering keys of the workflow `asked` that are free: no run of them is claimed, or waits until it is due. First those
+-- of the queue's head, a key as often as it is there, and then all others, one step in the index per key. A random start and
+-- the lowest key take turns, so that none is always the last. A work order without a key is alone.
+    WITH RECURSIVE head AS MATERIALIZED (
+        -- use: queue
+    ), ring AS (
+        SELECT start AS ordering_key, last, true AS is_start
+        FROM (VALUES (%(start)s::bigint, '9223372036854775807'), ('-9223372036854775808', %(start)s::bigint))
+            AS laps (start, last)
+        UNION ALL
+        SELECT (
+            SELECT work_orders.ordering_key FROM workorders.work_orders
+            WHERE work_orders.workflow_id = asked.id AND state IN ('pending', 'requeued')
+                AND work_orders.ordering_key > ring.ordering_key AND work_orders.ordering_key <= ring.last
+            ORDER BY work_orders.ordering_key
+            LIMIT 1
+        ), ring.last, false
+        FROM ring WHERE ring.ordering_key IS NOT NULL
+    )
+    SELECT found.ordering_key, found.alone
+    FROM (
+        SELECT ordering_key, CASE WHEN ordering_key IS NULL THEN id END AS alone FROM head
+        UNION ALL
+        SELECT ordering_key, NULL FROM ring
+        WHERE NOT is_start AND ordering_key IS NOT NULL
+            AND ordering_key NOT IN (SELECT ordering_key FROM head WHERE ordering_key IS NOT NULL)
+    ) AS found
+    WHERE found.ordering_key IS NULL OR NOT EXISTS (
+        SELECT FROM workorders.runs
+        WHERE runs.workflow_id = asked.id AND runs.ordering_key = found.ordering_key AND finished_at IS NULL
+            AND CASE WHEN claimed_at IS NULL THEN not_before ELSE 'infinity' END > statement_timestamp()
+        OFFSET 0
+    )
+
+-- block: take
+-- Claims what is in `taken`: work orders that wait for their first run, which gets its row here, and others with their run.
+again AS (
+    UPDATE workorders.runs
+    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp(),
+        heartbeat_at = statement_timestamp()
+    FROM taken
+    WHERE runs.id = taken.run_id
+    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
+), first AS (
+    INSERT INTO workorders.runs
+        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
+    SELECT (%(ids)s::uuid[])[taken.place], taken.id, %(workflow_id)s, taken.ordering_key, 1, 'claimed', %(worker_id)s,
+        statement_timestamp(), statement_timestamp()
+    FROM taken
+    WHERE taken.run_id IS NULL
+    RETURNING id, work_order_id, attempt, retry, ordering_key
+), claimed AS (
+    SELECT * FROM again UNION ALL SELECT * FROM first
+), running AS (
+    UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
+)
+-- use: claimed_runs
+LEFT JOIN taken ON taken.id = claimed.work_order_id
+ORDER BY taken.place;
+
 -- name: lock_workflow
 -- Not FOR UPDATE: registering a trigger, which refers to the workflow, need not wait for claims.
-SELECT concurrency FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
+-- The planner expects many streams, and would compile the claim in half a second to save nothing.
+SELECT concurrency, set_config('jit', 'off', true) FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
 
 -- name: count_at_work
 SELECT count(*) FROM (
@@ -19,217 +102,127 @@ SELECT count(*) FROM (
 ) AS at_work;
 
 -- name: claim
--- Written so that even old statistics never make the planner read whole tables:
---   OFFSET 0 keeps the search for a run a lookup by key per row. As a join it would read all runs.
---   The planner estimates a limit that is an expression as a tenth of all rows. So it encloses one that is a number.
---   The outer limit stops reading, so no more rows are locked than it returns.
---   Two comparisons and ORDER BY workflow_id: with an equality the primary key has the order as well, and every finished
---   work order would be read on the way to the first that waits.
-WITH urgent AS MATERIALIZED (
-    SELECT id, row_number() OVER () AS place FROM (
-        SELECT id FROM workorders.runs
-        WHERE workflow_id = %(workflow_id)s AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
-            AND not_before <= statement_timestamp()
-        ORDER BY not_before, id
+-- The lists of the queue, locked.
+-- The planner estimates a limit that is an expression as a tenth of all rows. So it encloses one that is a number.
+-- The outer limits stop reading, so no more rows are locked than are taken.
+WITH due AS MATERIALIZED (
+    SELECT locked.id AS run_id, locked.work_order_id AS id, locked.ordering_key
+    FROM (VALUES (0), (1)) AS urgency (priority)
+    CROSS JOIN LATERAL (
+        SELECT runs.id, work_order_id, ordering_key FROM workorders.runs
+        WHERE runs.workflow_id = %(workflow_id)s AND runs.priority = urgency.priority
+            AND claimed_at IS NULL AND finished_at IS NULL AND not_before <= statement_timestamp()
+        ORDER BY not_before, runs.id
         LIMIT %(limit)s
         FOR UPDATE SKIP LOCKED
     ) AS locked
-), normal AS MATERIALIZED (
-    SELECT id, row_number() OVER () AS place FROM (
-        SELECT id FROM (
-            SELECT id FROM workorders.runs
-            WHERE workflow_id = %(workflow_id)s AND priority = 1 AND claimed_at IS NULL AND finished_at IS NULL
-                AND not_before <= statement_timestamp()
-            ORDER BY not_before, id
-            LIMIT %(limit)s
-            FOR UPDATE SKIP LOCKED
-        ) AS locked
-        LIMIT %(limit)s - (SELECT count(*) FROM urgent)
-    ) AS taken
-), waiting AS MATERIALIZED (
-    SELECT id, ordering_key, row_number() OVER () AS place FROM (
-        SELECT id, ordering_key FROM (
-            SELECT id, ordering_key FROM workorders.work_orders
-            WHERE (workflow_id, id) >= (%(workflow_id)s::integer, %(from_id)s)
-                AND workflow_id <= %(workflow_id)s::integer AND state = 'pending'
-                AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
-            ORDER BY workflow_id, id
-            LIMIT %(limit)s
-            FOR UPDATE OF work_orders SKIP LOCKED
-        ) AS locked
-        LIMIT %(limit)s - (SELECT count(*) FROM urgent) - (SELECT count(*) FROM normal)
-    ) AS taken
-), again AS (
-    UPDATE workorders.runs
-    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp(),
-        heartbeat_at = statement_timestamp()
-    FROM (SELECT 0 AS rank, id, place FROM urgent UNION ALL SELECT 1, id, place FROM normal) AS due
-    WHERE runs.id = due.id
-    RETURNING due.rank, due.place, runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
-), first AS (
-    -- A row that was claimed, finished and retried while this statement ran looks as if it had no run: it is left.
-    INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
-    SELECT given.id, waiting.id, %(workflow_id)s, waiting.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp(),
-        statement_timestamp()
-    FROM waiting JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given (id, place) USING (place)
-    ON CONFLICT (work_order_id, attempt) DO NOTHING
-    RETURNING 2 AS rank, 0 AS place, id, work_order_id, attempt, retry, ordering_key
-), claimed AS (
-    SELECT * FROM again UNION ALL SELECT * FROM first
-), running AS (
-    UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
-)
--- use: claimed_runs
-ORDER BY claimed.rank, claimed.place, claimed.work_order_id;
-
--- name: free_at_the_head
--- The first work orders in the queue whose ordering key is free: their number per key, and those without a key.
-WITH busy AS MATERIALIZED (
-    SELECT DISTINCT ordering_key FROM workorders.runs
-    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IS NOT NULL
-), head AS MATERIALIZED (
-    SELECT 0 AS rank, work_orders.id, work_orders.ordering_key
-    FROM (
-        SELECT work_order_id FROM workorders.runs
-        WHERE workflow_id = %(workflow_id)s AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
-            AND not_before <= statement_timestamp()
-        ORDER BY not_before, runs.id
-        LIMIT %(window)s
-    ) AS urgent
-    JOIN workorders.work_orders ON work_orders.id = urgent.work_order_id
-    UNION ALL (
-        SELECT 1, id, ordering_key FROM workorders.work_orders
-        WHERE workflow_id BETWEEN %(workflow_id)s AND %(workflow_id)s AND state = 'pending'
-        ORDER BY workflow_id, work_orders.id
-        LIMIT %(window)s
-    )
-), free AS (
-    SELECT min(head.rank) AS rank, head.id, head.ordering_key
-    FROM head
-    WHERE NOT EXISTS (SELECT FROM busy WHERE busy.ordering_key = head.ordering_key)
-        AND CASE WHEN head.ordering_key IS NULL THEN NOT EXISTS (
-            SELECT FROM workorders.runs
-            WHERE runs.work_order_id = head.id AND claimed_at IS NULL AND finished_at IS NULL
-                AND not_before > statement_timestamp()
-        ) ELSE NOT EXISTS (
-            SELECT FROM workorders.runs
-            WHERE runs.workflow_id = %(workflow_id)s AND runs.ordering_key = head.ordering_key AND claimed_at IS NULL
-                AND finished_at IS NULL AND not_before > statement_timestamp()
-        ) END
-    GROUP BY head.id, head.ordering_key
-    ORDER BY rank, id
     LIMIT %(limit)s
-)
-SELECT ordering_key, count(*), NULL::uuid FROM free WHERE ordering_key IS NOT NULL GROUP BY ordering_key
-UNION ALL
-SELECT NULL, 1, id FROM free WHERE ordering_key IS NULL;
+), waiting AS MATERIALIZED (
+    SELECT id, ordering_key FROM (
+        SELECT id, ordering_key FROM workorders.work_orders
+        WHERE workflow_id BETWEEN %(workflow_id)s AND %(workflow_id)s AND state = 'pending'
+        ORDER BY workflow_id, id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    ) AS locked
+    LIMIT %(limit)s - (SELECT count(*) FROM due)
+), taken AS MATERIALIZED (
+    SELECT run_id, id, ordering_key, row_number() OVER () AS place
+    FROM (SELECT run_id, id, ordering_key FROM due UNION ALL SELECT NULL, id, ordering_key FROM waiting) AS found
+),
+-- use: take
 
--- name: free_ordering_keys
--- Ordering keys with a waiting work order, from a given key on: one step in the index per key, up to a limit of steps.
-WITH RECURSIVE ordering_keys AS (
-    (
-        SELECT ordering_key, 1 AS step FROM workorders.work_orders
-        WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND ordering_key IS NOT NULL AND ordering_key >= %(start)s
-        ORDER BY ordering_key
+-- name: claim_free_keys
+-- The first work orders of each free ordering key, and those that are alone.
+-- Within a stream the order is the source's. Between the next ones of several streams, one with a run goes first, and then
+-- the older one: `turn` is the highest such rank up to each, which is the order of a merge of the streams.
+-- Those that a sequence let in in another order have a place, and come in its order behind those without.
+WITH RECURSIVE asked AS (SELECT %(workflow_id)s::integer AS id), free AS MATERIALIZED (
+    SELECT ordering_key, alone, least(count(*), %(per_key)s) AS share
+    FROM (
+        SELECT free_keys.ordering_key, free_keys.alone, row_number() OVER () AS place
+        FROM asked CROSS JOIN LATERAL (
+            -- use: free_keys
+        ) AS free_keys
+        LIMIT %(looked_at)s
+    ) AS found
+    GROUP BY ordering_key, alone
+    ORDER BY min(place)
+    LIMIT %(limit)s
+), streams AS (
+    SELECT ordering_key, share, -1 AS stream FROM free WHERE ordering_key IS NOT NULL
+    UNION ALL
+    SELECT ordering_key, share, (
+        SELECT coalesce(stream_id, 0) FROM workorders.work_orders
+        WHERE workflow_id = %(workflow_id)s AND state IN ('pending', 'requeued')
+            AND work_orders.ordering_key = streams.ordering_key AND coalesce(stream_id, 0) > streams.stream
+        ORDER BY coalesce(stream_id, 0)
         LIMIT 1
-    ) UNION ALL (
-        SELECT (
-            SELECT work_orders.ordering_key FROM workorders.work_orders
-            WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND work_orders.ordering_key IS NOT NULL
-                AND work_orders.ordering_key > ordering_keys.ordering_key
-            ORDER BY work_orders.ordering_key
-            LIMIT 1
-        ), ordering_keys.step + 1
-        FROM ordering_keys WHERE ordering_keys.ordering_key IS NOT NULL AND ordering_keys.step < %(steps)s
     )
-)
-SELECT ordering_keys.ordering_key
-FROM ordering_keys
-WHERE ordering_keys.ordering_key IS NOT NULL AND ordering_keys.ordering_key <> ALL (%(known)s::bigint[])
-    AND ordering_keys.ordering_key NOT IN (
-        SELECT ordering_key FROM workorders.runs
-        WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL AND ordering_key IS NOT NULL
-    )
-    AND NOT EXISTS (
-        SELECT FROM workorders.runs
-        WHERE runs.workflow_id = %(workflow_id)s AND runs.ordering_key = ordering_keys.ordering_key AND claimed_at IS NULL
-            AND finished_at IS NULL AND not_before > statement_timestamp()
-    )
-LIMIT %(limit)s;
-
--- name: claim_heads
--- The first work orders of each ordering key given, as many as its share, in the order of the source; and some without
--- ordering key. Those that a sequence let in in another order have a place, and come in its order behind those without.
-WITH given AS (
-    SELECT ordering_key, share FROM unnest(%(ordering_keys)s::bigint[], %(shares)s::integer[]) AS given (ordering_key, share)
+    FROM streams WHERE stream IS NOT NULL
 ), heads AS MATERIALIZED (
-    SELECT given.ordering_key, head.id, head.place
-    FROM given CROSS JOIN LATERAL (
-        SELECT id, row_number() OVER (ORDER BY sequenced NULLS FIRST, position, id) AS place FROM (
-            (
-                SELECT id, position, NULL::bigint AS sequenced FROM workorders.work_orders
-                WHERE workflow_id = %(workflow_id)s AND state = 'pending' AND ordering_key = given.ordering_key
+    SELECT id, ordering_key, state, place
+    FROM (
+        SELECT id, ordering_key, state, share,
+            row_number() OVER (PARTITION BY ordering_key ORDER BY sequenced NULLS FIRST, turn, position, id) AS place
+        FROM (
+            SELECT first.id, streams.ordering_key, first.state, streams.share, first.position, NULL::bigint AS sequenced,
+                max((first.state = 'pending')::integer || first.id::text COLLATE "C")
+                    OVER (PARTITION BY streams.ordering_key, streams.stream ORDER BY first.position, first.id) AS turn
+            FROM streams CROSS JOIN LATERAL (
+                SELECT id, position, state FROM workorders.work_orders
+                WHERE workflow_id = %(workflow_id)s AND state IN ('pending', 'requeued')
+                    AND ordering_key = streams.ordering_key AND coalesce(stream_id, 0) = streams.stream
                     AND NOT EXISTS (
                         SELECT FROM workorders.sequence_places
                         WHERE sequence_places.work_order_id = work_orders.id OFFSET 0
                     )
                 ORDER BY position, id
-                LIMIT given.share
-            ) UNION ALL (
-                SELECT work_orders.id, work_orders.position, sequence_places.place
+                LIMIT streams.share
+            ) AS first
+            UNION ALL
+            SELECT first.id, free.ordering_key, first.state, free.share, NULL, first.place, NULL
+            FROM free CROSS JOIN LATERAL (
+                SELECT work_orders.id, work_orders.state, sequence_places.place
                 FROM workorders.sequence_places
                 JOIN workorders.work_orders ON work_orders.id = sequence_places.work_order_id
-                WHERE sequence_places.workflow_id = %(workflow_id)s AND sequence_places.ordering_key = given.ordering_key
-                    AND work_orders.state = 'pending'
+                WHERE sequence_places.workflow_id = %(workflow_id)s
+                    AND sequence_places.ordering_key = free.ordering_key
+                    AND work_orders.state IN ('pending', 'requeued')
                 ORDER BY sequence_places.place
-                LIMIT given.share
-            )
-            ORDER BY sequenced NULLS FIRST, position, id
-            LIMIT given.share
-        ) AS first
-    ) AS head
+                LIMIT free.share
+            ) AS first
+        ) AS merged
+    ) AS placed
+    WHERE place <= share
     UNION ALL
-    SELECT NULL, id, 1 FROM unnest(%(alone)s::uuid[]) AS alone (id)
+    SELECT work_orders.id, NULL, work_orders.state, 1
+    FROM free JOIN workorders.work_orders ON work_orders.id = free.alone
 ), locked AS MATERIALIZED (
     SELECT work_orders.id FROM workorders.work_orders JOIN heads ON heads.id = work_orders.id
-    WHERE work_orders.state = 'pending'
+    WHERE work_orders.state = heads.state
     FOR UPDATE OF work_orders SKIP LOCKED
-), kept AS MATERIALIZED (
+), taken AS MATERIALIZED (
     -- A work order that another transaction has locked, such as a cancellation, ends its ordering key for this claim.
-    SELECT id, ordering_key, place, row_number() OVER (ORDER BY id) AS number FROM (
-        SELECT heads.id, heads.ordering_key, heads.place,
-            bool_and(locked.id IS NOT NULL)
-                OVER (PARTITION BY coalesce(heads.ordering_key::text, heads.id::text) ORDER BY heads.place) AS whole
+    -- The first ones of all keys go before the second ones, so that a worker can begin as many as possible at once.
+    SELECT available.id AS run_id, kept.id, kept.ordering_key, row_number() OVER (ORDER BY kept.place, kept.id) AS place
+    FROM (
+        SELECT heads.*, bool_and(locked.id IS NOT NULL)
+            OVER (PARTITION BY heads.ordering_key, CASE WHEN heads.ordering_key IS NULL THEN heads.id END ORDER BY heads.place)
+            AS is_whole
         FROM heads LEFT JOIN locked ON locked.id = heads.id
-    ) AS checked
-    WHERE whole
-), again AS (
-    UPDATE workorders.runs
-    SET state = 'claimed', worker_id = %(worker_id)s, ordering_key = kept.ordering_key, claimed_at = statement_timestamp(),
-        heartbeat_at = statement_timestamp()
-    FROM kept
-    WHERE runs.work_order_id = kept.id AND runs.claimed_at IS NULL AND runs.finished_at IS NULL
-    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
-), first AS (
-    INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
-    SELECT new.id, kept.id, %(workflow_id)s, kept.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp(),
-        statement_timestamp()
-    FROM kept JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS new (id, number) USING (number)
-    WHERE NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = kept.id OFFSET 0)
-    ON CONFLICT (work_order_id, attempt) DO NOTHING
-    RETURNING id, work_order_id, attempt, retry, ordering_key
-), claimed AS (
-    SELECT * FROM again UNION ALL SELECT * FROM first
-), running AS (
-    UPDATE workorders.work_orders SET state = 'running' FROM claimed WHERE work_orders.id = claimed.work_order_id
-)
--- use: claimed_runs
-LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
-ORDER BY sequence_places.place NULLS FIRST, work_orders.position, work_orders.id;
+    ) AS kept
+    LEFT JOIN LATERAL (
+        SELECT runs.id FROM workorders.runs
+        WHERE kept.state = 'requeued' AND runs.work_order_id = kept.id AND claimed_at IS NULL AND finished_at IS NULL
+        OFFSET 0
+    ) AS available ON true
+    WHERE kept.is_whole
+),
+-- use: take
 
 -- name: claimed
+-- In the order of the claims above. That a work order had a run before it was claimed is seen by its attempt.
 WITH claimed AS (
     SELECT * FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s AND worker_id = %(worker_id)s
@@ -238,89 +231,39 @@ WITH claimed AS (
 -- use: claimed_runs
 LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
 ORDER BY (claimed.ordering_key IS NOT NULL), CASE WHEN claimed.ordering_key IS NULL THEN claimed.priority END,
-    sequence_places.place NULLS FIRST, CASE WHEN claimed.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
+    sequence_places.place NULLS FIRST, CASE WHEN claimed.ordering_key IS NOT NULL THEN
+        max((claimed.attempt = 1)::integer || work_orders.id::text COLLATE "C") OVER (
+            PARTITION BY claimed.ordering_key, work_orders.stream_id ORDER BY work_orders.position, work_orders.id
+        )
+    END, CASE WHEN claimed.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
 
 -- name: inputs
 -- In the order of the ids, up to the one that reaches the maximum of bytes, or to one that cannot be written out.
 SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)s::uuid[], %(max_bytes)s);
 
 -- name: claimable_workflows
--- The workflows of which a claim would return a run now, or which have a worker whose heartbeat stopped. The conditions are
--- those of the claims above. Rows that another transaction has locked count as well.
+-- The workflows of which a claim would return a run now, or which have a worker whose heartbeat stopped. Rows that another
+-- transaction has locked count as well.
 WITH asked AS MATERIALIZED (
     SELECT id, name, concurrency, definition ->> 'dag_id' AS dag_id,
         definition ->> 'ordering_key' IS NOT NULL AS has_ordering_key
     FROM workorders.workflows WHERE name = ANY (%(names)s)
 ), at_work AS MATERIALIZED (
-    SELECT asked.id AS workflow_id, running.ordering_key, running.heartbeat_at
+    SELECT asked.id AS workflow_id, running.heartbeat_at
     FROM asked CROSS JOIN LATERAL (
-        SELECT ordering_key, heartbeat_at FROM workorders.runs
+        SELECT heartbeat_at FROM workorders.runs
         WHERE workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL OFFSET 0
     ) AS running
-), busy AS MATERIALIZED (
-    SELECT DISTINCT workflow_id, ordering_key FROM at_work WHERE ordering_key IS NOT NULL
 ), found AS MATERIALIZED (
     SELECT asked.name, (
         asked.concurrency IS NULL OR asked.concurrency > (SELECT count(*) FROM at_work WHERE workflow_id = asked.id)
     ) AND CASE WHEN asked.has_ordering_key THEN
         EXISTS (
-            -- One step in the index per ordering key, as in free_ordering_keys.
-            WITH RECURSIVE ordering_keys AS (
-                (
-                    SELECT ordering_key FROM workorders.work_orders
-                    WHERE workflow_id = asked.id AND state = 'pending' AND ordering_key IS NOT NULL
-                    ORDER BY ordering_key
-                    LIMIT 1
-                ) UNION ALL (
-                    SELECT (
-                        SELECT work_orders.ordering_key FROM workorders.work_orders
-                        WHERE workflow_id = asked.id AND state = 'pending' AND work_orders.ordering_key IS NOT NULL
-                            AND work_orders.ordering_key > ordering_keys.ordering_key
-                        ORDER BY work_orders.ordering_key
-                        LIMIT 1
-                    )
-                    FROM ordering_keys WHERE ordering_keys.ordering_key IS NOT NULL
-                )
-            )
-            SELECT FROM ordering_keys
-            WHERE ordering_keys.ordering_key IS NOT NULL
-                AND (asked.id, ordering_keys.ordering_key) NOT IN (SELECT workflow_id, ordering_key FROM busy)
-                AND NOT EXISTS (
-                    SELECT FROM workorders.runs
-                    WHERE runs.workflow_id = asked.id AND runs.ordering_key = ordering_keys.ordering_key
-                        AND claimed_at IS NULL AND finished_at IS NULL AND not_before > statement_timestamp()
-                )
-        ) OR EXISTS (
-            SELECT FROM (
-                SELECT id, ordering_key FROM workorders.work_orders
-                WHERE workflow_id BETWEEN asked.id AND asked.id AND state = 'pending'
-                ORDER BY workflow_id, id
-                LIMIT %(window)s
-            ) AS head
-            WHERE head.ordering_key IS NULL AND NOT EXISTS (
-                SELECT FROM workorders.runs
-                WHERE runs.work_order_id = head.id AND claimed_at IS NULL AND finished_at IS NULL
-                    AND not_before > statement_timestamp() OFFSET 0
-            )
-        ) OR EXISTS (
-            SELECT FROM workorders.runs
-            WHERE runs.workflow_id = asked.id AND priority = 0 AND claimed_at IS NULL AND finished_at IS NULL
-                AND not_before <= statement_timestamp() AND ordering_key IS NULL
+            -- use: free_keys
         )
     ELSE
         EXISTS (
-            SELECT FROM workorders.runs
-            WHERE runs.workflow_id = asked.id AND claimed_at IS NULL AND finished_at IS NULL
-                AND not_before <= statement_timestamp()
-        ) OR EXISTS (
-            -- Newest first, because older ones often wait for a retry.
-            SELECT FROM (
-                SELECT id FROM workorders.work_orders
-                WHERE workflow_id BETWEEN asked.id AND asked.id AND state = 'pending'
-                    AND NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id OFFSET 0)
-                ORDER BY workflow_id DESC, id DESC
-                LIMIT 1
-            ) AS waiting
+            -- use: queue
         )
     END AS is_claimable, EXISTS (
         SELECT FROM at_work

@@ -64,9 +64,9 @@ WITH given AS MATERIALIZED (
     UPDATE workorders.work_orders
     SET state = became.state::workorders.work_order_state
     FROM (
-        SELECT work_order_id AS id, CASE WHEN again THEN 'pending' ELSE state::text END AS state FROM decided
+        SELECT work_order_id AS id, CASE WHEN again THEN 'requeued' ELSE state::text END AS state FROM decided
         UNION ALL
-        SELECT work_order_id, 'pending' FROM released
+        SELECT work_order_id, 'requeued' FROM released
     ) AS became
     WHERE work_orders.id = became.id
 ), outputs AS (
@@ -87,7 +87,7 @@ WITH released AS (
     WHERE id = ANY (%(ids)s::uuid[]) AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
     RETURNING work_order_id
 )
-UPDATE workorders.work_orders SET state = 'pending' FROM released WHERE work_orders.id = released.work_order_id;
+UPDATE workorders.work_orders SET state = 'requeued' FROM released WHERE work_orders.id = released.work_order_id;
 
 -- name: lock_silent
 SELECT worker_id, id, state = 'started' FROM workorders.runs

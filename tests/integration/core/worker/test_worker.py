@@ -2,12 +2,12 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -19,7 +19,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.worker import result_store
 from workorders.core.worker.exceptions import CallableUnavailableError, OwnershipLostError
 from workorders.outbox import OutboxMessage, enqueue, publish
@@ -578,6 +578,21 @@ def test_what_can_never_be_sent_or_stored_is_not_retried(make: Make, tmp_path: P
         executing.worker(enqueue=enqueue_published).work()
     assert file.read_text().split() == ["called"]
     assert executing.states() == [("failed", "failed")]
+
+
+def test_large_results_are_stored_in_several_transactions(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish, stored = lifecycle.finish, []
+
+    def note_bytes(connection: Connection, worker_id: UUID, results: Sequence[RunResult], **named: Any) -> Finished:
+        stored.append([len(result.output or b"") for result in results])
+        return finish(connection, worker_id, results, **named)
+
+    monkeypatch.setattr(lifecycle, "finish", note_bytes)
+    monkeypatch.setattr(result_store, "_MAX_STORED_BYTES", 100_000)
+    executing = make("echo")
+    executing.create([{"x": "y" * size} for size in [*[40_000] * 8, 200_000, *[40_000] * 3]])
+    assert executing.worker().work().states == {"success": 12}
+    assert all(sum(part) <= 100_000 or len(part) == 1 for part in stored)
 
 
 def keys_sent(connection: Connection, topic: str) -> list[str | None]:

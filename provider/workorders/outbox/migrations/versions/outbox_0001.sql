@@ -193,7 +193,7 @@ RETURN CASE
 END;
 
 -- Keys share 1,024 locks, whatever a transaction writes. The lock table of a server has 64 entries for each connection that
--- it allows (6,400 with the default of 100), and one lock takes one entry, whoever waits for it. So the outbox takes at
+-- it allows (6,400 with the default of 100), and one lock takes one entry, however many wait for it. So the outbox takes at
 -- most a sixth of it, and two writers of one key each wait for each other without need once in 1,024 times.
 CREATE FUNCTION workorders.outbox_lock_number(hash bytea) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE

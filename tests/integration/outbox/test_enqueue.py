@@ -192,16 +192,20 @@ def test_a_transaction_with_many_messages_of_one_key_locks_that_key_alone(writer
 
 
 def test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock(writer: Writer, name: str) -> None:
-    keys = [str(n) for n in range(300)]
+    holder, looker, first, second = writer(), writer(), writer(), writer()
+    publish(holder, name, "x", key="held")
 
-    def write(order: list[str]) -> None:
-        connection = writer()
-        for _ in range(10):
-            enqueue(connection, [OutboxMessage(topic=name, key=key, value="x") for key in order])
-            connection.commit()
+    def write(connection: Connection, keys: list[str]) -> None:
+        enqueue(connection, [OutboxMessage(topic=name, key=key, value="x") for key in keys])
+        connection.commit()
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(write, [keys, keys[::-1]]))
+        writes = [pool.submit(write, first, ["a", "held", "b"]), pool.submit(write, second, ["b", "held", "a"])]
+        for connection in (first, second):
+            eventually(lambda c=connection: waits(looker, c), seconds=10, what="A writer waiting")
+        holder.rollback()
+        for write_ in writes:
+            write_.result(30)
 
 
 def test_runs_whose_keys_are_busy_are_named_and_nothing_is_enqueued(writer: Writer, name: str) -> None:

@@ -201,8 +201,7 @@ def test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock(writ
 
     with ThreadPoolExecutor() as pool:
         writes = [pool.submit(write, first, ["a", "held", "b"]), pool.submit(write, second, ["b", "held", "a"])]
-        for connection in (first, second):
-            eventually(lambda c=connection: waits(looker, c), seconds=10, what="A writer waiting")
+        eventually(lambda: waits(looker, first) and waits(looker, second), seconds=10, what="Both writers waiting")
         holder.rollback()
         for write_ in writes:
             write_.result(30)
@@ -211,12 +210,12 @@ def test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock(writ
 def test_runs_whose_keys_are_busy_are_named_and_nothing_is_enqueued(writer: Writer, name: str) -> None:
     application, worker, looker = writer(), writer(), writer()
     publish(application, name, "x", key="busy")
-    runs = {key: uuid4() for key in ("busy", "free", None)}
-    messages = [Message(name, key and key.encode(), b"x", (), run_id=run) for key, run in runs.items()]
+    runs = {key: uuid4() for key in (b"busy", b"free", None)}
+    messages = [Message(name, key, b"x", (), run_id=run) for key, run in runs.items()]
     begun = time.monotonic()
     with pytest.raises(KeysBusyError) as raised:
         enqueue_published(worker, messages)
-    assert raised.value.run_ids == {runs["busy"]}
+    assert raised.value.run_ids == {runs[b"busy"]}
     assert time.monotonic() - begun < 10
     worker.rollback()
     assert rows(looker, name) == []

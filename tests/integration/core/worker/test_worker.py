@@ -3,7 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
@@ -22,6 +23,8 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.worker import result_store
 from workorders.core.worker.exceptions import CallableUnavailableError, OwnershipLostError
+from workorders.core.worker.result_store import RunSummary
+from workorders.core.worker.worker import Worker
 from workorders.outbox import OutboxMessage, enqueue, publish
 from workorders.outbox.enqueue import enqueue_published
 
@@ -456,6 +459,16 @@ def application(make: Make, name: str) -> Iterator[Connection]:
         yield connection
 
 
+@contextmanager
+def at_work(worker: Worker) -> Iterator[Future[RunSummary]]:
+    """Let a worker work, and stop it at the end, also after a failure of the test."""
+    with ThreadPoolExecutor() as threads:
+        try:
+            yield threads.submit(worker.work)
+        finally:
+            worker.stop()
+
+
 def publishing(name: str, keys: Iterable[str | None], **fields: Any) -> list[dict[str, Any]]:
     return [{"to": name, "key": key, **fields} for key in keys]
 
@@ -466,8 +479,7 @@ def test_a_busy_key_delays_the_runs_that_publish_to_it_and_no_others(
     executing = make("publish", processes=2)
     executing.create(publishing(name, ["busy" if n in {5, 50} else f"other-{n}" for n in range(100)]))
     worker = executing.worker(enqueue=enqueue_published, linger=600, heartbeat_seconds=0.2)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         eventually(lambda: worker.summary.total == 98, seconds=30, what="the success of the others")
         # One that begins later is stored as well, and nothing was taken for an outage.
         executing.create(publishing(name, ["later"]))
@@ -487,8 +499,7 @@ def test_a_transaction_that_holds_every_lock_of_the_outbox_delays_no_run_that_pu
     executing = make("publish", processes=2)
     executing.create(publishing(name, [None if n % 2 else f"k{n}" for n in range(40)]))
     worker = executing.worker(enqueue=enqueue_published)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         eventually(lambda: worker.summary.total == 20, seconds=30, what="the success of those without a key")
         application.rollback()
         assert ended.result(30).states == {"success": 40}
@@ -509,8 +520,7 @@ def test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_ke
         stream="ward",
     )
     worker = executing.worker(enqueue=enqueue_published, linger=600)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         eventually(lambda: worker.summary.total == 2, seconds=30, what="the success of the other ordering key")
         stored = [state for state, _ in executing.states()]
         assert [stored[n] for n in (0, 2, 3, 5)].count("success") == 0
@@ -530,8 +540,7 @@ def test_a_worker_whose_time_slice_is_over_stores_what_it_kept_back_before_it_en
     executing = make("publish")
     executing.create(publishing(name, ["busy"]))
     worker = executing.worker(enqueue=enqueue_published, claim_seconds=2)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         eventually(lambda: worker._slice_is_over and worker._store.kept, seconds=30, what="the end of the time slice")
         assert not ended.done()
         application.rollback()
@@ -546,8 +555,7 @@ def test_a_worker_that_cannot_store_what_it_kept_back_ends_and_says_so(
     executing = make("publish")
     executing.create(publishing(name, ["busy"]))
     worker = executing.worker(enqueue=enqueue_published)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         eventually(lambda: worker._store.kept, seconds=30, what="the result that is kept back")
         worker.stop()
         assert ended.result(30).total == 0
@@ -562,8 +570,7 @@ def test_a_worker_that_keeps_back_many_results_begins_no_more_runs(
     executing = make("publish")
     executing.create(publishing(name, ["busy"] * 30, seconds=0.2))
     worker = executing.worker(enqueue=enqueue_published)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         eventually(lambda: worker._store.is_full and not worker._pool.unfinished, seconds=30, what="a full worker")
         assert [state for _, state in executing.states()].count("started") < 30
         application.rollback()

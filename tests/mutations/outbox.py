@@ -9,6 +9,7 @@ CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
 OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
 BATCHES, BACKLOG = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
+DEAD_LETTERS, WORKER = "integration/kafka/ingest/test_dead_letters.py", "integration/core/worker/test_worker.py"
 MIGRATION = "outbox/migrations/versions/outbox_0001.sql"
 
 OUTBOX = (
@@ -238,26 +239,64 @@ OUTBOX = (
     Mutation(
         "outbox-writers-of-a-key-not-in-turn",
         3,
+        (Change(MIGRATION, "        PERFORM pg_advisory_xact_lock(4564061, lock_number);", "        NULL;"),),
         (
-            Change(
-                MIGRATION,
-                "        PERFORM pg_advisory_xact_lock(key_class, lock.number);",
-                "        NULL;",
-            ),
+            f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",
+            f"{ENQUEUE}::test_a_writer_of_many_keys_takes_a_sixth_of_the_lock_table_at_most_and_still_takes_its_turn",
         ),
-        (f"{ENQUEUE}::test_writers_of_one_key_take_turns_and_others_do_not_wait",),
     ),
     Mutation(
-        "outbox-bulk-writers-not-in-turn",
+        "outbox-locks-in-any-order",
+        4,
+        (Change(MIGRATION, "SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP", "SELECT unnest(numbers) LOOP"),),
+        (f"{ENQUEUE}::test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock",),
+    ),
+    Mutation(
+        "outbox-locks-of-dead-letters-in-the-order-of-the-offsets",
+        4,
+        (
+            Change(
+                "kafka/ingest/sql/dead_letters.sql",
+                "ORDER BY workorders.outbox_lock_number(",
+                "ORDER BY work_orders.position, workorders.outbox_lock_number(",
+            ),
+        ),
+        (
+            f"{DEAD_LETTERS}::test_partitions_that_publish_dead_letters_with_the_same_keys_in_other_orders_do_not_deadlock",
+        ),
+    ),
+    Mutation(
+        "busy-key-of-the-outbox-waited-for",
+        4,
+        (Change(MIGRATION, "SET lock_timeout = '100ms'", ""),),
+        (
+            f"{ENQUEUE}::test_runs_whose_keys_are_busy_are_named_and_nothing_is_enqueued",
+            f"{WORKER}::test_a_busy_key_delays_the_runs_that_publish_to_it_and_no_others",
+        ),
+    ),
+    Mutation(
+        "later-runs-of-an-ordering-key-pass-a-result-that-is-kept-back",
+        3,
+        (Change("core/worker/worker.py", "        self._release_after_kept()\n", ""),),
+        (f"{WORKER}::test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_key",),
+    ),
+    Mutation(
+        "later-result-of-an-ordering-key-stored-before-one-that-is-kept-back",
         3,
         (
             Change(
-                MIGRATION,
-                "            PERFORM pg_advisory_xact_lock(group_class, number);",
-                "            PERFORM pg_advisory_xact_lock_shared(group_class, number);",
+                "core/worker/kept_results.py",
+                "return keys if result.ordering_key is None else keys | {result.ordering_key}",
+                "return keys",
             ),
         ),
-        (f"{ENQUEUE}::test_a_writer_of_many_keys_locks_few_and_still_takes_its_turn",),
+        (f"{WORKER}::test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_key",),
+    ),
+    Mutation(
+        "refused-result-retried",
+        2,
+        (Change("core/worker/result_store.py", "        may_retry=False,\n", ""),),
+        (f"{WORKER}::test_what_can_never_be_sent_or_stored_is_not_retried",),
     ),
     Mutation(
         "outbox-held-key-overtaken",

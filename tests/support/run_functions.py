@@ -63,6 +63,15 @@ def note(body: dict[str, Any], context: Context) -> None:
         file.write(f"{body['word']}\n")
 
 
+def publish(body: dict[str, Any], context: Context) -> None:
+    """Publish a message with the input's key to the input's topic; note the input's word before, if it has one."""
+    if "file" in body:
+        note(body, context)
+    else:
+        time.sleep(body.get("seconds", 0))
+    context.publish(body["to"], None, key=body["key"])
+
+
 def note_or_fail(body: dict[str, Any], context: Context) -> None:
     """Fail at the first attempt if the input asks for it, and append the input's word otherwise."""
     if body["fail_once"] and context.attempt == 1:

@@ -1,6 +1,8 @@
 """What can go wrong in the core, by name."""
 
+from collections.abc import Iterable
 from typing import ClassVar
+from uuid import UUID
 
 
 class WorkOrdersError(Exception):
@@ -46,6 +48,15 @@ class UnknownWorkflowError(WorkOrdersError, LookupError):
 
 class UnknownRunError(WorkOrdersError, LookupError):
     """No run has that id in the database."""
+
+
+class KeysBusyError(WorkOrdersError):
+    """Another open transaction has written to keys of these runs; nothing was enqueued, and a later try can succeed."""
+
+    def __init__(self, run_ids: Iterable[UUID]) -> None:
+        self.run_ids = frozenset(run_ids)
+        """Those runs."""
+        super().__init__(f"{len(self.run_ids):,} runs publish to keys that another transaction has written to.")
 
 
 class HardLimitError(WorkOrdersError):

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import psycopg
 
+from workorders.core.exceptions import KeysBusyError
 from workorders.core.ids import increasing_ids
 from workorders.core.postgres.connection import fetch_row
 from workorders.core.postgres.named_queries import load_queries
@@ -52,15 +53,6 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
     return list(arguments["event_ids"])
 
 
-def lock_all_groups(connection: "Connection") -> None:
-    """Let the next `enqueue` of this transaction lock all groups of keys, so that those after it do not wait.
-
-    Without it, two transactions that enqueue step by step can each wait for a key that the other one has locked. With
-    it, writers of any key wait until this transaction ends.
-    """
-    connection.execute(_QUERIES["lock_all_groups"])
-
-
 def publish(
     connection: "Caller",
     topic: str,
@@ -97,13 +89,17 @@ def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -
     Which run published which message is recorded; see `published`.
 
     Raises:
+        KeysBusyError: another transaction has written to the keys of some runs and has not ended.
         OutboxMessageError: one of them could never be sent.
     """
-    arguments = _arguments([_outbox_message(message) for message in messages])
+    run_ids = [message.run_id for message in messages]
+    arguments = {**_arguments([_outbox_message(message) for message in messages]), "run_ids": run_ids}
+    busy = connection.execute(_QUERIES["lock_or_find_busy"], arguments).fetchall()
+    if busy:
+        raise KeysBusyError(run_id for (run_id,) in busy)
     (after_id,) = fetch_row(connection, _QUERIES["last_id"], {})
     _run_psycopg(connection, arguments)
-    run_ids = [message.run_id for message in messages]
-    connection.execute(_QUERIES["note_published"], {**arguments, "run_ids": run_ids, "after_id": after_id})
+    connection.execute(_QUERIES["note_published"], {**arguments, "after_id": after_id})
 
 
 def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:

@@ -49,7 +49,7 @@ CREATE FUNCTION workorders.enqueue_many(topics text[], keys bytea[], vals bytea[
 DECLARE
     many CONSTANT integer := cardinality(topics);
     hashes bytea[];
-    keyed bytea[];
+    locks integer[];
     refused record;
     written bigint;
 BEGIN
@@ -96,15 +96,13 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT array_agg(made.hash ORDER BY made.place),
-        array_agg(DISTINCT made.hash) FILTER (WHERE made.key IS NOT NULL)
-    INTO hashes, keyed
+        array_agg(workorders.outbox_lock_number(made.hash)) FILTER (WHERE made.key IS NOT NULL)
+    INTO hashes, locks
     FROM (
         SELECT workorders.outbox_hash(given.topic, given.key) AS hash, given.key, given.place
         FROM unnest(topics, keys) WITH ORDINALITY AS given (topic, key, place)
     ) AS made;
-    IF keyed IS NOT NULL THEN
-        PERFORM workorders.outbox_lock(keyed);
-    END IF;
+    PERFORM workorders.outbox_lock(locks);
     INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
     SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
         get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
@@ -149,37 +147,31 @@ CREATE FUNCTION workorders.outbox_hash(topic text, key bytea) RETURNS bytea
 CREATE FUNCTION workorders.outbox_headers_are_valid(headers jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE WHEN (headers IS NULL) THEN true WHEN (jsonb_typeof(headers) <> 'array'::text) THEN false ELSE (NOT (EXISTS (SELECT FROM jsonb_array_elements(outbox_headers_are_valid.headers) header(value) WHERE CASE WHEN (jsonb_typeof(header.value) <> 'array'::text) THEN true WHEN ((jsonb_array_length(header.value) <> 2) OR (jsonb_typeof((header.value -> 0)) <> 'string'::text)) THEN true WHEN (jsonb_typeof((header.value -> 1)) = ANY (ARRAY['string'::text, 'null'::text])) THEN false WHEN (jsonb_typeof((header.value -> 1)) <> 'object'::text) THEN true WHEN (jsonb_typeof(((header.value -> 1) -> 'base64'::text)) IS DISTINCT FROM 'string'::text) THEN true ELSE (((header.value -> 1) ->> 'base64'::text) !~ '^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$'::text) END))) END;
-CREATE FUNCTION workorders.outbox_lock(hashes bytea[]) RETURNS void
+CREATE FUNCTION workorders.outbox_lock(numbers integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    key_class CONSTANT integer := 4564061;
-    group_class CONSTANT integer := 4564062;
-    max_keys CONSTANT integer := 256;
-    held integer := coalesce(nullif(current_setting('workorders.outbox_keys', true), ''), '0')::integer;
-    lock record;
+    lock_number integer;
 BEGIN
-    held := held + cardinality(hashes);
-    PERFORM set_config('workorders.outbox_keys', held::text, true);
-    IF held > max_keys THEN
-        -- All of them in order, so that further calls in this transaction do not wait.
-        FOR number IN 0..63 LOOP
-            PERFORM pg_advisory_xact_lock(group_class, number);
-        END LOOP;
-        RETURN;
-    END IF;
-    FOR lock IN
-        SELECT DISTINCT get_byte(hash, 3) & 63 AS number FROM unnest(hashes) AS hash ORDER BY 1
-    LOOP
-        PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
+    FOR lock_number IN SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP
+        PERFORM pg_advisory_xact_lock(4564061, lock_number);
     END LOOP;
-    FOR lock IN
-        SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
-            || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
-        FROM unnest(hashes) AS hash ORDER BY 1
-    LOOP
-        PERFORM pg_advisory_xact_lock(key_class, lock.number);
-    END LOOP;
+END $$;
+CREATE FUNCTION workorders.outbox_lock_number(hash bytea) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (((get_byte(hash, 0) << 8) | get_byte(hash, 1)) & 1023);
+CREATE FUNCTION workorders.outbox_try_lock(numbers integer[]) RETURNS integer[]
+    LANGUAGE plpgsql
+    SET lock_timeout TO '100ms'
+    AS $$
+BEGIN
+    PERFORM workorders.outbox_lock(numbers);
+    RETURN '{}';
+EXCEPTION WHEN lock_not_available THEN
+    RETURN ARRAY(
+        SELECT number FROM (SELECT DISTINCT unnest(numbers) AS number) AS given
+        WHERE NOT pg_try_advisory_xact_lock(4564061, number)
+    );
 END $$;
 CREATE FUNCTION workorders.read_inputs(ids uuid[], max_bytes bigint) RETURNS TABLE(request bytea, body bytea, is_unreadable boolean)
     LANGUAGE plpgsql STABLE STRICT
@@ -898,4 +890,3 @@ ALTER TABLE ONLY workorders.source_streams
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_workflow_id_fkey FOREIGN KEY (workflow_id) REFERENCES workorders.workflows(id);
 REVOKE ALL ON FUNCTION workorders.enqueue_many(topics text[], keys bytea[], vals bytea[], headers jsonb[], partitions integer[], timestamps_ms bigint[], event_ids uuid[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION workorders.outbox_lock(hashes bytea[]) FROM PUBLIC;

@@ -42,9 +42,11 @@ class RunResult:
     finished_at: datetime | None = None
     """When it ended by the worker's clock; now if not given."""
     may_retry: bool = True
-    """False if the function raised a NonRetryableError."""
+    """False if another attempt could not succeed, or would repeat a call that succeeded."""
     messages: tuple[Message, ...] = ()
     """What it published; the caller of `finish` enqueues them."""
+    ordering_key: int | None = None
+    """The ordering key of the run; no result is stored before an earlier one with the same."""
 
 
 @dataclass(frozen=True, slots=True)

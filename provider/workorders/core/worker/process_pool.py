@@ -140,9 +140,13 @@ class ProcessPool:
         """Return the runs that processes have begun and not ended."""
         return [process.in_flight for process in self._processes if process.in_flight and process.has_begun]
 
-    def return_unstarted(self) -> list[ClaimedRun]:
-        """Remove and return the runs that are in no process."""
-        return self._queue.take_all()
+    def return_unstarted(self, ordering_keys: Collection[int] | None = None) -> list[ClaimedRun]:
+        """Remove and return the runs that are in no process; if ordering keys are given, only those of these."""
+        runs = self._queue.take_all()
+        if ordering_keys is None:
+            return runs
+        self._queue.put(run for run in runs if run.ordering_key not in ordering_keys)
+        return [run for run in runs if run.ordering_key in ordering_keys]
 
     def stop(self) -> tuple[list[RunResult], list[ClaimedRun]]:
         """Kill every process, and return the results that were on their way and the runs that had not begun.

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Final, TypeVar
@@ -11,16 +11,26 @@ from uuid import UUID
 import psycopg
 
 from workorders.core.backoff import delay_seconds
-from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.exceptions import ConfigurationError, KeysBusyError, one_line
 from workorders.core.items import Message
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.worker.kept_results import KeptResults
 
 T = TypeVar("T")
 
 Enqueue = Callable[[Connection, Sequence[Message]], object]
-"""Writes messages to the outbox in the caller's transaction; rejects one with a ConfigurationError."""
+"""Writes messages to the outbox in the caller's transaction.
+
+It raises a ConfigurationError for a message that can never be sent, and a KeysBusyError if others write to the keys.
+"""
+
+MAX_STORED_RUNS: Final = 500
+"""Maximum number of results that are stored in one transaction."""
+MAX_STORED_BYTES: Final = 64 * 1024 * 1024
+# Of them and of what is kept back. A statement can have 1 GB, and escapes need more than the values themselves.
+_MAX_KEPT_RUNS: Final = 1_000
 
 MAX_OUTAGE_SECONDS: Final = 300.0
 """A transaction is retried for at most this long, even while the heartbeat succeeds."""
@@ -88,6 +98,7 @@ class ResultStore:
         self._may_continue = may_continue
         self._stop = stop
         self._log = log
+        self._kept = KeptResults()
         self._connection: Connection | None = None
         #: Whether the connection broke, so that the last transaction may have been committed or not.
         self.outcome_unknown = False
@@ -117,33 +128,60 @@ class ResultStore:
                 self._log(f"The database failed and is tried again in {delay} s: {one_line(error)}")
                 self._stop.wait(delay)
 
-    def finish(self, results: Sequence[RunResult]) -> Finished:
-        """Store how runs ended, with the messages of the successful ones, in one transaction, and count them.
+    @property
+    def kept(self) -> Sequence[RunResult]:
+        """Results that are kept back, because another transaction has written to keys that their runs publish to."""
+        return self._kept.results
 
-        If Postgres or the outbox rejects a result, only its run fails.
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to try again to store what is kept back."""
+        return self._kept.is_due
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many results are kept back that no more runs should begin."""
+        return len(self.kept) >= _MAX_KEPT_RUNS or sum(map(size_of, self.kept)) >= MAX_STORED_BYTES
+
+    def finish(self, results: Sequence[RunResult]) -> Finished:
+        """Store how runs ended, with the messages of the successful ones, and count them; kept ones too, when due.
+
+        If another transaction has written to a key, the results of runs that publish to it are kept back, with later
+        ones of their ordering keys. If Postgres or the outbox rejects a result, only its run fails.
         """
-        try:
-            finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
-        except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
-            if len(results) == 1:
-                if _is_bare(results[0]):
-                    raise
-                cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
-                return self.finish([_rejected(results[0], cause or error)])
-            middle = len(results) // 2
-            first, second = self.finish(results[:middle]), self.finish(results[middle:])
-            return Finished(
-                first.run_ids | second.run_ids, first.retried | second.retried, first.released | second.released
-            )
-        self.summary.add(results)
-        self.summary.retried += len(finished.retried)
-        return finished
+        due = self._kept.take() if self.is_due else []
+        stored = [finished for part in _parts([*due, *results]) for finished in self._store(part)]
+        return Finished(
+            frozenset().union(*(finished.run_ids for finished in stored)),
+            frozenset().union(*(finished.retried for finished in stored)),
+            frozenset().union(*(finished.released for finished in stored)),
+        )
 
     def close(self) -> None:
         """Close the connection; the next transaction opens one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+    def _store(self, given: Sequence[RunResult]) -> list[Finished]:
+        results = self._kept.keep(given)
+        if not results:
+            return []
+        try:
+            finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
+        except KeysBusyError as error:
+            return self._store(self._kept.keep(results, error.run_ids))
+        except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
+            if len(results) == 1:
+                if _is_bare(results[0]):
+                    raise
+                cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
+                return self._store([_rejected(results[0], cause or error)])
+            middle = len(results) // 2
+            return self._store(results[:middle]) + self._store(results[middle:])
+        self.summary.add(results)
+        self.summary.retried += len(finished.retried)
+        return [finished]
 
     def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
         finished = lifecycle.finish(connection, self._worker_id, results)
@@ -168,12 +206,33 @@ class ResultStore:
         return self._connection
 
 
+def _parts(results: Sequence[RunResult]) -> Iterator[list[RunResult]]:
+    part: list[RunResult] = []
+    size = 0
+    for result in results:
+        if part and (len(part) == MAX_STORED_RUNS or size + size_of(result) > MAX_STORED_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(result)
+        size += size_of(result)
+    if part:
+        yield part
+
+
+def size_of(result: RunResult) -> int:
+    """Return about how many bytes a result has."""
+    return len(result.output or b"") + len(result.log) + sum(len(message.value or b"") for message in result.messages)
+
+
 class _NotEnqueuedError(Exception):
     """Postgres rejected the messages of runs, for example because a permission is missing; the cause is its error."""
 
 
 def _rejected(result: RunResult, error: BaseException) -> RunResult:
-    """Return the result that replaces one that cannot be stored; if that is rejected as well, without its log."""
+    """Return the result that replaces one that cannot be stored; if that is rejected as well, without its log.
+
+    It is not retried: the function has succeeded, and another call would return or publish the same.
+    """
     first_time = result.state != "exception"
     message = (isinstance(error, psycopg.Error) and error.diag.message_primary) or str(error)
     # A message that can never be sent is the callable's error; what Postgres rejects is not.
@@ -186,6 +245,7 @@ def _rejected(result: RunResult, error: BaseException) -> RunResult:
         error_type=type(error).__name__,
         error=f"What the run returned or published was rejected: {message}",
         log=result.log if first_time else "",
+        may_retry=False,
     )
 
 

@@ -33,7 +33,14 @@ _UNREADABLE: Final = (
 def without_input(run: ClaimedRun) -> RunResult:
     """Return the end of a run whose input was erased or cannot be read."""
     error_type, error = _UNREADABLE if run.is_unreadable else _ERASED
-    return RunResult(run_id=run.run_id, state="exception", error_type=error_type, error=error, may_retry=False)
+    return RunResult(
+        run_id=run.run_id,
+        state="exception",
+        error_type=error_type,
+        error=error,
+        may_retry=False,
+        ordering_key=run.ordering_key,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,7 @@ class ResultMaker:
             finished_at=_moment(finished),
             may_retry=may_retry,
             messages=decode_messages(frame.second),
+            ordering_key=run.ordering_key,
         )
 
     def interrupted(
@@ -81,6 +89,7 @@ class ResultMaker:
             error=error[1],
             started_at=_moment(now - seconds),
             finished_at=_moment(now),
+            ordering_key=run.ordering_key,
         )
 
     def error_text(self, error: Captured) -> str:

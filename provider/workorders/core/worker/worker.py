@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from threading import Event
 from typing import Final
@@ -15,15 +15,18 @@ from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker.exceptions import ExecutionError, OwnershipLostError
 from workorders.core.worker.heartbeat import Heartbeat
 from workorders.core.worker.process_pool import ProcessPool
-from workorders.core.worker.result_store import Enqueue, ResultStore, RunSummary
+from workorders.core.worker.result_store import (
+    MAX_STORED_BYTES,
+    MAX_STORED_RUNS,
+    Enqueue,
+    ResultStore,
+    RunSummary,
+    size_of,
+)
 from workorders.core.worker.run_results import without_input
 from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 from workorders.core.workflows import Workflow
 
-MAX_STORED_RUNS: Final = 500
-"""Maximum number of results that are stored in one transaction."""
-MAX_STORED_BYTES: Final = 64 * 1024 * 1024
-"""Outputs and published messages of this size are stored at once, so that they do not fill the memory."""
 MAX_STORE_DELAY_SECONDS: Final = 0.5
 """Maximum time that a result waits to be stored together with others."""
 _LOOK_SECONDS: Final = 0.2
@@ -31,6 +34,9 @@ _LOOK_SECONDS: Final = 0.2
 _LOOK_SHARE: Final = 10
 """During a wait, looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
 _MAX_LOOK_SECONDS: Final = 10.0
+_MAX_KEPT_SECONDS: Final = 60.0
+"""How long a worker that would end waits until it can store the results that are kept back."""
+_MAX_KEPT_SECONDS_AFTER_STOP: Final = 10.0
 _ASK_SECONDS: Final = 5.0
 """Time between two questions whether the wait may continue."""
 _FIRST_CLAIM: Final = 16
@@ -148,13 +154,19 @@ class Worker:
         self._check_ownership()
         self._adopt_claimed()
         if self._slice_is_over:
-            self._release(self._pool.return_unstarted())
-        else:
+            self._release([*self._pool.return_unstarted(), *self._take_queue()])
+        elif not self._store.is_full:
             self._claim()
             self._start()
-        if not self._queue and not self._ended and not self._pool.unfinished:
-            # A transaction whose commit was not confirmed may have claimed runs.
-            return self._store.outcome_unknown or self._wait()
+        if not self._ended and not self._pool.unfinished:
+            if self._store.kept and self._slice_is_over:
+                self._await_kept()
+                return False
+            if self._store.kept:
+                self._stop.wait(_LOOK_SECONDS)
+            elif not self._queue:
+                # A transaction whose commit was not confirmed may have claimed runs.
+                return self._store.outcome_unknown or self._wait()
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
         self._store_when_due()
         self._linger_ends_at = time.monotonic() + self._config.linger
@@ -210,7 +222,8 @@ class Worker:
         """Find runs that a transaction claimed whose commit was not confirmed: no other worker would execute them."""
         if not self._store.outcome_unknown:
             return
-        known = self._pool.run_ids() | {run.run_id for run in self._queue} | {result.run_id for result in self._ended}
+        results = {result.run_id for result in (*self._ended, *self._store.kept)}
+        known = self._pool.run_ids() | {run.run_id for run in self._queue} | results
         owned = self._store.run_in_transaction(
             lambda connection: claiming.claimed(connection, self._workflow, self.id, but=known)
         )
@@ -244,13 +257,14 @@ class Worker:
     def _store_when_due(self) -> None:
         waited = time.monotonic() - self._oldest_ended
         idle = not self._queue and not self._pool.unfinished
-        if self._ended and (
+        is_due = (
             len(self._ended) >= MAX_STORED_RUNS
-            or sum(map(_size, self._ended)) >= MAX_STORED_BYTES
+            or sum(map(size_of, self._ended)) >= MAX_STORED_BYTES
             or waited > MAX_STORE_DELAY_SECONDS
             or idle
             or self._pool.has_held_keys
-        ):
+        )
+        if self._store.is_due or (self._ended and is_due):
             self._store_results()
 
     def _store_results(self) -> None:
@@ -260,9 +274,34 @@ class Worker:
             # They can be claimed again at once, and must not be in the queue twice.
             self._queue = deque(run for run in self._queue if run.run_id not in released)
             self._pool.drop(released)
+        self._release_after_kept()
         self._pool.resume()
         # With a concurrency or an ordering key, more runs may be claimed now.
         self._look_at = 0.0
+
+    def _release_after_kept(self) -> None:
+        """Release the later runs of the ordering keys of kept results, which no worker claims until they are stored."""
+        keys = {result.ordering_key for result in self._store.kept if result.ordering_key is not None}
+        if keys:
+            queue = self._take_queue()
+            self._queue.extend(run for run in queue if run.ordering_key not in keys)
+            self._release([*self._pool.return_unstarted(keys), *(run for run in queue if run.ordering_key in keys)])
+
+    def _await_kept(self) -> None:
+        """Wait for a limited time until the kept results are stored; the runs of the others will be lost."""
+        begun = time.monotonic()
+        while self._store.kept:
+            self._check_ownership()
+            limit = _MAX_KEPT_SECONDS_AFTER_STOP if self._stop.is_set() else _MAX_KEPT_SECONDS
+            if time.monotonic() - begun > limit:
+                self._config.log(
+                    f"The results of {len(self._store.kept):,} runs were not stored, and the runs will be lost: "
+                    "another transaction has written to keys to which they publish, and has not ended within "
+                    f"{limit:g} s. Find it in pg_stat_activity, and rerun the runs."
+                )
+                return
+            time.sleep(_LOOK_SECONDS)
+            self._store_when_due()
 
     def _check_ownership(self) -> None:
         """Check that this worker still owns its runs.
@@ -293,16 +332,17 @@ class Worker:
         self._end(results)
         if self._ended:
             self._store_results()
-        self._release(left)
+        self._release([*left, *self._take_queue()])
+        self._await_kept()
 
-    def _release(self, runs: Iterable[ClaimedRun]) -> None:
-        """Release these runs and those in the queue; none of them has begun."""
-        ids = [run.run_id for run in (*runs, *self._queue)]
+    def _take_queue(self) -> list[ClaimedRun]:
+        runs = list(self._queue)
         self._queue.clear()
-        if ids:
+        return runs
+
+    def _release(self, runs: Collection[ClaimedRun]) -> None:
+        """Release runs that have not begun."""
+        if runs:
+            ids = [run.run_id for run in runs]
             released = self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.id, ids))
             self._config.log(f"{released:,} runs that had not begun wait again.")
-
-
-def _size(result: RunResult) -> int:
-    return len(result.output or b"") + sum(len(message.value or b"") for message in result.messages)

@@ -6,7 +6,6 @@ enqueues nothing, and a replay enqueues nothing because the ingest that finished
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,7 +20,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ledger.positions import stream_name
-from workorders.outbox.enqueue import enqueue, lock_all_groups
+from workorders.outbox.enqueue import enqueue
 from workorders.outbox.exceptions import OutboxMessageError
 from workorders.outbox.message import OutboxMessage
 
@@ -65,15 +64,12 @@ def publish(connection: Connection, attempt: Attempt, created: Created) -> None:
         "start_offset": range_.start,
         "end_offset": range_.end,
         "by_rules": _BY_RULES,
+        "topic": attempt.dead_letter_topic,
     }
     with connection.cursor("dead_letters", row_factory=class_row(_Rejected)) as cursor:
         cursor.itersize = _FETCH
         rows = cursor.execute(_QUERIES["rejected"], arguments)
-        chunks = _chunks(dead_letter(attempt, attempt.dead_letter_topic, row) for row in rows)
-        first, second = next(chunks, []), next(chunks, [])
-        if second:
-            lock_all_groups(connection)
-        for chunk in chain((first, second), chunks):
+        for chunk in _chunks(dead_letter(attempt, attempt.dead_letter_topic, row) for row in rows):
             _enqueue(connection, chunk)
 
 
@@ -132,7 +128,6 @@ def _enqueue(connection: Connection, messages: Sequence[OutboxMessage]) -> None:
             enqueue(connection, messages)
     except OutboxMessageError:
         if len(messages) > 1:
-            lock_all_groups(connection)
             for message in messages:
                 _enqueue(connection, [message])
             return

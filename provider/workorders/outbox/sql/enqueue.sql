@@ -4,9 +4,16 @@ SELECT workorders.enqueue_many(
     %(timestamps)s::bigint[], %(event_ids)s::uuid[]
 )
 
--- name: lock_all_groups
--- More keys than outbox_lock locks one by one.
-SELECT set_config('workorders.outbox_keys', '1000000', true);
+-- name: lock_or_find_busy
+-- Locks the keys, or returns the runs whose keys another transaction has locked.
+WITH given AS MATERIALIZED (
+    SELECT run_id, workorders.outbox_lock_number(workorders.outbox_hash(topic, key)) AS number
+    FROM unnest(%(run_ids)s::uuid[], %(topics)s::text[], %(keys)s::bytea[]) AS published (run_id, topic, key)
+    WHERE key IS NOT NULL
+), busy AS MATERIALIZED (
+    SELECT unnest(workorders.outbox_try_lock(array_agg(number))) AS number FROM given
+)
+SELECT DISTINCT run_id FROM given JOIN busy USING (number);
 
 -- name: last_id
 -- 0 before the first message.

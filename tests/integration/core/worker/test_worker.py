@@ -2,12 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -19,8 +20,13 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.worker import result_store
 from workorders.core.worker.exceptions import CallableUnavailableError, OwnershipLostError
+from workorders.core.worker.result_store import RunSummary
+from workorders.core.worker.worker import Worker
+from workorders.outbox import OutboxMessage, enqueue, publish
+from workorders.outbox.enqueue import enqueue_published
 
 pytestmark = pytest.mark.integration
 
@@ -443,3 +449,159 @@ def test_an_ordering_key_keeps_its_order_and_waits_behind_a_retry(make: Make, tm
     words = file.read_text().split()
     for ordering_key in ("a", "b", "c"):
         assert [word for word in words if word.startswith(ordering_key)] == [f"{ordering_key}:{n}" for n in range(6)]
+
+
+@pytest.fixture
+def application(make: Make, name: str) -> Iterator[Connection]:
+    """A connection of a program that has written to the key `busy` of the test's topic and has not ended."""
+    with connect(make().url) as connection:
+        publish(connection, name, "x", key="busy")
+        yield connection
+
+
+@contextmanager
+def at_work(worker: Worker) -> Iterator[Future[RunSummary]]:
+    """Let a worker work, and stop it at the end, also after a failure of the test."""
+    with ThreadPoolExecutor() as threads:
+        try:
+            yield threads.submit(worker.work)
+        finally:
+            worker.stop()
+
+
+def publishing(name: str, keys: Iterable[str | None], **fields: Any) -> list[dict[str, Any]]:
+    return [{"to": name, "key": key, **fields} for key in keys]
+
+
+def test_a_busy_key_delays_the_runs_that_publish_to_it_and_no_others(
+    make: Make, name: str, application: Connection
+) -> None:
+    executing = make("publish", processes=2)
+    executing.create(publishing(name, ["busy" if n in {5, 50} else f"other-{n}" for n in range(100)]))
+    worker = executing.worker(enqueue=enqueue_published, linger=600, heartbeat_seconds=0.2)
+    with at_work(worker) as ended:
+        eventually(lambda: worker.summary.total == 98, seconds=30, what="the success of the others")
+        # One that begins later is stored as well, and nothing was taken for an outage.
+        executing.create(publishing(name, ["later"]))
+        eventually(lambda: worker.summary.total == 99, seconds=30, what="the success of a later one")
+        assert executing.logged == []
+        application.commit()
+        eventually(lambda: worker.summary.total == 101, seconds=30, what="the success of all")
+        worker.stop()
+        assert ended.result(30).states == {"success": 101}
+    assert keys_sent(application, name).count("busy") == 3
+
+
+def test_a_transaction_that_holds_every_lock_of_the_outbox_delays_no_run_that_publishes_nothing(
+    make: Make, name: str, application: Connection
+) -> None:
+    enqueue(application, [OutboxMessage(topic=name, key=str(n), value="x") for n in range(20_000)])
+    executing = make("publish", processes=2)
+    executing.create(publishing(name, [None if n % 2 else f"k{n}" for n in range(40)]))
+    worker = executing.worker(enqueue=enqueue_published)
+    with at_work(worker) as ended:
+        eventually(lambda: worker.summary.total == 20, seconds=30, what="the success of those without a key")
+        application.rollback()
+        assert ended.result(30).states == {"success": 40}
+    assert executing.logged == []
+
+
+def test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_key(
+    make: Make, name: str, application: Connection, tmp_path: Path
+) -> None:
+    file = tmp_path / "noted"
+    executing = make("publish", ordering_key="body:/ward", retries={"attempts": 2, "first_delay_seconds": 0})
+    wards = [("a", "busy"), ("b", "free"), ("a", None), ("a", "free"), ("b", None), ("a", None)]
+    executing.create(
+        (
+            {"to": name, "key": key, "ward": ward, "file": str(file), "word": f"{ward}{n}", "seconds": 0.3}
+            for n, (ward, key) in enumerate(wards)
+        ),
+        stream="ward",
+    )
+    worker = executing.worker(enqueue=enqueue_published, linger=600)
+    with at_work(worker) as ended:
+        eventually(lambda: worker.summary.total == 2, seconds=30, what="the success of the other ordering key")
+        stored = [state for state, _ in executing.states()]
+        assert [stored[n] for n in (0, 2, 3, 5)].count("success") == 0
+        assert (stored[1], stored[4]) == ("success", "success")
+        # One of them at most had begun before its predecessor was found to wait.
+        assert {"a3", "a5"}.isdisjoint(file.read_text().split())
+        application.rollback()
+        eventually(lambda: worker.summary.total == 6, seconds=30, what="the success of all")
+        worker.stop()
+        ended.result(30)
+    assert [word for word in file.read_text().split() if word.startswith("a")] == ["a0", "a2", "a3", "a5"]
+
+
+def test_a_worker_whose_time_slice_is_over_stores_what_it_kept_back_before_it_ends(
+    make: Make, name: str, application: Connection
+) -> None:
+    executing = make("publish")
+    executing.create(publishing(name, ["busy"]))
+    worker = executing.worker(enqueue=enqueue_published, claim_seconds=2)
+    with at_work(worker) as ended:
+        eventually(lambda: worker._slice_is_over and worker._store.kept, seconds=30, what="the end of the time slice")
+        assert not ended.done()
+        application.rollback()
+        assert ended.result(30).states == {"success": 1}
+    assert executing.states() == [("success", "success")]
+
+
+def test_a_worker_that_cannot_store_what_it_kept_back_ends_and_says_so(
+    make: Make, name: str, application: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workorders.core.worker.worker._MAX_KEPT_SECONDS_AFTER_STOP", 0.5)
+    executing = make("publish")
+    executing.create(publishing(name, ["busy"]))
+    worker = executing.worker(enqueue=enqueue_published)
+    with at_work(worker) as ended:
+        eventually(lambda: worker._store.kept, seconds=30, what="the result that is kept back")
+        worker.stop()
+        assert ended.result(30).total == 0
+    assert executing.states() == [("running", "started")]
+    assert "The results of 1 runs were not stored" in executing.logged[-1]
+
+
+def test_a_worker_that_keeps_back_many_results_begins_no_more_runs(
+    make: Make, name: str, application: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(result_store, "_MAX_KEPT_RUNS", 3)
+    executing = make("publish")
+    executing.create(publishing(name, ["busy"] * 30, seconds=0.2))
+    worker = executing.worker(enqueue=enqueue_published)
+    with at_work(worker) as ended:
+        eventually(lambda: worker._store.is_full and not worker._pool.unfinished, seconds=30, what="a full worker")
+        assert [state for _, state in executing.states()].count("started") < 30
+        application.rollback()
+        assert ended.result(60).states == {"success": 30}
+
+
+def test_what_can_never_be_sent_or_stored_is_not_retried(make: Make, tmp_path: Path) -> None:
+    file = tmp_path / "noted"
+    executing = make("publish", retries={"attempts": 3, "first_delay_seconds": 0, "after": ["failed", "exception"]})
+    executing.create([{"to": "a topic with spaces", "key": "k", "file": str(file), "word": "called"}])
+    for _ in range(3):
+        executing.worker(enqueue=enqueue_published).work()
+    assert file.read_text().split() == ["called"]
+    assert executing.states() == [("failed", "failed")]
+
+
+def test_large_results_are_stored_in_several_transactions(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish, stored = lifecycle.finish, []
+
+    def note_bytes(connection: Connection, worker_id: UUID, results: Sequence[RunResult], **named: Any) -> Finished:
+        stored.append([len(result.output or b"") for result in results])
+        return finish(connection, worker_id, results, **named)
+
+    monkeypatch.setattr(lifecycle, "finish", note_bytes)
+    monkeypatch.setattr(result_store, "MAX_STORED_BYTES", 100_000)
+    executing = make("echo")
+    executing.create([{"x": "y" * size} for size in [*[40_000] * 8, 200_000, *[40_000] * 3]])
+    assert executing.worker().work().states == {"success": 12}
+    assert all(sum(part) <= 100_000 or len(part) == 1 for part in stored)
+
+
+def keys_sent(connection: Connection, topic: str) -> list[str | None]:
+    query = "SELECT convert_from(key, 'UTF8') FROM workorders.outbox_messages WHERE topic = %s ORDER BY id"
+    return [key for (key,) in connection.execute(query, [topic])]

@@ -104,7 +104,7 @@ def test_an_attempt_that_is_rolled_back_publishes_nothing_and_the_next_one_publi
     assert sorted(message.value() or b"" for message in dead(outbox, name)) == [b"1", b"2", b"3", b"4"]
 
 
-def test_partitions_that_publish_many_dead_letters_in_chunks_do_not_deadlock(
+def test_partitions_that_publish_dead_letters_with_the_same_keys_in_other_orders_do_not_deadlock(
     outbox: Outbox, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count, partitions = 300, [partition_of(name, number) for number in range(4)]
@@ -114,9 +114,11 @@ def test_partitions_that_publish_many_dead_letters_in_chunks_do_not_deadlock(
     def rejected(partition: Partition) -> Iterator[Item]:
         facts = {"topic": name, "partition": partition.partition, "headers": [], "timestamp": 1}
         for offset in range(count):
-            key = f"{partition.partition}-{offset}"
+            key = str(offset if partition.partition % 2 else count - offset)
             request = orjson.dumps({**facts, "offset": offset, "key": key})
-            yield Item(stream_name(partition), offset, request, None, Rejection("not-json", "no JSON"), b"x")
+            # One that the outbox does not take makes its chunk go one by one.
+            raw = b"x" * (1_000_000 if offset == count // 2 else 1)
+            yield Item(stream_name(partition), offset, request, None, Rejection("not-json", "no JSON"), raw)
         all_read.wait(30)
 
     with outbox.connect() as connection:

@@ -167,7 +167,7 @@ CREATE TABLE workorders.outbox_counters (
 
 -- Functions that enqueue.
 
--- One hash serves both purposes: its first four bytes are the number of the lock, the fifth is the bucket. Both must be
+-- One hash serves both purposes: its first two bytes are the number of the lock, the fifth is the bucket. Both must be
 -- the same for everyone who writes the same key, so neither Postgres's own hash functions nor Python's are used.
 CREATE FUNCTION workorders.outbox_hash(topic text, key bytea) RETURNS bytea
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -192,39 +192,39 @@ RETURN CASE
     )
 END;
 
--- Writers of one key take turns until their transactions end, so that ids within a key grow in commit order. Few keys
--- are locked one by one. A transaction that writes many keys locks all groups of keys, because the lock table is small.
--- Locks come before ids: an id that was drawn before waiting would be lower than that of the writer waited for.
-CREATE FUNCTION workorders.outbox_lock(hashes bytea[]) RETURNS void
+-- Keys share 1,024 locks, whatever a transaction writes. The lock table of a server has 64 entries for each connection that
+-- it allows (6,400 with the default of 100), and one lock takes one entry, however many wait for it. So the outbox takes at
+-- most a sixth of it, and two writers of one key each wait for each other without need once in 1,024 times.
+CREATE FUNCTION workorders.outbox_lock_number(hash bytea) RETURNS integer
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (get_byte(hash, 0) << 8 | get_byte(hash, 1)) & 1023;
+
+-- Writers of one key take turns until their transactions end, so that ids within a key grow in commit order. Locks come
+-- before ids: an id that was drawn before waiting would be lower than that of the writer waited for. They are taken in
+-- one order, so that calls do not deadlock; a transaction with several calls can, unless it sorts them.
+CREATE FUNCTION workorders.outbox_lock(numbers integer[]) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-    key_class CONSTANT integer := 4564061;
-    group_class CONSTANT integer := 4564062;
-    max_keys CONSTANT integer := 256;
-    held integer := coalesce(nullif(current_setting('workorders.outbox_keys', true), ''), '0')::integer;
-    lock record;
+    lock_number integer;
 BEGIN
-    held := held + cardinality(hashes);
-    PERFORM set_config('workorders.outbox_keys', held::text, true);
-    IF held > max_keys THEN
-        -- All of them in order, so that further calls in this transaction do not wait.
-        FOR number IN 0..63 LOOP
-            PERFORM pg_advisory_xact_lock(group_class, number);
-        END LOOP;
-        RETURN;
-    END IF;
-    FOR lock IN
-        SELECT DISTINCT get_byte(hash, 3) & 63 AS number FROM unnest(hashes) AS hash ORDER BY 1
-    LOOP
-        PERFORM pg_advisory_xact_lock_shared(group_class, lock.number);
+    FOR lock_number IN SELECT DISTINCT unnest(numbers) ORDER BY 1 LOOP
+        PERFORM pg_advisory_xact_lock(4564061, lock_number);
     END LOOP;
-    FOR lock IN
-        SELECT DISTINCT (get_byte(hash, 0)::bit(8) || get_byte(hash, 1)::bit(8) || get_byte(hash, 2)::bit(8)
-            || get_byte(hash, 3)::bit(8))::bit(32)::integer AS number
-        FROM unnest(hashes) AS hash ORDER BY 1
-    LOOP
-        PERFORM pg_advisory_xact_lock(key_class, lock.number);
-    END LOOP;
+END $$;
+
+-- The same for a caller that has other things to do. It waits for the end of a short transaction, and for so little time
+-- that Postgres does not look for a deadlock meanwhile. If a lock is not free by then, it takes those that are, and
+-- returns the others.
+CREATE FUNCTION workorders.outbox_try_lock(numbers integer[]) RETURNS integer[]
+LANGUAGE plpgsql SET lock_timeout = '100ms' AS $$
+BEGIN
+    PERFORM workorders.outbox_lock(numbers);
+    RETURN '{}';
+EXCEPTION WHEN lock_not_available THEN
+    RETURN ARRAY(
+        SELECT number FROM (SELECT DISTINCT unnest(numbers) AS number) AS given
+        WHERE NOT pg_try_advisory_xact_lock(4564061, number)
+    );
 END $$;
 
 CREATE FUNCTION workorders.enqueue_many(
@@ -235,7 +235,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     many CONSTANT integer := cardinality(topics);
     hashes bytea[];
-    keyed bytea[];
+    locks integer[];
     refused record;
     written bigint;
 BEGIN
@@ -282,15 +282,13 @@ BEGIN
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
     SELECT array_agg(made.hash ORDER BY made.place),
-        array_agg(DISTINCT made.hash) FILTER (WHERE made.key IS NOT NULL)
-    INTO hashes, keyed
+        array_agg(workorders.outbox_lock_number(made.hash)) FILTER (WHERE made.key IS NOT NULL)
+    INTO hashes, locks
     FROM (
         SELECT workorders.outbox_hash(given.topic, given.key) AS hash, given.key, given.place
         FROM unnest(topics, keys) WITH ORDINALITY AS given (topic, key, place)
     ) AS made;
-    IF keyed IS NOT NULL THEN
-        PERFORM workorders.outbox_lock(keyed);
-    END IF;
+    PERFORM workorders.outbox_lock(locks);
     INSERT INTO workorders.outbox_messages (event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
     SELECT coalesce(given.event_id, gen_random_uuid()), given.timestamp_ms, given.partition,
         get_byte(given.hash, 4) & 15, given.topic, given.key, given.value, nullif(given.headers, '[]')
@@ -332,4 +330,3 @@ LANGUAGE sql
 RETURN workorders.enqueue(topic, key, value::text, headers, partition, timestamp_ms, event_id);
 
 REVOKE ALL ON FUNCTION workorders.enqueue_many FROM PUBLIC;
-REVOKE ALL ON FUNCTION workorders.outbox_lock FROM PUBLIC;

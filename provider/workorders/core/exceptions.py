@@ -48,6 +48,10 @@ class UnknownRunError(WorkOrdersError, LookupError):
     """No run has that id in the database."""
 
 
+class OwnershipLostError(WorkOrdersError):
+    """Another worker may own the runs now; this one changed nothing more of them."""
+
+
 class HardLimitError(WorkOrdersError):
     """A hard limit of the workflow is reached; the caller rolls back, so nothing was created, and its source waits."""
 

@@ -27,6 +27,11 @@ MAX_OUTAGE_SECONDS: Final = 300.0
 # Meanwhile the worker does nothing else: it reads no result and stops no process.
 _MAX_DELAY_SECONDS: Final = 8
 
+_MAX_ANSWER_SECONDS: Final = 330.0
+"""The server ends a statement after 300 s, so an answer that takes longer will never arrive."""
+# Other workers cannot recover the runs of one whose transaction is open, so one that hangs ends before the grace period.
+_SESSION: Final = {"idle_in_transaction_session_timeout": "30s"}
+
 MAX_FAILURES: Final = 20
 _MAX_ERROR_CHARS: Final = 200
 
@@ -66,7 +71,7 @@ class ResultStore:
         database_url: the work orders' database.
         worker_id: the worker.
         enqueue: writes the messages of runs that succeeded.
-        may_continue: whether to connect again after a failure.
+        may_continue: whether to wait for an answer, and to connect again after a failure.
         stop: ends the wait for an unavailable database.
         log: receives a line for each failure.
     """
@@ -132,10 +137,14 @@ class ResultStore:
                 return self.finish([_rejected(results[0], cause or error)])
             middle = len(results) // 2
             first, second = self.finish(results[:middle]), self.finish(results[middle:])
-            return Finished(
-                first.run_ids | second.run_ids, first.retried | second.retried, first.released | second.released
+            return Finished(first.run_ids | second.run_ids, first.retried | second.retried)
+        stored = finished.run_ids
+        if len(stored) < len(results):  # The answer to an earlier try may have been lost.
+            ids = [result.run_id for result in results]
+            stored |= self.run_in_transaction(
+                lambda connection: lifecycle.find_finished(connection, self._worker_id, ids)
             )
-        self.summary.add(results)
+        self.summary.add(result for result in results if result.run_id in stored)
         self.summary.retried += len(finished.retried)
         return finished
 
@@ -164,7 +173,13 @@ class ResultStore:
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = connect(self._url, autocommit=True, application_name="workorders execute")
+            self._connection = connect(
+                self._url,
+                autocommit=True,
+                application_name="workorders execute",
+                session=_SESSION,
+                may_wait=lambda waited: waited < _MAX_ANSWER_SECONDS and self._may_continue(),
+            )
         return self._connection
 
 

@@ -20,9 +20,14 @@ GROUP BY workflows.name, covered.since;
 -- of the primary key.
 SELECT workflows.name AS workflow, workflows.concurrency,
     (
-        SELECT count(*)
-        FROM workorders.runs
-        WHERE runs.workflow_id = workflows.id AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+        SELECT count(*) FROM workorders.workers
+        JOIN workorders.runs ON runs.workflow_id = workers.workflow_id AND runs.worker_id = workers.id
+        WHERE workers.workflow_id = workflows.id AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+            -- The owner of delegated runs sends no heartbeat.
+            AND (
+                workers.heartbeat_at IS NULL
+                OR workers.heartbeat_at >= statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+            )
     ) AS running,
     (
         SELECT count(*)

@@ -61,17 +61,15 @@ WITH urgent AS MATERIALIZED (
     ) AS taken
 ), again AS (
     UPDATE workorders.runs
-    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp(),
-        heartbeat_at = statement_timestamp()
+    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp()
     FROM (SELECT 0 AS rank, id, place FROM urgent UNION ALL SELECT 1, id, place FROM normal) AS due
     WHERE runs.id = due.id
     RETURNING due.rank, due.place, runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
 ), first AS (
     -- A row that was claimed, finished and retried while this statement ran looks as if it had no run: it is left.
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
-    SELECT given.id, waiting.id, %(workflow_id)s, waiting.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp(),
-        statement_timestamp()
+        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at)
+    SELECT given.id, waiting.id, %(workflow_id)s, waiting.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp()
     FROM waiting JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS given (id, place) USING (place)
     ON CONFLICT (work_order_id, attempt) DO NOTHING
     RETURNING 2 AS rank, 0 AS place, id, work_order_id, attempt, retry, ordering_key
@@ -206,16 +204,14 @@ WITH given AS (
     WHERE whole
 ), again AS (
     UPDATE workorders.runs
-    SET state = 'claimed', worker_id = %(worker_id)s, ordering_key = kept.ordering_key, claimed_at = statement_timestamp(),
-        heartbeat_at = statement_timestamp()
+    SET state = 'claimed', worker_id = %(worker_id)s, ordering_key = kept.ordering_key, claimed_at = statement_timestamp()
     FROM kept
     WHERE runs.work_order_id = kept.id AND runs.claimed_at IS NULL AND runs.finished_at IS NULL
     RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
 ), first AS (
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
-    SELECT new.id, kept.id, %(workflow_id)s, kept.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp(),
-        statement_timestamp()
+        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at)
+    SELECT new.id, kept.id, %(workflow_id)s, kept.ordering_key, 1, 'claimed', %(worker_id)s, statement_timestamp()
     FROM kept JOIN unnest(%(ids)s::uuid[]) WITH ORDINALITY AS new (id, number) USING (number)
     WHERE NOT EXISTS (SELECT FROM workorders.runs WHERE runs.work_order_id = kept.id OFFSET 0)
     ON CONFLICT (work_order_id, attempt) DO NOTHING
@@ -252,9 +248,9 @@ WITH asked AS MATERIALIZED (
         definition ->> 'ordering_key' IS NOT NULL AS has_ordering_key
     FROM workorders.workflows WHERE name = ANY (%(names)s)
 ), at_work AS MATERIALIZED (
-    SELECT asked.id AS workflow_id, running.ordering_key, running.heartbeat_at
+    SELECT asked.id AS workflow_id, running.ordering_key
     FROM asked CROSS JOIN LATERAL (
-        SELECT ordering_key, heartbeat_at FROM workorders.runs
+        SELECT ordering_key FROM workorders.runs
         WHERE workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL OFFSET 0
     ) AS running
 ), busy AS MATERIALIZED (
@@ -323,11 +319,15 @@ WITH asked AS MATERIALIZED (
             ) AS waiting
         )
     END AS is_claimable, EXISTS (
-        SELECT FROM at_work
-        WHERE workflow_id = asked.id AND (
+        SELECT FROM workorders.workers
+        WHERE workers.workflow_id = asked.id AND (
             heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
-            -- A delegated run of a workflow that has a callable by now.
+            -- The owner of delegated runs of a workflow that has a callable by now.
             OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+        ) AND EXISTS (
+            SELECT FROM workorders.runs
+            WHERE runs.workflow_id = asked.id AND runs.worker_id = workers.id AND claimed_at IS NOT NULL
+                AND finished_at IS NULL OFFSET 0
         )
     ) AS has_lost
     FROM asked

@@ -15,6 +15,7 @@ from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimCursor, ClaimedRun
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.triggers import Trigger
+from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 
 
@@ -50,9 +51,8 @@ class Working:
     def claim(
         self, limit: int = 100, worker_id: UUID | None = None, cursor: ClaimCursor | None = None
     ) -> list[ClaimedRun]:
-        found = claiming.claim(
-            self.connection, self.workflow, limit=limit, worker_id=worker_id or uuid4(), cursor=cursor
-        )
+        worker_id = add_worker(self.connection, self.workflow, worker_id)
+        found = claiming.claim(self.connection, self.workflow, limit=limit, worker_id=worker_id, cursor=cursor)
         self.connection.commit()
         return found
 
@@ -145,7 +145,7 @@ class ClaimingWorker:
     def fall_silent(self) -> None:
         """Let the last heartbeat be an hour ago."""
         self.working.connection.execute(
-            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE worker_id = %s", (self.id,)
+            "UPDATE workorders.workers SET heartbeat_at = heartbeat_at - interval '1 h' WHERE id = %s", (self.id,)
         )
         self.working.connection.commit()
 

@@ -1,7 +1,7 @@
 """The rows of workers: who is alive and may own runs. A worker without its row owns nothing.
 
-Whatever changes runs of a worker locks its row first. So recovery, which locks and deletes it, happens before all of that
-change or after it.
+Whatever changes runs of a worker locks its row first. So recovery, which deletes the row, happens before or after that
+change.
 """
 
 from typing import Final

@@ -5,7 +5,7 @@ from typing import Final
 from workorders.core.metrics import Metric, Reading
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.history", "sql/metrics.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/metrics.sql", blocks_from="sql/workload.sql")
 
 READINGS: Final = (
     Reading(
@@ -28,7 +28,12 @@ READINGS: Final = (
     Reading(
         ("workflow",),
         (
-            Metric("workorders.runs.running", "gauge", "{run}", "Runs that a worker has claimed and not finished."),
+            Metric(
+                "workorders.runs.running",
+                "gauge",
+                "{run}",
+                "Runs that a worker with a heartbeat has claimed and not finished.",
+            ),
             Metric(
                 "workorders.runs.waiting",
                 "gauge",

@@ -7,7 +7,6 @@ from typing import Final
 
 from psycopg.rows import class_row
 
-from workorders.core import workers
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -46,7 +45,6 @@ class Workload:
 def list_workloads(connection: Connection, now: datetime, *, workflow: str | None = None) -> list[Workload]:
     """Return the work of every workflow, or of one, by name; none if no workflow has that name."""
     wanted = {"workflow": workflow, "max_counted": MAX_COUNTED, "first_id": first_id(now - RECENT)}
-    wanted["grace_seconds"] = workers.GRACE_SECONDS
     with connection.cursor(row_factory=class_row(Workload)) as cursor:
         return cursor.execute(_QUERIES["workloads"], wanted, prepare=False).fetchall()
 

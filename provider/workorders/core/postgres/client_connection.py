@@ -22,18 +22,17 @@ class ClientConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection whose login may have a token, whose certificates may be texts, and whose sessions have limits."""
 
     may_wait: MayWait | None = None
-    """None waits for every answer. A proxy that hangs acknowledges what it never forwards, so no limit of TCP ends that."""
+    """None waits for every answer. A proxy that hangs acknowledges what it never forwards, so TCP does not end that."""
 
     @classmethod
-    def connect(
-        cls, conninfo: str = "", *, autocommit: bool = False, may_wait: MayWait | None = None, **settings: Any
-    ) -> Self:
-        """Open a connection, without the options if a pooler refuses them.
+    def connect(cls, conninfo: str = "", *, autocommit: bool = False, **settings: Any) -> Self:
+        """Open a connection, with its `may_wait` if there is one, and without the options if a pooler refuses them.
 
         Raises:
             psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
         """
         text = with_files(with_token(conninfo))
+        may_wait = settings.pop("may_wait", None)
         try:
             connection = super().connect(accepted(text), autocommit=True, **settings)
         except psycopg.OperationalError as error:

@@ -129,7 +129,7 @@ def find_owned(connection: Connection, workflow_id: int, worker_id: UUID) -> dic
     """Return the unfinished runs of a worker, and whether each was started."""
     workers.lock_worker(connection, worker_id)
     rows = connection.execute(_QUERIES["owned"], {"workflow_id": workflow_id, "worker_id": worker_id})
-    return {run_id: is_started for run_id, is_started in rows}
+    return {row[0]: row[1] for row in rows}
 
 
 def recover_lost(

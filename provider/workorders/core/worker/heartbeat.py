@@ -1,4 +1,4 @@
-"""Records that a worker is alive, from a thread and a connection of its own, and notices when it no longer counts as such."""
+"""Records that a worker is alive, from a thread and a connection of its own, and notices when it may count as dead."""
 
 import threading
 import time
@@ -48,7 +48,7 @@ class Heartbeat:
         self._end = threading.Event()
         self._has_no_row = False
         self._last = time.monotonic()
-        # The second thread only reads the clock, because a heartbeat may wait for the database, the network, or the log.
+        # The second thread only reads the clock: a heartbeat may wait for the database, the network, or the log.
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
             for target, name in (

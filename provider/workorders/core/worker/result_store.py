@@ -29,7 +29,7 @@ _MAX_DELAY_SECONDS: Final = 8
 
 _MAX_ANSWER_SECONDS: Final = 330.0
 """The server ends a statement after 300 s, so an answer that takes longer will never arrive."""
-# Other workers cannot recover the runs of one whose transaction is open, so one that hangs ends before the grace period.
+# The runs of a worker are not recovered while its transaction is open, so one that hangs ends in the grace period.
 _SESSION: Final = {"idle_in_transaction_session_timeout": "30s"}
 
 MAX_FAILURES: Final = 20

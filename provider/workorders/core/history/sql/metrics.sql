@@ -9,16 +9,8 @@ SELECT extract(epoch FROM now() - max(counted_at)) FROM workorders.state_counts;
 
 -- name: runs
 SELECT workflows.name,
-    (
-        SELECT count(*) FROM workorders.workers
-        JOIN workorders.runs ON runs.workflow_id = workers.workflow_id AND runs.worker_id = workers.id
-        WHERE workers.workflow_id = workflows.id AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
-            -- The owner of delegated runs sends no heartbeat.
-            AND (
-                workers.heartbeat_at IS NULL
-                OR workers.heartbeat_at >= statement_timestamp() - make_interval(secs => %(grace_seconds)s)
-            )
-    ),
+    -- use: running
+    ,
     (
         SELECT count(*)
         FROM (

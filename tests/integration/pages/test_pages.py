@@ -652,7 +652,7 @@ def test_no_message_is_purged_that_came_after_the_number_was_typed(stack: LocalS
     answer = client.post(f"/workorders/outbox/holds/{hold}/purge", data={"typed": "12", "csrf": form_token(own, "ada")})
     assert answer.status_code == 400
     assert f"Hold {hold} has 13 messages now, and not 12. Nothing was deleted." in text_of(answer.text)
-    with psycopg.connect(stack.database_url) as connection:
+    with connect(stack.database_url) as connection:
         kept = connection.execute("SELECT count(*) FROM workorders.outbox_held WHERE hold_id = %s", [hold]).fetchone()
         assert kept == (13,)
         for table, column in (("outbox_held", "hold_id"), ("outbox_holds", "id")):

@@ -240,3 +240,32 @@ def test_an_output_that_is_no_json_breaks_the_transaction_and_not_the_runs(conne
         lifecycle.finish(connection, worker.id, [result])
     connection.rollback()
     assert working.runs() == [(0, 1, "claimed")]
+
+
+def test_a_heartbeat_does_not_wait_for_the_workers_own_transaction_and_recovery_passes_over_it(
+    connection: Connection, other_connection: Connection, name: str
+) -> None:
+    working, worker = one(connection, name)
+    worker.start()
+    lifecycle.finish(connection, worker.id, [RunResult(run_id=worker.run_ids[0], state="success")])
+    other_connection.execute("SET LOCAL lock_timeout = '1s'")
+    workers.record_heartbeat(other_connection, worker.id)
+    other_connection.commit()
+    assert lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1) == Recovered()
+    connection.commit()
+    lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1)
+    other_connection.commit()
+    assert working.states() == ["success"]
+    with pytest.raises(OwnershipLostError):
+        lifecycle.find_owned(connection, working.workflow.id, worker.id)
+
+
+def test_a_recovery_that_is_cut_leaves_everything_to_the_worker(
+    connection: Connection, other_connection: Connection, name: str
+) -> None:
+    working, worker = one(connection, name)
+    with pytest.raises(ZeroDivisionError), other_connection.transaction():
+        lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1)
+        raise ZeroDivisionError
+    assert worker.start() == frozenset(worker.run_ids)
+    assert worker.succeed().run_ids == frozenset(worker.run_ids)

@@ -14,12 +14,14 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
+from support.hanging_proxy import HangingProxy
 from workorders.core.exceptions import ConfigurationError, OwnershipLostError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs.lifecycle import Finished, Recovered, RunResult
 from workorders.core.worker.exceptions import CallableUnavailableError
+from workorders.core.worker.result_store import ResultStore
 from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
@@ -442,3 +444,94 @@ def test_an_ordering_key_keeps_its_order_and_waits_behind_a_retry(make: Make, tm
     words = file.read_text().split()
     for ordering_key in ("a", "b", "c"):
         assert [word for word in words if word.startswith(ordering_key)] == [f"{ordering_key}:{n}" for n in range(6)]
+
+
+def test_runs_behind_a_failed_one_wait_for_its_retry_although_the_answer_to_its_end_was_lost(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retries = {"attempts": 1, "first_delay_seconds": 0}
+    executing, file = make("note_or_fail", ordering_key="body:/key", retries=retries), tmp_path / "noted"
+    words = [str(number) for number in range(20)]
+    executing.create(
+        ({"file": str(file), "key": "a", "word": word, "fail_once": word == "7"} for word in words), stream="ward"
+    )
+    finish, lost = ResultStore._finish, []
+
+    def commit_and_lose_the_answer(store: ResultStore, connection: Connection, results: Any) -> Finished:
+        finished = finish(store, connection, results)
+        if finished.retried and not lost:
+            lost.append(results)
+            # The transaction around this ends, and its caller is told that the connection broke.
+            connection.execute("COMMIT")
+            raise psycopg.OperationalError("the connection broke after the commit")
+        return finished
+
+    monkeypatch.setattr(ResultStore, "_finish", commit_and_lose_the_answer)
+    eventually(
+        lambda: executing.worker().work() and {state for state, _ in executing.states()} == {"success"},
+        seconds=60,
+        what="the success of all",
+    )
+    assert (len(lost), file.read_text().split()) == (1, words)
+
+
+def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy_are_those_of_another(
+    make: Make, tmp_path: Path
+) -> None:
+    grace_seconds = 4.0
+    executing, file = make("leave_pid"), tmp_path / "process"
+    executing.create([{"file": str(file)}])
+    with HangingProxy(executing.url) as proxy, ThreadPoolExecutor() as threads:
+        worker = executing.worker(database_url=proxy.url, heartbeat_seconds=0.3, grace_seconds=grace_seconds)
+        ended = threads.submit(worker.work)
+        eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the run")
+        process = int(file.read_text())
+        proxy.hang()
+
+        def recovered() -> int:
+            with connect(executing.url) as connection:
+                return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=grace_seconds).lost
+
+        eventually(recovered, seconds=60, what="the recovery")
+        assert not Path(f"/proc/{process}").exists()
+        assert isinstance(ended.exception(30), (psycopg.OperationalError, OwnershipLostError))
+    assert executing.states() == [("lost", "lost")]
+
+
+def test_a_worker_whose_runs_were_recovered_stops_at_its_next_step_and_counts_what_is_stored(make: Make) -> None:
+    executing = make(processes=2, concurrency=None)
+    executing.create([{"do": "sleep"}, *[{"do": "echo late", "seconds": 0.05}] * 200])
+    with ThreadPoolExecutor() as threads:
+        worker = executing.worker(heartbeat_seconds=3600)
+        ended = threads.submit(worker.work)
+        eventually(lambda: executing.at_sleep() and worker.summary.total, seconds=30, what="the first results")
+        recovered = executing.recover()
+        assert isinstance(ended.exception(30), OwnershipLostError)
+    assert recovered.lost > 0
+    states = [state for state, _ in executing.states()]
+    assert states.count("success") == worker.summary.total
+
+
+def test_a_worker_that_ends_leaves_no_row_unless_it_owns_a_run(make: Make) -> None:
+    executing = make()
+    rows = "SELECT id FROM workorders.workers WHERE workflow_id = %(workflow_id)s"
+    executing.create([{"do": "echo"}])
+    executing.worker().work()
+    assert executing.rows(rows) == []
+    executing.create([{"do": "sleep"}])
+    worker = executing.worker()
+    with ThreadPoolExecutor() as threads:
+        ended = threads.submit(worker.work)
+        eventually(executing.at_sleep, seconds=30, what="the run")
+        worker.stop()
+        ended.result(30)
+    assert executing.rows(rows) == [(worker.id,)]
+    assert executing.recover() == Recovered(lost=1)
+    assert executing.rows(rows) == []
+
+
+def test_a_worker_never_waits_for_its_own_heartbeat(make: Make) -> None:
+    executing = make("echo")
+    executing.create({"n": number} for number in range(3000))
+    assert executing.worker(heartbeat_seconds=0.005).work().states == {"success": 3000}
+    assert executing.logged == []

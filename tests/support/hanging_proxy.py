@@ -1,7 +1,8 @@
-"""A proxy before Postgres that hangs at a test's wish: it reads, so that the kernel acknowledges, and forwards nothing."""
+"""A proxy before Postgres that can hang: it reads, so that the kernel acknowledges, and forwards nothing."""
 
 import socket
 import threading
+from contextlib import suppress
 from types import TracebackType
 
 from psycopg import conninfo
@@ -45,7 +46,7 @@ class HangingProxy:
                 threading.Thread(target=self._forward, args=(source, target), daemon=True).start()
 
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
-        while data := source.recv(65_536):
-            if not self._hangs.is_set():
-                target.sendall(data)
-        target.close()
+        with suppress(OSError), target:
+            while data := source.recv(65_536):
+                if not self._hangs.is_set():
+                    target.sendall(data)

@@ -512,17 +512,18 @@ def test_a_worker_whose_runs_were_recovered_stops_at_its_next_step_and_counts_wh
     assert states.count("success") == worker.summary.total
 
 
-def test_a_worker_that_ends_leaves_no_row_unless_it_owns_a_run(make: Make) -> None:
-    executing = make()
+def test_a_worker_that_ends_leaves_no_row_unless_it_owns_a_run(make: Make, tmp_path: Path) -> None:
+    executing, file = make(), tmp_path / "process"
     rows = "SELECT id FROM workorders.workers WHERE workflow_id = %(workflow_id)s"
     executing.create([{"do": "echo"}])
     executing.worker().work()
     assert executing.rows(rows) == []
-    executing.create([{"do": "sleep"}])
+    executing = make("leave_pid")
+    executing.create([{"file": str(file)}])
     worker = executing.worker()
     with ThreadPoolExecutor() as threads:
         ended = threads.submit(worker.work)
-        eventually(executing.at_sleep, seconds=30, what="the run")
+        eventually(file.exists, seconds=30, what="the run")
         worker.stop()
         ended.result(30)
     assert executing.rows(rows) == [(worker.id,)]

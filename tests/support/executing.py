@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from support.eventually import eventually
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -82,9 +83,16 @@ class Executing:
             )
 
     def recover(self) -> Recovered:
-        """Recover the runs of every worker, as if none had sent a heartbeat for long."""
-        with connect(self.url) as connection:
-            return lifecycle.recover_lost(connection, self.workflow, grace_seconds=-1)
+        """Recover the runs of a worker as if it had sent no heartbeat for long, once it is in no transaction."""
+        found: list[Recovered] = []
+
+        def has_recovered() -> bool:
+            with connect(self.url) as connection:
+                found.append(lifecycle.recover_lost(connection, self.workflow, grace_seconds=-1))
+            return found[-1] != Recovered()
+
+        eventually(has_recovered, seconds=30, what="the recovery")
+        return found[-1]
 
     def _enqueue(self, connection: Connection, messages: Sequence[Message]) -> None:
         self.sent += messages

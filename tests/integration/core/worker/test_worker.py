@@ -455,7 +455,8 @@ def test_runs_behind_a_failed_one_wait_for_its_retry_although_the_answer_to_its_
     executing.create(
         ({"file": str(file), "key": "a", "word": word, "fail_once": word == "7"} for word in words), stream="ward"
     )
-    finish, lost = ResultStore._finish, []
+    finish = ResultStore._finish
+    lost: list[Any] = []
 
     def commit_and_lose_the_answer(store: ResultStore, connection: Connection, results: Any) -> Finished:
         finished = finish(store, connection, results)

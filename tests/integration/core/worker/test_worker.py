@@ -21,6 +21,7 @@ from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import Finished, Recovered, RunResult
 from workorders.core.worker.exceptions import CallableUnavailableError
+from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.result_store import ResultStore
 from workorders.core.workers import add_worker
 
@@ -476,10 +477,20 @@ def test_runs_behind_a_failed_one_wait_for_its_retry_although_the_answer_to_its_
     assert (len(lost), file.read_text().split()) == (1, words)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["for the database", "for something else"])
 def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy_are_those_of_another(
-    make: Make, tmp_path: Path
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
 ) -> None:
-    grace_seconds = 4.0
+    grace_seconds, hangs, waits, is_over = 4.0, threading.Event(), threading.Event(), threading.Event()
+    poll = ProcessPool.poll
+
+    def poll_and_wait(pool: ProcessPool, seconds: float) -> list[RunResult]:
+        if elsewhere and hangs.is_set():
+            waits.set()
+            is_over.wait(20)
+        return poll(pool, seconds)
+
+    monkeypatch.setattr(ProcessPool, "poll", poll_and_wait)
     executing, file = make("leave_pid"), tmp_path / "process"
     executing.create([{"file": str(file)}])
     with HangingProxy(executing.url) as proxy, ThreadPoolExecutor() as threads:
@@ -487,6 +498,8 @@ def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy
         ended = threads.submit(worker.work)
         eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the run")
         process = int(file.read_text())
+        hangs.set()
+        assert not elsewhere or waits.wait(30)
         proxy.hang()
 
         def recovered() -> int:
@@ -494,7 +507,9 @@ def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy
                 return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=grace_seconds).lost
 
         eventually(recovered, seconds=60, what="the recovery")
-        assert not Path(f"/proc/{process}").exists()
+        state = Path(f"/proc/{process}/stat")
+        assert not state.exists() or state.read_text().split()[2] == "Z"
+        is_over.set()
         assert isinstance(ended.exception(30), (psycopg.OperationalError, OwnershipLostError))
     assert executing.states() == [("lost", "lost")]
 

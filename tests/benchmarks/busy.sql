@@ -28,10 +28,15 @@ WITH working AS (
     SET state = 'running'
     WHERE id >= pg_temp.id_of(%(rows)s * 99 / 100, %(rows)s, %(until)s) AND state = 'pending' AND position %% 2003 = 1
     RETURNING id, workflow_id, ordering_key
+), workers AS (
+    INSERT INTO workorders.workers (id, workflow_id, heartbeat_at)
+    SELECT DISTINCT ON (workflow_id) id, workflow_id, now() FROM working
+    RETURNING id, workflow_id
 )
 INSERT INTO workorders.runs
-    (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, started_at, heartbeat_at)
-SELECT id, id, workflow_id, ordering_key, 1, 'started', id, now(), now(), now() FROM working;
+    (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, started_at)
+SELECT working.id, working.id, workflow_id, ordering_key, 1, 'started', workers.id, now(), now()
+FROM working JOIN workers USING (workflow_id);
 
 -- name: fail
 -- All of the second trigger's work orders failed for a while before those that wait: the ward system was down.
@@ -52,11 +57,11 @@ WHERE runs.work_order_id = failed.id;
 -- name: retry
 -- The failed ones of the newest tenth were retried twice.
 INSERT INTO workorders.runs
-    (id, work_order_id, workflow_id, attempt, state, worker_id, created_at, claimed_at, started_at, heartbeat_at,
-    finished_at, retry, error_type, error)
+    (id, work_order_id, workflow_id, attempt, state, worker_id, created_at, claimed_at, started_at, finished_at, retry,
+    error_type, error)
 SELECT overlay(runs.id::text PLACING '700' || attempts.attempt FROM 15 FOR 4)::uuid, runs.work_order_id,
     runs.workflow_id, attempts.attempt, runs.state, runs.worker_id, runs.created_at, runs.claimed_at, runs.started_at,
-    runs.heartbeat_at, runs.finished_at, attempts.attempt - 1, runs.error_type, runs.error
+    runs.finished_at, attempts.attempt - 1, runs.error_type, runs.error
 FROM workorders.runs
 JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
 CROSS JOIN generate_series(2, 3) AS attempts (attempt)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
-from uuid import uuid4
 
 from benchmarks import many, messages
 from workorders.core import triggers, workflows
@@ -13,6 +12,7 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
+from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 
 RUNS_PER_SECOND: Final = 5_000
@@ -80,7 +80,8 @@ def process(url: str, workflow: Workflow, groups: int, connections: int) -> Work
 
 
 def _work(connection: Connection, workflow: Workflow) -> float:
-    worker_id = uuid4()
+    worker_id = add_worker(connection, workflow)
+    connection.commit()
     begun = time.monotonic()
     claimed = claiming.claim(connection, workflow, limit=GROUP, worker_id=worker_id)
     connection.commit()

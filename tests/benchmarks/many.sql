@@ -41,9 +41,9 @@ FROM (
 
 -- name: runs
 INSERT INTO workorders.runs
-    (id, work_order_id, workflow_id, attempt, state, worker_id, claimed_at, started_at, heartbeat_at, finished_at,
+    (id, work_order_id, workflow_id, attempt, state, worker_id, claimed_at, started_at, finished_at,
     error_type, error)
-SELECT id, id, workflow_id, 1, state::text::workorders.run_state, id, created_at, created_at, created_at, created_at,
+SELECT id, id, workflow_id, 1, state::text::workorders.run_state, id, created_at, created_at, created_at,
     CASE state WHEN 'failed' THEN 'ValueError' END, CASE state WHEN 'failed' THEN 'The ward is not known.' END
 FROM workorders.work_orders
 WHERE id >= pg_temp.id_of(%(start)s, %(rows)s, %(until)s) AND id < pg_temp.id_of(%(end)s, %(rows)s, %(until)s)

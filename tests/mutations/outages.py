@@ -65,6 +65,35 @@ OUTAGES = (
         (f"{GROUP}::test_a_result_that_postgres_rejects_even_without_its_output_ends_the_worker",),
     ),
     Mutation(
+        "runs-behind-a-failed-one-executed-after-a-lost-answer",
+        5,
+        (Change("core/worker/worker.py", "        self._pool.drop(known - owned)\n", ""),),
+        (f"{GROUP}::test_runs_behind_a_failed_one_wait_for_its_retry_although_the_answer_to_its_end_was_lost",),
+    ),
+    Mutation(
+        "processes-of-a-silent-worker-not-killed-by-a-thread",
+        5,
+        (Change("core/worker/process_pool.py", "            process.send_kill()", "            pass"),),
+        (
+            f"{GROUP}::test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy_are_those_of_another",
+        ),
+    ),
+    Mutation(
+        "runs-owned-without-a-row",
+        5,
+        (Change("core/workers.py", "        raise lost(worker_id)\n\n\ndef record", "        pass\n\n\ndef record"),),
+        (f"{GROUP}::test_a_worker_whose_runs_were_recovered_stops_at_its_next_step_and_counts_what_is_stored",),
+    ),
+    Mutation(
+        "heartbeat-waits-for-the-workers-own-transaction",
+        5,
+        (Change("core/sql/workers.sql", "FOR KEY SHARE;", "FOR UPDATE;"),),
+        (
+            "integration/core/runs/test_lifecycle.py::test_a_heartbeat_does_not_wait_for_the_workers_own_transaction_"
+            "and_recovery_passes_over_it",
+        ),
+    ),
+    Mutation(
         "failed-job-waits-for-ever",
         5,
         (

@@ -1,7 +1,7 @@
 """What tests of the contract ask of any source's work orders, and how they process them."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from support.trigger_types import Event, Source
 from workorders.core import workflows
@@ -13,6 +13,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.workers import add_worker
 
 
 def work_orders(connection: Connection, source: Source, **wanted: Any) -> list[WorkOrderSummary]:
@@ -46,8 +47,8 @@ def define_workflow(connection: Connection, source: Source, **fields: Any) -> No
 
 def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUID, list[ClaimedRun]]:
     """Claim and start what waits, for a group of its own."""
-    worker_id = uuid4()
     workflow = workflows.find(connection, source.name)
+    worker_id = add_worker(connection, workflow)
     claimed = claiming.claim(connection, workflow, limit=limit, worker_id=worker_id)
     lifecycle.start(connection, worker_id, [run.run_id for run in claimed])
     connection.commit()

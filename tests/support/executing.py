@@ -3,15 +3,17 @@
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
-from uuid import UUID, uuid4
 
+from support.eventually import eventually
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item, Message
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.runs import claiming
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 
 
@@ -74,18 +76,23 @@ class Executing:
     def claim_and_fall_silent(self) -> None:
         """Claim everything for a worker that sends no heartbeat."""
         with connect(self.url) as connection:
-            claiming.claim(connection, self.workflow, limit=1000, worker_id=uuid4())
+            claiming.claim(connection, self.workflow, limit=1000, worker_id=add_worker(connection, self.workflow))
             connection.execute(
-                "UPDATE workorders.runs SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
+                "UPDATE workorders.workers SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
                 [self.workflow.id],
             )
 
-    def take_over(self, connection: Connection) -> None:
-        """Give the runs of every worker to another one, as recovery does with those of a silent worker."""
-        connection.execute(
-            "UPDATE workorders.runs SET worker_id = %s WHERE workflow_id = %s AND finished_at IS NULL",
-            [UUID(int=1), self.workflow.id],
-        )
+    def recover(self) -> Recovered:
+        """Recover the runs of a worker as if it had sent no heartbeat for long, once it is in no transaction."""
+        found: list[Recovered] = []
+
+        def has_recovered() -> bool:
+            with connect(self.url) as connection:
+                found.append(lifecycle.recover_lost(connection, self.workflow, grace_seconds=-1))
+            return found[-1] != Recovered()
+
+        eventually(has_recovered, seconds=30, what="the recovery")
+        return found[-1]
 
     def _enqueue(self, connection: Connection, messages: Sequence[Message]) -> None:
         self.sent += messages

@@ -15,6 +15,7 @@ from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.triggers import Trigger
+from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 
 
@@ -48,7 +49,8 @@ class Working:
         self.create(Item(stream, start + number, REQUEST, b'{"a":1}') for number in range(count))
 
     def claim(self, limit: int = 100, worker_id: UUID | None = None) -> list[ClaimedRun]:
-        found = claiming.claim(self.connection, self.workflow, limit=limit, worker_id=worker_id or uuid4())
+        worker_id = add_worker(self.connection, self.workflow, worker_id)
+        found = claiming.claim(self.connection, self.workflow, limit=limit, worker_id=worker_id)
         self.connection.commit()
         return found
 
@@ -159,7 +161,7 @@ class ClaimingWorker:
     def fall_silent(self) -> None:
         """Let the last heartbeat be an hour ago."""
         self.working.connection.execute(
-            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE worker_id = %s", (self.id,)
+            "UPDATE workorders.workers SET heartbeat_at = heartbeat_at - interval '1 h' WHERE id = %s", (self.id,)
         )
         self.working.connection.commit()
 

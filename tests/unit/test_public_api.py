@@ -53,6 +53,7 @@ PUBLIC = {
         "AlertSequenceGapsOperator",
         "BulkJobOperator",
         "ExecuteRunsOperator",
+        "RecoverLostRunsOperator",
         "RefreshHistoryOperator",
         "ResumeBulkJobsOperator",
         "RetentionOperator",

@@ -59,6 +59,10 @@ class KeysBusyError(WorkOrdersError):
         super().__init__(f"{len(self.run_ids):,} runs publish to keys that another transaction has written to.")
 
 
+class OwnershipLostError(WorkOrdersError):
+    """Another worker may own the runs now; this one changed nothing more of them."""
+
+
 class HardLimitError(WorkOrdersError):
     """A hard limit of the workflow is reached; the caller rolls back, so nothing was created, and its source waits."""
 

@@ -10,6 +10,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.postgres.client_connection import ClientConnection
 from workorders.core.postgres.connection import Connection, connect, is_outage
 from workorders.webhook.refusals import TryAgainError
 
@@ -18,6 +19,8 @@ _LOG = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 5
 _CONNECT_SECONDS: Final = 5
 """A caller waits this long; many callers do not wait for the default of ten."""
+_MAX_ANSWER_SECONDS: Final = 60
+"""A lock is waited for up to 30 s. Behind a proxy that hangs, a call without a limit would keep its thread for good."""
 NOT_TAKEN: Final = "Nothing was created, as far as is known; retry with the same Idempotency-Key if there is one."
 
 
@@ -33,7 +36,7 @@ class Database:
 
     def __init__(self, url: Callable[[], str]) -> None:
         self._url = url
-        self._idle: deque[Connection] = deque()
+        self._idle: deque[ClientConnection] = deque()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
@@ -58,20 +61,33 @@ class Database:
         while self._idle:
             self._idle.pop().close()
 
-    def _take(self) -> Connection:
+    def _take(self) -> ClientConnection:
         while True:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 url = make_conninfo(self._url(), connect_timeout=_CONNECT_SECONDS)
-                return connect(url, application_name="workorders webhook", autocommit=True)
-            try:
-                # Before any work: a later failure could not be distinguished from one of the commit.
-                connection.execute("SELECT 1")
-            except psycopg.Error:
-                connection.close()
+                connection = connect(
+                    url, application_name="workorders webhook", autocommit=True, may_wait=_within_connect_seconds
+                )
             else:
-                return connection
+                try:
+                    # Before any work: a later failure could not be distinguished from one of the commit.
+                    connection.may_wait = _within_connect_seconds
+                    connection.execute("SELECT 1")
+                except psycopg.Error:
+                    connection.close()
+                    continue
+            connection.may_wait = _within_answer_seconds
+            return connection
+
+
+def _within_connect_seconds(waited: float) -> bool:
+    return waited < _CONNECT_SECONDS
+
+
+def _within_answer_seconds(waited: float) -> bool:
+    return waited < _MAX_ANSWER_SECONDS
 
 
 def try_again(what: str, error: Exception) -> TryAgainError:

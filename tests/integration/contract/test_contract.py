@@ -9,6 +9,7 @@ from support.trigger_types import SOURCES, Event, MakeSource, Source
 from workorders.core import triggers, workflows
 from workorders.core.admission import duplicates
 from workorders.core.definitions.trigger import trigger_types
+from workorders.core.exceptions import OwnershipLostError
 from workorders.core.history import runs as run_history
 from workorders.core.history import work_orders as history
 from workorders.core.postgres.connection import Connection
@@ -167,6 +168,7 @@ def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: 
     assert recovered.lost == 5
     assert states(connection, source) == ["lost"] * 5
     late = [RunResult(run_id=run.run_id, state="success") for run in claimed]
-    assert lifecycle.finish(connection, worker_id, late).run_ids == frozenset()
+    with pytest.raises(OwnershipLostError):
+        lifecycle.finish(connection, worker_id, late)
     connection.commit()
     assert states(connection, source) == ["lost"] * 5

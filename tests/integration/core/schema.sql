@@ -558,7 +558,6 @@ CREATE TABLE workorders.runs (
     not_before timestamp with time zone DEFAULT now() NOT NULL,
     claimed_at timestamp with time zone,
     started_at timestamp with time zone,
-    heartbeat_at timestamp with time zone,
     finished_at timestamp with time zone,
     workflow_id integer NOT NULL,
     attempt integer NOT NULL,
@@ -699,6 +698,12 @@ CREATE TABLE workorders.work_orders (
     CONSTRAINT work_orders_source_key_check CHECK (((stream_id IS NULL) = ("position" IS NULL)))
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
+CREATE TABLE workorders.workers (
+    id uuid NOT NULL,
+    heartbeat_at timestamp with time zone,
+    workflow_id integer NOT NULL
+)
+WITH (fillfactor='50');
 CREATE TABLE workorders.workflow_counts (
     workflow_id integer NOT NULL,
     day date NOT NULL,
@@ -821,6 +826,8 @@ ALTER TABLE ONLY workorders.work_orders
     ADD CONSTRAINT work_orders_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.work_orders
     ADD CONSTRAINT work_orders_stream_id_position_key UNIQUE (stream_id, "position");
+ALTER TABLE ONLY workorders.workers
+    ADD CONSTRAINT workers_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.workflow_counts
     ADD CONSTRAINT workflow_counts_pkey PRIMARY KEY (workflow_id);
 ALTER TABLE ONLY workorders.workflows

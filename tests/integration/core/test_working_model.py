@@ -12,18 +12,20 @@ from dataclasses import dataclass, field
 from random import Random
 from threading import Lock
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
 from support.working import Working
+from workorders.core import workers
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
@@ -88,7 +90,8 @@ class Worker:
                 return
 
     def _work_once(self) -> None:
-        worker_id = uuid4()
+        worker_id = add_worker(self._connection, self._at.workflow)
+        self._connection.commit()
         claimed = claiming.claim(
             self._connection, self._at.workflow, limit=self._random.randint(1, 8), worker_id=worker_id
         )
@@ -108,7 +111,7 @@ class Worker:
         if not owned:
             return
         self._record.begin(run)
-        lifecycle.heartbeat(self._connection, worker_id)  # time in which another worker could begin the same
+        workers.record_heartbeat(self._connection, worker_id)  # time in which another worker could begin the same
         self._connection.commit()
         state: lifecycle.FinalState = self._random.choices(("success", "failed", "crashed"), (8, 1, 1))[0]
         self._record.end(run, success=state == "success")
@@ -118,7 +121,7 @@ class Worker:
     def _die(self, worker_id: UUID) -> None:
         """Fall silent; another worker finds it, at a grace that only this group has used up."""
         self._connection.execute(
-            "UPDATE workorders.runs SET heartbeat_at = heartbeat_at - interval '1 h' WHERE worker_id = %s", (worker_id,)
+            "UPDATE workorders.workers SET heartbeat_at = heartbeat_at - interval '1 h' WHERE id = %s", (worker_id,)
         )
         lifecycle.recover_lost(self._connection, self._at.workflow)
         self._connection.commit()

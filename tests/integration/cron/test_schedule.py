@@ -1,7 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pendulum
 import pytest
@@ -18,6 +18,7 @@ from workorders.core.history import work_orders
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.workers import add_worker
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
@@ -49,8 +50,9 @@ def body_of(connection: Connection, made: CreateResult) -> str:
 def work(connection: Connection, workflow: str, state: FinalState, output: bytes | None = None) -> None:
     """Do the oldest work order that waits; it ends so."""
     workflows.register(connection, WorkflowDefinition(name=workflow, dag_id="none"))
-    worker_id = uuid4()
-    (claimed,) = claiming.claim(connection, workflows.find(connection, workflow), limit=1, worker_id=worker_id)
+    found = workflows.find(connection, workflow)
+    worker_id = add_worker(connection, found)
+    (claimed,) = claiming.claim(connection, found, limit=1, worker_id=worker_id)
     lifecycle.start(connection, worker_id, [claimed.run_id])
     lifecycle.finish(connection, worker_id, [RunResult(run_id=claimed.run_id, state=state, output=output)])
 

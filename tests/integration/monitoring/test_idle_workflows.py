@@ -40,3 +40,15 @@ def test_a_workflow_whose_retry_is_not_due_is_not_idle(stack: LocalStack, connec
     assert idle(connection, name) == []
     work.create([{"do": "echo"}])
     assert idle(connection, name) == [name]
+
+
+def test_runs_of_a_dead_worker_do_not_hide_that_a_workflow_is_idle(
+    stack: LocalStack, connection: Connection, name: str
+) -> None:
+    work = Executing(stack.database_url, name)
+    work.create([{"do": "echo"}])
+    work.claim_and_fall_silent()
+    (workload,) = list_workloads(connection, datetime.now(UTC), workflow=name)
+    assert workload.running == 0
+    work.create([{"do": "echo"}])
+    assert idle(connection, name) == [name]

@@ -20,6 +20,7 @@ from workorders.core import triggers
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
+from workorders.core.workers import add_worker
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -180,6 +181,7 @@ def test_the_log_of_a_run_and_the_end_of_a_batch_appear_without_a_reload(
     work, worker_id = Executing(stack.database_url, name), uuid4()
     work.create([{"do": "echo"}])
     with connect(stack.database_url) as connection:
+        add_worker(connection, work.workflow, worker_id)
         (run,) = claiming.claim(connection, work.workflow, limit=1, worker_id=worker_id)
     page.goto(f"{address}/runs/{run.run_id}")
     expect(page.get_by_text("No log yet")).to_be_visible()

@@ -41,6 +41,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
+from workorders.core.workers import add_worker
 from workorders.kafka.exceptions import DecisionUncertainError
 from workorders.kafka.ledger import batches
 from workorders.kafka.partitions import OffsetRange
@@ -113,7 +114,7 @@ def test_a_workflow_shows_its_state_and_its_work(stack: LocalStack, connection: 
     busy.create([{"do": "fail"}] * 2)
     busy.worker().work()
     busy.create([{"do": "echo"}] * 3)
-    claiming.claim(connection, busy.workflow, limit=1, worker_id=uuid4())
+    claiming.claim(connection, busy.workflow, limit=1, worker_id=add_worker(connection, busy.workflow))
     late = Executing(stack.database_url, f"{name}-late")
     late.create([{"do": "echo"}])
     connection.execute(
@@ -404,7 +405,7 @@ def test_a_workflow_shows_how_long_half_and_almost_all_of_its_runs_waited_and_to
     executing = Executing(stack.database_url, name)
     executing.create({"do": "echo"} for _ in range(101))
     with connect(stack.database_url) as connection:
-        claiming.claim(connection, executing.workflow, limit=101, worker_id=uuid4())
+        claiming.claim(connection, executing.workflow, limit=101, worker_id=add_worker(connection, executing.workflow))
         # The run of number n waited n minutes, and took n seconds.
         connection.execute(
             """
@@ -570,7 +571,9 @@ def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(
     executing = Executing(stack.database_url, name, function=None, dag_id="ship/<it>")
     executing.create([{"do": "echo"}])
     with connect(stack.database_url) as connection:
-        (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
+        (run,) = claiming.claim(
+            connection, executing.workflow, limit=1, worker_id=add_worker(connection, executing.workflow)
+        )
         connection.execute("UPDATE workorders.runs SET started_at = now() WHERE id = %s", [run.run_id])
     page = client.get(f"/workorders/runs/{run.run_id}").text
     assert f'href="/dags/ship%2F%3Cit%3E/runs/{dag_ids.run_of(run.run_id)}"' in page
@@ -649,7 +652,7 @@ def test_no_message_is_purged_that_came_after_the_number_was_typed(stack: LocalS
     answer = client.post(f"/workorders/outbox/holds/{hold}/purge", data={"typed": "12", "csrf": form_token(own, "ada")})
     assert answer.status_code == 400
     assert f"Hold {hold} has 13 messages now, and not 12. Nothing was deleted." in text_of(answer.text)
-    with psycopg.connect(stack.database_url) as connection:
+    with connect(stack.database_url) as connection:
         kept = connection.execute("SELECT count(*) FROM workorders.outbox_held WHERE hold_id = %s", [hold]).fetchone()
         assert kept == (13,)
         for table, column in (("outbox_held", "hold_id"), ("outbox_holds", "id")):
@@ -777,7 +780,7 @@ def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(
     )
     executing.create([{"do": "echo", "patient": "PAT-<1>"} for _ in range(3)], stream="s")
     with connect(stack.database_url) as connection:
-        claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
+        claiming.claim(connection, executing.workflow, limit=1, worker_id=add_worker(connection, executing.workflow))
     page = client.get(f"/workorders/workflows/{name}").text
     text = text_of(page)
     assert "runs at the same time 1 1 of 5" in text
@@ -811,7 +814,7 @@ def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(
     output = json.dumps("x" * work_order.MAX_CHARACTERS).encode()
     log = "first\n" + "\n".join(["…" * 2_000] * 150) + "\nlast"
     with connect(stack.database_url) as connection:
-        worker_id = uuid4()
+        worker_id = add_worker(connection, executing.workflow)
         (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
         lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="success", output=output, log=log)])
     page = client.get(f"/workorders/runs/{run.run_id}").text

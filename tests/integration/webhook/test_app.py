@@ -1,7 +1,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, LiteralString
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -17,6 +17,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
+from workorders.core.workers import add_worker
 from workorders.webhook import capacity, handler
 from workorders.webhook.method import Secret
 
@@ -575,8 +576,9 @@ class TestAfterCompletion:
         workflows.register(
             connection, WorkflowDefinition.model_validate({"name": name, "callable": "a.module:function"})
         )
-        worker_id = uuid4()
-        claimed = claiming.claim(connection, workflows.find(connection, name), limit=10, worker_id=worker_id)
+        workflow = workflows.find(connection, name)
+        worker_id = add_worker(connection, workflow)
+        claimed = claiming.claim(connection, workflow, limit=10, worker_id=worker_id)
         lifecycle.start(connection, worker_id, [run.run_id for run in claimed])
         results = [
             RunResult(run_id=run.run_id, state="failed", error_type="KeyError", error="no card 4711") for run in claimed

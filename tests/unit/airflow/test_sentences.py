@@ -16,6 +16,7 @@ from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.operators.maintenance import (
+    RecoverLostRunsOperator,
     RefreshHistoryOperator,
     ResumeBulkJobsOperator,
     RetentionOperator,
@@ -68,6 +69,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
     AlertSequenceGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was sent or lost."),
     BulkJobOperator: ({"kind": "rerun"}, "The form to rerun work orders: ", "What the job had done stays done"),
     ResumeBulkJobsOperator: ({}, "Pending bulk jobs: ", "What they had done stays done"),
+    RecoverLostRunsOperator: ({}, "The recovery of lost runs: ", "the next run of this Dag does the rest"),
     RefreshHistoryOperator: ({}, "The refresh of the search index: ", "the next run of this Dag does the rest"),
     RetentionOperator: ({}, "The retention of the history: ", "the next run of this Dag does the rest"),
     CreateScheduledOperator: (

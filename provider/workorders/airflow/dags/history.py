@@ -8,7 +8,12 @@ from airflow.sdk import DAG
 from workorders.airflow.dags.factories import continuous_dag, manual_dag, scheduled_dag
 from workorders.airflow.operators.base import DatabaseOperator
 from workorders.airflow.operators.bulk_jobs import RETRY_DELAY, BulkJobOperator, form
-from workorders.airflow.operators.maintenance import RefreshHistoryOperator, ResumeBulkJobsOperator, RetentionOperator
+from workorders.airflow.operators.maintenance import (
+    RecoverLostRunsOperator,
+    RefreshHistoryOperator,
+    ResumeBulkJobsOperator,
+    RetentionOperator,
+)
 from workorders.airflow.page_links import page_path
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.sensors.metrics import ReportMetricsSensor
@@ -24,14 +29,7 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
     """
     forms = [_form_dag(kind, database_connection) for kind in ("rerun", "cancel", "export")]
     by_clock = [
-        _scheduled_dag(
-            "workorders_jobs",
-            "*/5 * * * *",
-            "Runs pending reruns and cancels",
-            ResumeBulkJobsOperator,
-            task_id="run_pending",
-            database_connection=database_connection,
-        ),
+        _jobs_dag(database_connection),
         _scheduled_dag(
             "workorders_retention",
             "@daily",
@@ -52,6 +50,15 @@ def history_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
         ),
     ]
     return {dag.dag_id: dag for dag in [*forms, *by_clock, _metrics_dag(database_connection)]}
+
+
+def _jobs_dag(database_connection: str) -> DAG:
+    name = "workorders_jobs"
+    description = "Runs pending reruns and cancels, and recovers lost runs"
+    with scheduled_dag(name, "*/5 * * * *", description=description, **_about(name)) as dag:
+        ResumeBulkJobsOperator(task_id="run_pending", database_connection=database_connection)
+        RecoverLostRunsOperator(task_id="recover_lost_runs", database_connection=database_connection)
+    return dag
 
 
 def _metrics_dag(database_connection: str) -> DAG:
@@ -113,7 +120,7 @@ Writes work orders to a file of JSON Lines or CSV on the worker. The file has it
     "workorders_jobs": """
 Runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the limits of a
 workflow, and orphaned jobs, whose process died. `workorders jobs resume` continues an export, on the machine where it
-started.
+started. A second task recovers the lost runs of every workflow, also of one whose Dag is paused.
 
 * [The page of jobs]({jobs}), or `workorders jobs list`, shows all jobs, their progress, and what they wait for.
 * A job that fails makes the task fail, and is not retried.

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from workorders.airflow.operators.bulk_jobs import BulkJobOperator as BulkJobOperator
     from workorders.airflow.operators.execute_runs import ExecuteRunsOperator as ExecuteRunsOperator
     from workorders.airflow.operators.execute_runs import RunDagsOperator as RunDagsOperator
+    from workorders.airflow.operators.maintenance import RecoverLostRunsOperator as RecoverLostRunsOperator
     from workorders.airflow.operators.maintenance import RefreshHistoryOperator as RefreshHistoryOperator
     from workorders.airflow.operators.maintenance import ResumeBulkJobsOperator as ResumeBulkJobsOperator
     from workorders.airflow.operators.maintenance import RetentionOperator as RetentionOperator
@@ -19,6 +20,7 @@ else:
             "AlertSequenceGapsOperator": "sequence_gaps",
             "BulkJobOperator": "bulk_jobs",
             "ExecuteRunsOperator": "execute_runs",
+            "RecoverLostRunsOperator": "maintenance",
             "RefreshHistoryOperator": "maintenance",
             "ResumeBulkJobsOperator": "maintenance",
             "RetentionOperator": "maintenance",

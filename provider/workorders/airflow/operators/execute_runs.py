@@ -70,11 +70,7 @@ class WorkflowOperator(BaseOperator):
                 connection.commit()
                 recovered = lifecycle.recover_lost(connection, workflow)
             if recovered != Recovered():
-                self.log.warning(
-                    "Workers sent no heartbeat any more: %s runs had not begun and wait again, %s are retried, %s are "
-                    "lost.",
-                    *(recovered.available, recovered.retried, recovered.lost),
-                )
+                self.log.warning("%s", recovered)
             self.work(url, workflow)
 
     @abstractmethod

@@ -1,5 +1,6 @@
-"""Operators that keep an installation in order: refresh the search index, delete what has expired, run pending jobs."""
+"""Operators that keep an installation in order: recover lost runs, refresh the index, delete what expired, run jobs."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException
@@ -9,11 +10,32 @@ from workorders.airflow.operators.bulk_jobs import ProgressLogger
 from workorders.core.bulk import runner
 from workorders.core.maintenance import refresh, retention
 from workorders.core.postgres.connection import Connection
+from workorders.core.runs import lifecycle
+from workorders.core.runs.lifecycle import Recovered
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _UNDONE: Final = "The steps that were finished stay done, and the next run of this Dag does the rest."
+
+
+class RecoverLostRunsOperator(DatabaseOperator):
+    """Recovers the lost runs of every workflow, also of one whose Dag is paused or does not exist any more.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+    """
+
+    ui_color = "#fdf0d5"
+    where = "The recovery of lost runs"
+    undone = _UNDONE
+
+    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
+        """Recover them, and return the numbers."""
+        recovered = lifecycle.recover_lost(connection)
+        if recovered != Recovered():
+            self.log.warning("%s", recovered)
+        return asdict(recovered)
 
 
 class RefreshHistoryOperator(DatabaseOperator):

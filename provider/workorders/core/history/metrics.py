@@ -28,7 +28,12 @@ READINGS: Final = (
     Reading(
         ("workflow",),
         (
-            Metric("workorders.runs.running", "gauge", "{run}", "Runs that a worker has claimed and not finished."),
+            Metric(
+                "workorders.runs.running",
+                "gauge",
+                "{run}",
+                "Runs that a worker with a heartbeat has claimed and not finished.",
+            ),
             Metric(
                 "workorders.runs.waiting",
                 "gauge",

@@ -31,7 +31,7 @@ class Workload:
     concurrency: int | None
     """Maximum number of runs at the same time; None without a limit."""
     running: int
-    """Runs that a worker has claimed and not finished."""
+    """Runs that a worker with a heartbeat has claimed and not finished."""
     pending: int
     """Work orders that wait for their first run, counted up to `MAX_COUNTED` + 1."""
     requeued: int

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import conninfo
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres.client_connection import ClientConnection
+from workorders.core.postgres.client_connection import ClientConnection, MayWait
 from workorders.core.postgres.session_limits import NO_LIMITS, startup_options
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -96,8 +96,11 @@ def connect(
     application_name: str = "workorders",
     autocommit: bool = False,
     session: Mapping[str, str] | None = None,
-) -> Connection:
+    may_wait: MayWait | None = None,
+) -> ClientConnection:
     """Open a connection; the caller closes it (it is a context manager).
+
+    `may_wait` may end the wait for an answer, as an outage; otherwise only the server and the network do.
 
     Raises:
         ConfigurationError: the URL has a wrong form.
@@ -106,6 +109,7 @@ def connect(
     return ClientConnection.connect(
         connection_string(database_url, application_name, session),
         autocommit=autocommit,
+        may_wait=may_wait,
         prepare_threshold=NO_PREPARED_STATEMENTS,
     )
 

@@ -1,1 +1,1 @@
-"""The life of a run in the database: claim, start, heartbeat, finish, retry, recover."""
+"""The life of a run in the database: claim, start, finish, retry, release, recover."""

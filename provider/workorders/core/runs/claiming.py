@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from workorders.core import workers
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
@@ -82,10 +83,12 @@ def claim(
         one_per_ordering_key: whether to claim no second run with the same ordering key.
 
     Raises:
+        OwnershipLostError: the worker has no row, so it may own no run.
         psycopg.Error: the database failed; nothing is claimed.
     """
     if limit < 1:
         return []
+    workers.lock_worker(connection, worker_id)
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.ordering_key is None):
         return _claim(connection, "claim", workflow, limit, worker_id)
@@ -112,7 +115,7 @@ def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, 
     """
     asked = {
         "names": list(names),
-        "grace_seconds": lifecycle.GRACE_SECONDS,
+        "grace_seconds": workers.GRACE_SECONDS,
         "window": _WINDOW,
         "start": _LOWEST_KEY,
     }

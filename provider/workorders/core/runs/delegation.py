@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID, uuid5
 
+from workorders.core import workers
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.runs import claiming
@@ -46,9 +47,8 @@ def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[Cla
         psycopg.Error: the database failed; nothing is claimed.
     """
     owner = owner_of(workflow.name)
-    claimed = claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)
-    connection.execute(_QUERIES["delegate"], {"ids": [run.run_id for run in claimed], "worker_id": owner})
-    return claimed
+    workers.add_silent_owner(connection, workflow, owner)
+    return claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)
 
 
 def delegated_statement(workflow: str) -> tuple[LiteralString, dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""The life of claimed runs: start, heartbeat, finish, retry, release, recover; by sets, because a worker has many."""
+"""The life of claimed runs: start, finish, retry, release, recover; by sets, because a worker has many.
+
+Whatever changes the runs of a worker raises an `OwnershipLostError` if the worker has no row any more.
+"""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,6 +9,7 @@ from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
 
+from workorders.core import workers
 from workorders.core.ids import run_ids
 from workorders.core.items import Message
 from workorders.core.postgres.connection import Connection
@@ -14,12 +18,6 @@ from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/lifecycle.sql")
 
-HEARTBEAT_SECONDS: Final = 10.0
-"""Seconds between two heartbeats of a worker."""
-GRACE_SECONDS: Final = 60.0
-"""Seconds without a heartbeat after which a worker's runs are recovered: five heartbeats may be late before that."""
-
-_MAX_RECOVERED: Final = 1_000
 _LOST: Final = "The worker that executed it sent no heartbeat any more; how far the run came is not known."
 
 FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
@@ -57,8 +55,6 @@ class Finished:
     """Runs that are finished now. The worker no longer owns the others, and nothing of them was written."""
     retried: frozenset[UUID]
     """Those of them whose work order waits for another attempt."""
-    released: frozenset[UUID]
-    """Runs that the worker must not execute any more: an earlier run with their ordering key is retried first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,32 +68,34 @@ class Recovered:
     lost: int = 0
     """Runs that are lost for good."""
 
+    def __str__(self) -> str:
+        """Return the numbers as one sentence."""
+        return (
+            f"Workers sent no heartbeat any more: {self.available:,} runs had not begun and wait again, "
+            f"{self.retried:,} are retried, {self.lost:,} are lost."
+        )
+
 
 def start(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
     """Mark runs of a worker as started, and return those that it still owns; it must not execute the others."""
+    workers.lock_worker(connection, worker_id)
     rows = connection.execute(_QUERIES["start"], {"worker_id": worker_id, "ids": list(run_ids)})
     return frozenset(row[0] for row in rows)
 
 
-def heartbeat(connection: Connection, worker_id: UUID) -> int:
-    """Record that a worker is alive, and return how many unfinished runs it owns."""
-    return connection.execute(_QUERIES["heartbeat"], {"worker_id": worker_id}).rowcount
-
-
-def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult], *, is_alive: bool = True) -> Finished:
+def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]) -> Finished:
     """Store how runs of a worker ended, with output, log and the work order's state, in the caller's transaction.
 
     A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. The
     later runs with its ordering key then wait, too, and the worker loses them. So a worker stores the end of a run that
-    did not succeed before it begins the next one with that ordering key. A lost worker (not `is_alive`) may have begun
-    them, so this leaves them to it.
+    did not succeed, and asks which runs it still owns, before it begins the next one with that ordering key.
     """
+    workers.lock_worker(connection, worker_id)
     retry_ids = run_ids(len(results))
     rows = connection.execute(
         _QUERIES["finish"],
         {
             "worker_id": worker_id,
-            "is_alive": is_alive,
             "ids": [result.run_id for result in results],
             "states": [result.state for result in results],
             "error_types": [_text(result.error_type) for result in results],
@@ -111,11 +109,13 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
             "truncated": [result.log_truncated for result in results],
         },
     ).fetchall()
-    became: dict[str, set[UUID]] = {"finished": set(), "retried": set(), "released": set()}
-    for what, run_id in rows:
-        became[what].add(run_id)
-    retried = frozenset(became["retried"])
-    return Finished(retried | became["finished"], retried, frozenset(became["released"]))
+    return Finished(frozenset(run_id for run_id, _ in rows), frozenset(run_id for run_id, again in rows if again))
+
+
+def find_finished(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
+    """Return those of the runs that the worker has finished."""
+    rows = connection.execute(_QUERIES["find_finished"], {"worker_id": worker_id, "ids": list(run_ids)})
+    return frozenset(run_id for (run_id,) in rows)
 
 
 def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> int:
@@ -123,30 +123,49 @@ def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) 
 
     For a worker that stops before it began them: a run that began and is released would be executed twice.
     """
+    workers.lock_worker(connection, worker_id)
     return connection.execute(_QUERIES["release"], {"worker_id": worker_id, "ids": list(run_ids)}).rowcount
 
 
-def recover_lost(connection: Connection, workflow: Workflow, *, grace_seconds: float = GRACE_SECONDS) -> Recovered:
-    """Recover runs of a workflow whose worker sent no heartbeat for longer than the grace period.
+def find_owned(connection: Connection, workflow_id: int, worker_id: UUID) -> dict[UUID, bool]:
+    """Return the unfinished runs of a worker, and whether each was started."""
+    workers.lock_worker(connection, worker_id)
+    rows = connection.execute(_QUERIES["owned"], {"workflow_id": workflow_id, "worker_id": worker_id})
+    return {row[0]: row[1] for row in rows}
+
+
+def recover_lost(
+    connection: Connection, workflow: Workflow | None = None, *, grace_seconds: float = workers.GRACE_SECONDS
+) -> Recovered:
+    """Recover the runs of workers that sent no heartbeat for longer than the grace period, each in one transaction.
 
     Runs that had not started are available again. Runs that had are `lost`, and are retried by the workflow's policy.
-    Whatever the worker still writes afterwards changes nothing. The caller commits.
+    Whatever the worker still does with them changes nothing, because its row is gone.
+
+    Args:
+        connection: without an open transaction; otherwise the caller commits.
+        workflow: whose workers; those of all workflows if it is None.
+        grace_seconds: of silence.
     """
-    arguments = {"workflow_id": workflow.id, "grace_seconds": grace_seconds, "limit": _MAX_RECOVERED}
-    silent = connection.execute(_QUERIES["lock_silent"], arguments).fetchall()
     available = retried = lost = 0
-    for worker_id in {worker_id for worker_id, _, _ in silent}:
-        owned = [(run_id, is_started) for owner, run_id, is_started in silent if owner == worker_id]
-        available += release(connection, worker_id, [run_id for run_id, is_started in owned if not is_started])
-        results = [
-            RunResult(run_id=run_id, state="lost", error_type="Lost", error=_LOST)
-            for run_id, is_started in owned
-            if is_started
-        ]
-        finished = finish(connection, worker_id, results, is_alive=False)
-        retried += len(finished.retried)
-        lost += len(finished.run_ids - finished.retried)
-    return Recovered(available, retried, lost)
+    while True:
+        with connection.transaction():
+            silent = workers.lock_silent_worker(connection, workflow, grace_seconds)
+            if silent is None:
+                return Recovered(available, retried, lost)
+            worker_id, workflow_id = silent
+            # No more than a worker has in its queue and its processes, so one transaction can take them all.
+            owned = find_owned(connection, workflow_id, worker_id)
+            available += release(connection, worker_id, [id_ for id_, is_started in owned.items() if not is_started])
+            begun = [id_ for id_, is_started in owned.items() if is_started]
+            finished = finish(
+                connection,
+                worker_id,
+                [RunResult(run_id=run_id, state="lost", error_type="Lost", error=_LOST) for run_id in begun],
+            )
+            retried += len(finished.retried)
+            lost += len(finished.run_ids - finished.retried)
+            workers.remove_worker(connection, worker_id)
 
 
 def _text(value: str | None) -> str | None:

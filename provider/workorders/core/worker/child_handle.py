@@ -160,11 +160,15 @@ class ChildProcess:
         """Prevent its log from filling the disk."""
         self._was_emptied |= log_capture.bound(self._log)
 
-    def kill(self) -> int:
-        """Kill it with every process in its session, and return its exit code."""
+    def send_kill(self) -> None:
+        """Kill it with every process in its session, without waiting for their ends."""
         # It may have ended already.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+    def kill(self) -> int:
+        """Kill it with every process in its session, and return its exit code."""
+        self.send_kill()
         return self._process.wait(_REAP_SECONDS)
 
     def close(self) -> None:

@@ -13,10 +13,6 @@ class CallableUnavailableError(ExecutionError):
     error_code = "WO-CALLABLE-UNAVAILABLE"
 
 
-class OwnershipLostError(ExecutionError):
-    """Another worker owns the runs now; this one changed nothing more of them."""
-
-
 class NonRetryableError(WorkOrdersError):
     """A workflow's function raises it if its run has failed and no other attempt can succeed."""
 

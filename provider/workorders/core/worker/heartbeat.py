@@ -1,4 +1,4 @@
-"""Records that a worker is alive, from a thread and a connection of its own."""
+"""Records that a worker is alive, from a thread and a connection of its own, and notices when it may count as dead."""
 
 import threading
 import time
@@ -8,11 +8,13 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core.exceptions import one_line
+from workorders.core import workers
+from workorders.core.exceptions import OwnershipLostError, one_line
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.runs import lifecycle
 
 _SILENT_SHARE: Final = 0.8
+_MAX_ANSWER_SECONDS: Final = 10.0
+"""A heartbeat that takes longer is sent again on a new connection."""
 
 
 class Heartbeat:
@@ -20,9 +22,10 @@ class Heartbeat:
 
     Args:
         database_url: the work orders' database.
-        worker_id: the worker.
+        worker_id: the worker, whose row exists.
         seconds: between two heartbeats.
         grace_seconds: time without a heartbeat after which other workers may take the runs.
+        on_loss: called from a thread when the worker may own nothing any more; it must not wait for the database.
         log: receives a line for each failure.
     """
 
@@ -31,46 +34,72 @@ class Heartbeat:
         database_url: str,
         worker_id: UUID,
         *,
-        seconds: float = lifecycle.HEARTBEAT_SECONDS,
-        grace_seconds: float = lifecycle.GRACE_SECONDS,
+        seconds: float = workers.HEARTBEAT_SECONDS,
+        grace_seconds: float = workers.GRACE_SECONDS,
+        on_loss: Callable[[], None],
         log: Callable[[str], None],
     ) -> None:
         self._url = database_url
         self._worker_id = worker_id
         self._seconds = seconds
-        self._grace_seconds = grace_seconds
+        self._max_silence = _SILENT_SHARE * grace_seconds
+        self._on_loss = on_loss
         self._log = log
         self._end = threading.Event()
+        self._has_no_row = False
         self._last = time.monotonic()
-        #: Set if the last heartbeat found no unfinished run of the worker, which must then check what it executes.
-        self.found_none = threading.Event()
-        self._thread = threading.Thread(target=self._beat_until_end, name="workorders heartbeat", daemon=True)
+        # The second thread only reads the clock: a heartbeat may wait for the database, the network, or the log.
+        self._threads = [
+            threading.Thread(target=target, name=name, daemon=True)
+            for target, name in (
+                (self._beat_until_end, "workorders heartbeat"),
+                (self._watch_until_end, "workorders ownership"),
+            )
+        ]
 
     def __enter__(self) -> "Heartbeat":
-        """Start the thread."""
-        self._thread.start()
+        """Start the threads."""
+        self._last = time.monotonic()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the thread."""
+        """Stop the threads."""
         self._end.set()
-        self._thread.join(self._seconds)
+        for thread in self._threads:
+            thread.join(self._seconds)
 
     @property
-    def silent(self) -> bool:
-        """Whether the last heartbeat is so old that other workers may soon take the runs."""
-        return time.monotonic() - self._last > _SILENT_SHARE * self._grace_seconds
+    def is_lost(self) -> bool:
+        """Whether the worker has no row any more, or has been silent for so long that it may soon have none."""
+        return self._has_no_row or self._seconds_left < 0
+
+    @property
+    def _seconds_left(self) -> float:
+        return self._max_silence - (time.monotonic() - self._last)
+
+    def _watch_until_end(self) -> None:
+        while not self._end.wait(max(self._seconds_left, 0.0)):
+            if self.is_lost:
+                self._on_loss()
+                return
 
     def _beat_until_end(self) -> None:
         connection: Connection | None = None
         while not self._end.wait(self._seconds):
             try:
                 if connection is None or connection.closed:
-                    connection = connect(self._url, autocommit=True, application_name="workorders heartbeat")
+                    connection = connect(
+                        self._url, autocommit=True, application_name="workorders heartbeat", may_wait=self._may_wait
+                    )
                 begun = time.monotonic()
-                if lifecycle.heartbeat(connection, self._worker_id) == 0:
-                    self.found_none.set()
+                workers.record_heartbeat(connection, self._worker_id)
                 self._last = begun
+            except OwnershipLostError:
+                self._has_no_row = True
+                self._on_loss()
+                break
             except psycopg.Error as error:
                 self._log(f"The heartbeat of this worker failed and is retried: {one_line(error)}")
                 if connection is not None:
@@ -78,3 +107,6 @@ class Heartbeat:
                 connection = None
         if connection is not None:
             connection.close()
+
+    def _may_wait(self, waited: float) -> bool:
+        return waited < _MAX_ANSWER_SECONDS and not self.is_lost and not self._end.is_set()

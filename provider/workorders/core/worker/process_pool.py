@@ -67,6 +67,7 @@ class ProcessPool:
         self._processes: list[ChildProcess] = []
         self._failed_starts = 0
         self._bounded_at = 0.0
+        self._is_killed = False
 
     def __enter__(self) -> "ProcessPool":
         """Return the pool; processes start with the first run."""
@@ -123,8 +124,15 @@ class ProcessPool:
         self._queue.put(runs)
 
     def drop(self, run_ids: Collection[UUID]) -> None:
-        """Remove runs that have not begun."""
+        """Remove runs that the worker does not own any more, and kill the processes that have one."""
         self._queue.drop(run_ids)
+        for process in list(self._processes):
+            run = process.in_flight
+            if run is not None and run.run_id in run_ids:
+                self._processes.remove(process)
+                process.close()
+                self._spans.forget(run)
+                self._queue.free(run.ordering_key)
 
     def resume(self) -> None:
         """Continue with the ordering keys that were held after failures."""
@@ -165,6 +173,12 @@ class ProcessPool:
         left += self._queue.take_all()
         self.close()
         return results, left
+
+    def kill(self) -> None:
+        """Kill every process, from any thread, and start no other one."""
+        self._is_killed = True
+        for process in tuple(self._processes):
+            process.send_kill()
 
     def close(self) -> None:
         """Kill every process; runs in flight have no result."""
@@ -302,6 +316,12 @@ class ProcessPool:
         )
 
     def _dispatch(self) -> None:
+        if not self._is_killed:
+            self._start_and_send()
+        if self._is_killed:  # Meanwhile, so that a process that was just started is killed, too.
+            self.kill()
+
+    def _start_and_send(self) -> None:
         wanted = min(self._useful_processes, self._queue.ready + self._in_flight)
         while len(self._processes) < wanted:
             self._processes.append(ChildProcess(self._definition, captured_bytes=self._captured_bytes))

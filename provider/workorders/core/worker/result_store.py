@@ -37,6 +37,11 @@ MAX_OUTAGE_SECONDS: Final = 300.0
 # Meanwhile the worker does nothing else: it reads no result and stops no process.
 _MAX_DELAY_SECONDS: Final = 8
 
+_MAX_ANSWER_SECONDS: Final = 330.0
+"""The server ends a statement after 300 s, so an answer that takes longer will never arrive."""
+# The runs of a worker are not recovered while its transaction is open, so one that hangs ends in the grace period.
+_SESSION: Final = {"idle_in_transaction_session_timeout": "30s"}
+
 MAX_FAILURES: Final = 20
 _MAX_ERROR_CHARS: Final = 200
 
@@ -76,7 +81,7 @@ class ResultStore:
         database_url: the work orders' database.
         worker_id: the worker.
         enqueue: writes the messages of runs that succeeded.
-        may_continue: whether to connect again after a failure.
+        may_continue: whether to wait for an answer, and to connect again after a failure.
         stop: ends the wait for an unavailable database.
         log: receives a line for each failure.
     """
@@ -154,7 +159,6 @@ class ResultStore:
         return Finished(
             frozenset().union(*(finished.run_ids for finished in stored)),
             frozenset().union(*(finished.retried for finished in stored)),
-            frozenset().union(*(finished.released for finished in stored)),
         )
 
     def close(self) -> None:
@@ -179,7 +183,13 @@ class ResultStore:
                 return self._store([_rejected(results[0], cause or error)])
             middle = len(results) // 2
             return self._store(results[:middle]) + self._store(results[middle:])
-        self.summary.add(results)
+        stored = finished.run_ids
+        if len(stored) < len(results):  # The answer to an earlier try may have been lost.
+            ids = [result.run_id for result in results]
+            stored |= self.run_in_transaction(
+                lambda connection: lifecycle.find_finished(connection, self._worker_id, ids)
+            )
+        self.summary.add(result for result in results if result.run_id in stored)
         self.summary.retried += len(finished.retried)
         return [finished]
 
@@ -202,7 +212,13 @@ class ResultStore:
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = connect(self._url, autocommit=True, application_name="workorders execute")
+            self._connection = connect(
+                self._url,
+                autocommit=True,
+                application_name="workorders execute",
+                session=_SESSION,
+                may_wait=lambda waited: waited < _MAX_ANSWER_SECONDS and self._may_continue(),
+            )
         return self._connection
 
 

@@ -5,14 +5,16 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from threading import Event
-from typing import Final
-from uuid import uuid4
+from typing import Concatenate, Final, ParamSpec, TypeVar
+from uuid import UUID, uuid4
 
+from workorders.core import workers
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
-from workorders.core.worker.exceptions import ExecutionError, OwnershipLostError
+from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.heartbeat import Heartbeat
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.result_store import (
@@ -26,6 +28,9 @@ from workorders.core.worker.result_store import (
 from workorders.core.worker.run_results import without_input
 from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 from workorders.core.workflows import Workflow
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 MAX_STORE_DELAY_SECONDS: Final = 0.5
 """Maximum time that a result waits to be stored together with others."""
@@ -58,8 +63,8 @@ class WorkerConfig:
     """How long (seconds) to wait for more runs before ending, within the time slice."""
     may_wait: Callable[[], bool] = lambda: True
     """Whether the wait may continue. It is asked every few seconds, and only during a wait."""
-    heartbeat_seconds: float = lifecycle.HEARTBEAT_SECONDS
-    grace_seconds: float = lifecycle.GRACE_SECONDS
+    heartbeat_seconds: float = workers.HEARTBEAT_SECONDS
+    grace_seconds: float = workers.GRACE_SECONDS
 
 
 class Worker:
@@ -89,24 +94,26 @@ class Worker:
         now = time.monotonic()
         self._linger_ends_at = now + config.linger
         self._slice_ends_at = now + config.claim_seconds
-        self._heartbeat = Heartbeat(
-            config.database_url,
-            self.id,
-            seconds=config.heartbeat_seconds,
-            grace_seconds=config.grace_seconds,
-            log=config.log,
-        )
         self._store = ResultStore(
             config.database_url,
             self.id,
             enqueue=config.enqueue,
-            may_continue=lambda: not self._heartbeat.silent,
+            may_continue=lambda: not self._heartbeat.is_lost,
             stop=self._stop,
             log=config.log,
         )
         self._pool = ProcessPool(
             workflow.definition,
             mask=config.mask,
+            log=config.log,
+        )
+        self._heartbeat = Heartbeat(
+            config.database_url,
+            self.id,
+            seconds=config.heartbeat_seconds,
+            grace_seconds=config.grace_seconds,
+            # The main thread may wait for the database, and the runs of this worker will soon be those of others.
+            on_loss=self._pool.kill,
             log=config.log,
         )
 
@@ -124,20 +131,20 @@ class Worker:
 
         Raises:
             CallableUnavailableError: the callable cannot be imported; its runs wait again.
-            OwnershipLostError: another worker owns the runs.
+            OwnershipLostError: another worker may own the runs; the processes were killed.
             ExecutionError: processes cannot be started; runs that had not begun wait again.
             psycopg.Error: the database was unavailable for too long; runs that had begun will be lost.
         """
         try:
+            self._do(workers.add_worker, self._workflow, self.id)
             with self._heartbeat, self._pool:
                 try:
                     while self._step():
                         pass
-                except OwnershipLostError:
-                    raise
                 except ExecutionError:
                     self._stop_early()
                     raise
+            self._do(workers.remove_worker, self.id)
         finally:
             self._store.close()
         if self._slice_is_over:
@@ -151,8 +158,8 @@ class Worker:
         if self._stop.is_set():
             self._stop_early()
             return False
-        self._check_ownership()
-        self._adopt_claimed()
+        if self._store.outcome_unknown:
+            self._reconcile()
         if self._slice_is_over:
             self._release([*self._pool.return_unstarted(), *self._take_queue()])
         elif not self._store.is_full:
@@ -198,9 +205,7 @@ class Worker:
         wanted = self._claim_size()
         if len(self._queue) > wanted // 2 or (self._is_drained and not self._look()):
             return
-        claimed = self._store.run_in_transaction(
-            lambda connection: claiming.claim(connection, self._workflow, limit=wanted, worker_id=self.id)
-        )
+        claimed = self._do(claiming.claim, self._workflow, limit=wanted, worker_id=self.id)
         # If there are fewer, nothing more waits, or the concurrency is reached.
         self._is_drained = len(claimed) < wanted
         if claimed:
@@ -212,23 +217,29 @@ class Worker:
         begun = time.monotonic()
         if begun < self._look_at:
             return False
-        found = self._store.run_in_transaction(lambda connection: claiming.find_claimable(connection, self._workflow))
+        found = self._do(claiming.find_claimable, self._workflow)
         self._has_lost = found.has_lost
         now = time.monotonic()
         self._look_at = now + min(max(_LOOK_SECONDS, (now - begun) * (_LOOK_SHARE - 1)), _MAX_LOOK_SECONDS)
         return found.is_claimable
 
-    def _adopt_claimed(self) -> None:
-        """Find runs that a transaction claimed whose commit was not confirmed: no other worker would execute them."""
-        if not self._store.outcome_unknown:
-            return
-        results = {result.run_id for result in (*self._ended, *self._store.kept)}
-        known = self._pool.run_ids() | {run.run_id for run in self._queue} | results
-        owned = self._store.run_in_transaction(
-            lambda connection: claiming.claimed(connection, self._workflow, self.id, but=known)
-        )
+    def _reconcile(self) -> None:
+        """Drop the runs that this worker does not own any more, and adopt those that it owns without knowing.
+
+        A transaction whose answer was lost may have released or claimed runs.
+        """
         self._store.outcome_unknown = False
-        self._queue.extend(owned)
+        known = self._pool.run_ids() | {run.run_id for run in self._queue}
+
+        def find(connection: Connection) -> tuple[set[UUID], list[ClaimedRun]]:
+            owned = lifecycle.find_owned(connection, self._workflow.id, self.id)
+            # What was started and is in no process any more may have an effect, so it is never begun again.
+            begun = {run_id for run_id, is_started in owned.items() if is_started}
+            return set(owned), claiming.claimed(connection, self._workflow, self.id, but=known | begun)
+
+        owned, adopted = self._do(find)
+        self._pool.drop(known - owned)
+        self._queue = deque([*(run for run in self._queue if run.run_id in owned), *adopted])
 
     def _claim_size(self) -> int:
         pace = self._pool.pace
@@ -243,9 +254,7 @@ class Worker:
         if not taken:
             return
         # Mark them before they begin, so that a run that has begun is never executed again as if it had not.
-        owned = self._store.run_in_transaction(
-            lambda connection: lifecycle.start(connection, self.id, [run.run_id for run in taken])
-        )
+        owned = self._do(lifecycle.start, self.id, [run.run_id for run in taken])
         self._pool.submit(run for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
@@ -268,12 +277,12 @@ class Worker:
             self._store_results()
 
     def _store_results(self) -> None:
+        self._require_ownership()
         ended, self._ended = self._ended, []
-        released = self._store.finish(ended).released
-        if released:
-            # They can be claimed again at once, and must not be in the queue twice.
-            self._queue = deque(run for run in self._queue if run.run_id not in released)
-            self._pool.drop(released)
+        finished = self._store.finish(ended)
+        if finished.retried or self._store.outcome_unknown:
+            # The later runs of an ordering key wait for its retry.
+            self._reconcile()
         self._release_after_kept()
         self._pool.resume()
         # With a concurrency or an ordering key, more runs may be claimed now.
@@ -291,7 +300,7 @@ class Worker:
         """Wait for a limited time until the kept results are stored; the runs of the others will be lost."""
         begun = time.monotonic()
         while self._store.kept:
-            self._check_ownership()
+            self._require_ownership()
             limit = _MAX_KEPT_SECONDS_AFTER_STOP if self._stop.is_set() else _MAX_KEPT_SECONDS
             if time.monotonic() - begun > limit:
                 self._config.log(
@@ -303,29 +312,18 @@ class Worker:
             time.sleep(_LOOK_SECONDS)
             self._store_when_due()
 
-    def _check_ownership(self) -> None:
-        """Check that this worker still owns its runs.
+    def _do(self, step: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Take a step in a transaction.
 
         Raises:
-            OwnershipLostError: another worker may own them.
+            OwnershipLostError: another worker may own the runs.
         """
-        if self._heartbeat.silent:
-            self._pool.close()
-            raise OwnershipLostError(
-                f"Workflow {self._workflow.name}: worker {self.id} could send no heartbeat for too long, so another "
-                "worker may own its runs. It stopped; the runs that it was executing will be recovered as lost."
-            )
-        if self._heartbeat.found_none.is_set():
-            self._heartbeat.found_none.clear()
-            running = [run.run_id for run in self._pool.running()]
-            if running and not self._store.run_in_transaction(
-                lambda connection: lifecycle.start(connection, self.id, running)
-            ):
-                self._pool.close()
-                raise OwnershipLostError(
-                    f"Workflow {self._workflow.name}: another worker owns the runs of worker {self.id}, which sent no "
-                    "heartbeat for too long. It stopped, and changed nothing of them."
-                )
+        self._require_ownership()
+        return self._store.run_in_transaction(lambda connection: step(connection, *arguments, **named))
+
+    def _require_ownership(self) -> None:
+        if self._heartbeat.is_lost:
+            raise workers.lost(self.id)
 
     def _stop_early(self) -> None:
         results, left = self._pool.stop()
@@ -343,6 +341,5 @@ class Worker:
     def _release(self, runs: Collection[ClaimedRun]) -> None:
         """Release runs that have not begun."""
         if runs:
-            ids = [run.run_id for run in runs]
-            released = self._store.run_in_transaction(lambda connection: lifecycle.release(connection, self.id, ids))
+            released = self._do(lifecycle.release, self.id, [run.run_id for run in runs])
             self._config.log(f"{released:,} runs that had not begun wait again.")

@@ -9,12 +9,14 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
 from support.admission import limit
+from support.executing import Executing
 from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.airflow.operators import base
 from workorders.airflow.operators.base import UNKNOWN_USER
 from workorders.airflow.operators.bulk_jobs import BulkJobOperator, form
 from workorders.airflow.operators.maintenance import (
+    RecoverLostRunsOperator,
     RefreshHistoryOperator,
     ResumeBulkJobsOperator,
     RetentionOperator,
@@ -26,7 +28,7 @@ from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -157,6 +159,26 @@ def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
     assert jobs.get_job(connection, good.id).state == "finished"
     connection.commit()
     assert operator.execute(context) == {}
+
+
+def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_then_be_rerun(
+    stack: LocalStack, name: str
+) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{}])
+    executing.claim_and_fall_silent()
+    context: Any = {}
+    with connect(stack.database_url) as connection:
+        connection.execute(
+            "UPDATE workorders.runs SET state = 'started' WHERE workflow_id = %s", [executing.workflow.id]
+        )
+    assert RecoverLostRunsOperator(task_id="recover").execute(context)["lost"] > 0
+    assert executing.states() == [("lost", "lost")]
+    with connect(stack.database_url) as connection:
+        job = jobs.create_job(connection, "rerun", Filter(workflow=name), actor="ada", reason="a test")
+        connection.commit()
+        assert runner.run_job(connection, job.id).done == 1
+    assert executing.states() == [("pending", "available")]
 
 
 def test_the_refresh_and_the_retention_return_their_numbers(trigger: Trigger) -> None:

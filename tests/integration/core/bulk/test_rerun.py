@@ -18,6 +18,7 @@ from workorders.core.history.work_orders import UnknownWorkOrderError
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
@@ -267,7 +268,8 @@ def test_what_is_claimed_at_this_moment_is_not_cancelled(
     from workorders.core.runs.claiming import claim as claim_openly
 
     workflow = workflows.find(other_connection, name)
-    assert len(claim_openly(other_connection, workflow, limit=10, worker_id=uuid4())) == 2
+    worker_id = add_worker(other_connection, workflow)
+    assert len(claim_openly(other_connection, workflow, limit=10, worker_id=worker_id)) == 2
     job = do(connection, "cancel", Filter(trigger=name))
     other_connection.commit()
     assert (job.done, dict(job.skipped)) == (0, {jobs.IN_USE: 2, "not waiting": 2})

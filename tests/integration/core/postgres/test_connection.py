@@ -7,6 +7,7 @@ from psycopg.conninfo import make_conninfo
 from local_stack.ports import free_port
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
+from support.hanging_proxy import HangingProxy
 from workorders.core.postgres.connection import Connection, connect, is_outage
 
 pytestmark = pytest.mark.integration
@@ -96,3 +97,21 @@ def test_no_statement_is_prepared_so_that_a_pooler_may_be_between(stack: LocalSt
         for number in range(20):
             connection.execute("SELECT %s::integer", (number,))
         assert connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+
+
+def test_a_wait_for_an_answer_ends_when_it_may_not_continue_and_counts_as_an_outage(stack: LocalStack) -> None:
+    asked: list[float] = []
+
+    def may_wait(waited: float) -> bool:
+        asked.append(waited)
+        return waited < 0.5
+
+    with HangingProxy(stack.database_url) as proxy:
+        connection = connect(proxy.url, autocommit=True, may_wait=may_wait)
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+        proxy.hang()
+        with pytest.raises(psycopg.OperationalError, match="did not answer for") as raised, connection.transaction():
+            connection.execute("SELECT 2")
+    assert is_outage(raised.value)
+    assert connection.closed
+    assert 0.5 <= asked[-1] < 5

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -13,6 +12,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import Claimable, ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,7 @@ def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_wor
     assert claimable(connection, executing.name) == []
     executing.create([{}])
     assert claimable(connection, executing.name, "unheard-of") == [executing.name]
-    worker_id = uuid4()
+    worker_id = add_worker(connection, executing.workflow)
     (run,) = claiming.claim(connection, executing.workflow, limit=5, worker_id=worker_id)
     connection.commit()
     assert claimable(connection, executing.name) == []
@@ -60,7 +60,7 @@ def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
 ) -> None:
     executing = make(concurrency=1)
     executing.create([{}, {}])
-    claiming.claim(connection, executing.workflow, limit=1, worker_id=uuid4())
+    claiming.claim(connection, executing.workflow, limit=1, worker_id=add_worker(connection, executing.workflow))
     connection.commit()
     assert claimable(connection, executing.name) == []
 
@@ -68,7 +68,7 @@ def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
 def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Make) -> None:
     executing = make(retries={"attempts": 1, "first_delay_seconds": 3600})
     executing.create([{}])
-    worker_id = uuid4()
+    worker_id = add_worker(connection, executing.workflow)
     (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
     lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="failed")])
     connection.commit()
@@ -117,7 +117,7 @@ def test_a_workflow_with_an_ordering_key_is_named_exactly_if_a_claim_would_retur
     connection: Connection, make: Make
 ) -> None:
     executing = make(ordering_key="body:/key", retries={"attempts": 1, "first_delay_seconds": 3600})
-    worker_id = uuid4()
+    worker_id = add_worker(connection, executing.workflow)
 
     def require(expected: int) -> list[ClaimedRun]:
         named = claimable(connection, executing.name)

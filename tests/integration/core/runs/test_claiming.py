@@ -12,6 +12,7 @@ from support.working import Working, positions
 from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
@@ -63,7 +64,9 @@ def test_a_claim_for_nothing_claims_nothing(working: Make) -> None:
 def test_what_was_claimed_is_pending_again_when_the_transaction_rolls_back(working: Make) -> None:
     at = working()
     at.create_some(3)
-    assert len(claiming.claim(at.connection, at.workflow, limit=2, worker_id=uuid4())) == 2
+    assert (
+        len(claiming.claim(at.connection, at.workflow, limit=2, worker_id=add_worker(at.connection, at.workflow))) == 2
+    )
     at.connection.rollback()
     assert (at.states(), at.runs()) == (["pending"] * 3, [])
 
@@ -97,7 +100,7 @@ def test_a_claim_holds_no_more_than_it_takes(working: Make, stack: LocalStack) -
     at.create_some(6)
     at.claim_as_worker(1).succeed()
     at.rerun(0)
-    claimed = claiming.claim(at.connection, at.workflow, limit=2, worker_id=uuid4())
+    claimed = claiming.claim(at.connection, at.workflow, limit=2, worker_id=add_worker(at.connection, at.workflow))
     assert positions(claimed) == [0, 1]
     with connect(stack.database_url) as other:
         assert positions(at.through(other).claim(10)) == [2, 3, 4, 5]

@@ -1,18 +1,22 @@
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 
+from local_stack.stack import LocalStack
 from support.working import ClaimingWorker, Working
-from workorders.core.postgres.connection import Connection
-from workorders.core.runs import lifecycle
+from workorders.core import workers
+from workorders.core.exceptions import OwnershipLostError
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import Finished, Recovered, RunResult
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
-NOTHING = Finished(frozenset(), frozenset(), frozenset())
+NOTHING = Finished(frozenset(), frozenset())
 
 # Both by the clock of the statement that ended the run, so that it does not matter how long its commit took.
 WAITS = """
@@ -20,6 +24,13 @@ WAITS = """
     FROM workorders.runs AS due JOIN workorders.runs AS failed USING (work_order_id)
     WHERE due.workflow_id = %s AND due.state = 'available' AND failed.attempt = due.attempt - 1
 """
+
+
+@pytest.fixture
+def other_connection(stack: LocalStack) -> Iterator[Connection]:
+    """A second connection to the tests' database."""
+    with connect(stack.database_url) as other:
+        yield other
 
 
 def one(connection: Connection, name: str, **fields: Any) -> tuple[Working, ClaimingWorker]:
@@ -45,7 +56,7 @@ def test_the_state_of_a_work_order_is_that_of_its_newest_run(
     assert working.states() == ["running"]
     worker.start()
     assert working.states() == ["running"]
-    assert worker.finish(state) == Finished(frozenset(worker.run_ids), frozenset(), frozenset())
+    assert worker.finish(state) == Finished(frozenset(worker.run_ids), frozenset())
     assert (working.states(), working.runs()) == ([state], [(0, 1, state)])
     working.rerun(0)
     assert working.states() == ["requeued"]
@@ -104,9 +115,8 @@ def test_a_group_finishes_its_runs_once(connection: Connection, name: str) -> No
 
 def test_another_worker_starts_beats_and_finishes_nothing(connection: Connection, name: str) -> None:
     working, worker = one(connection, name)
-    stranger = ClaimingWorker(working, uuid4(), worker.claimed)
+    stranger = ClaimingWorker(working, add_worker(connection, working.workflow), worker.claimed)
     assert (stranger.start(), stranger.succeed()) == (frozenset(), NOTHING)
-    assert lifecycle.heartbeat(connection, stranger.id) == 0
     assert lifecycle.release(connection, stranger.id, worker.run_ids) == 0
     assert (working.states(), working.runs()) == (["running"], [(0, 1, "claimed")])
 
@@ -176,7 +186,7 @@ def test_a_group_that_beats_is_not_lost(connection: Connection, name: str) -> No
     working, worker = one(connection, name)
     worker.start()
     worker.fall_silent()
-    assert lifecycle.heartbeat(connection, worker.id) == 1
+    workers.record_heartbeat(connection, worker.id)
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered()
 
 
@@ -215,9 +225,17 @@ def test_a_worker_that_was_given_up_changes_nothing_when_it_wakes_up(connection:
     connection.commit()
     worker = working.claim_as_worker()
     assert worker.run_ids == zombie.run_ids
-    assert zombie.start() == frozenset()
-    assert zombie.finish("failed", log="from the grave") == NOTHING
-    assert lifecycle.heartbeat(connection, zombie.id) == 0
+    zombie_does: list[Callable[[], object]] = [
+        zombie.start,
+        lambda: zombie.finish("failed", log="from the grave"),
+        lambda: lifecycle.release(connection, zombie.id, zombie.run_ids),
+        lambda: claiming.claim(connection, working.workflow, limit=1, worker_id=zombie.id),
+        lambda: workers.record_heartbeat(connection, zombie.id),
+    ]
+    for does in zombie_does:
+        with pytest.raises(OwnershipLostError):
+            does()
+        connection.rollback()
     assert working.states() == ["running"]
     assert worker.succeed().run_ids == frozenset(worker.run_ids)
     assert not connection.execute("SELECT FROM workorders.run_logs WHERE run_id = %s", (worker.run_ids[0],)).fetchall()
@@ -230,3 +248,32 @@ def test_an_output_that_is_no_json_breaks_the_transaction_and_not_the_runs(conne
         lifecycle.finish(connection, worker.id, [result])
     connection.rollback()
     assert working.runs() == [(0, 1, "claimed")]
+
+
+def test_a_heartbeat_does_not_wait_for_the_workers_own_transaction_and_recovery_passes_over_it(
+    connection: Connection, other_connection: Connection, name: str
+) -> None:
+    working, worker = one(connection, name)
+    worker.start()
+    lifecycle.finish(connection, worker.id, [RunResult(run_id=worker.run_ids[0], state="success")])
+    other_connection.execute("SET LOCAL lock_timeout = '1s'")
+    workers.record_heartbeat(other_connection, worker.id)
+    other_connection.commit()
+    assert lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1) == Recovered()
+    connection.commit()
+    lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1)
+    other_connection.commit()
+    assert working.states() == ["success"]
+    with pytest.raises(OwnershipLostError):
+        lifecycle.find_owned(connection, working.workflow.id, worker.id)
+
+
+def test_a_recovery_that_is_cut_leaves_everything_to_the_worker(
+    connection: Connection, other_connection: Connection, name: str
+) -> None:
+    working, worker = one(connection, name)
+    other_connection.execute("SELECT 1")
+    assert lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1) == Recovered(available=1)
+    other_connection.rollback()
+    assert worker.start() == frozenset(worker.run_ids)
+    assert worker.succeed().run_ids == frozenset(worker.run_ids)

@@ -13,13 +13,13 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from workorders.core.postgres.connection import Connection
-from workorders.core.runs import lifecycle
 from workorders.core.worker import result_store
 from workorders.core.worker.result_store import ResultStore
 
 pytestmark = pytest.mark.integration
 
 ONLY_READING = "SET default_transaction_read_only = on"
+WRITE = "DELETE FROM workorders.workers WHERE false"
 Make = Callable[..., ResultStore]
 
 
@@ -55,9 +55,9 @@ def unavailable() -> str:
 
 def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: ResultStore, logged: list[str]) -> None:
     asked.run_in_transaction(lambda connection: connection.execute(ONLY_READING))
-    assert asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4())) == 0
+    asked.run_in_transaction(lambda connection: connection.execute(WRITE))
     assert [
-        line.startswith("The database failed and is tried again in 0 s: cannot execute UPDATE") for line in logged
+        line.startswith("The database failed and is tried again in 0 s: cannot execute DELETE") for line in logged
     ] == [True]
     assert asked.outcome_unknown
 
@@ -67,7 +67,7 @@ def test_a_server_that_takes_no_writes_for_too_long_ends_it(
 ) -> None:
     asked._url = psycopg.conninfo.make_conninfo(stack.database_url, options="-c default_transaction_read_only=on")
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        asked.run_in_transaction(lambda connection: lifecycle.heartbeat(connection, uuid4()))
+        asked.run_in_transaction(lambda connection: connection.execute(WRITE))
     assert len(logged) == 2
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -16,15 +16,18 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
-from workorders.core.exceptions import ConfigurationError
+from support.hanging_proxy import HangingProxy
+from workorders.core.exceptions import ConfigurationError, OwnershipLostError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.runs.lifecycle import Finished, Recovered, RunResult
 from workorders.core.worker import result_store
-from workorders.core.worker.exceptions import CallableUnavailableError, OwnershipLostError
-from workorders.core.worker.result_store import RunSummary
+from workorders.core.worker.exceptions import CallableUnavailableError
+from workorders.core.worker.process_pool import ProcessPool
+from workorders.core.worker.result_store import ResultStore, RunSummary
 from workorders.core.worker.worker import Worker
+from workorders.core.workers import add_worker
 from workorders.outbox import OutboxMessage, enqueue, publish
 from workorders.outbox.enqueue import enqueue_published
 
@@ -259,11 +262,10 @@ def test_a_worker_whose_runs_were_given_to_others_stops_and_changes_nothing(make
     thread = threading.Thread(target=work)
     thread.start()
     eventually(executing.at_sleep, seconds=30, what="the first run")
-    with connect(executing.url) as connection:
-        executing.take_over(connection)
+    executing.recover()
     thread.join(30)
     assert [type(failure) for failure in failures] == [OwnershipLostError]
-    assert {state for _, state in executing.states()} <= {"started", "claimed"}
+    assert executing.states() == [("lost", "lost"), ("pending", "available")]
 
 
 def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: Make, tmp_path: Path) -> None:
@@ -362,8 +364,8 @@ def test_a_waiting_worker_executes_what_arrives_and_claims_nothing_before(
 ) -> None:
     executing = make(concurrency=1)
     executing.create([{"do": "echo"}] * 2)
-    other = uuid4()
     with connect(executing.url) as connection:
+        other = add_worker(connection, executing.workflow)
         (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=other)
     claim, claims, questions = claiming.claim, [], Semaphore(0)
 
@@ -605,3 +607,110 @@ def test_large_results_are_stored_in_several_transactions(make: Make, monkeypatc
 def keys_sent(connection: Connection, topic: str) -> list[str | None]:
     query = "SELECT convert_from(key, 'UTF8') FROM workorders.outbox_messages WHERE topic = %s ORDER BY id"
     return [key for (key,) in connection.execute(query, [topic])]
+
+
+def test_runs_behind_a_failed_one_wait_for_its_retry_although_the_answer_to_its_end_was_lost(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retries = {"attempts": 1, "first_delay_seconds": 0}
+    executing, file = make("note_or_fail", ordering_key="body:/key", retries=retries), tmp_path / "noted"
+    words = [str(number) for number in range(20)]
+    executing.create(
+        ({"file": str(file), "key": "a", "word": word, "fail_once": word == "7"} for word in words), stream="ward"
+    )
+    finish = ResultStore._finish
+    lost: list[Any] = []
+
+    def commit_and_lose_the_answer(store: ResultStore, connection: Connection, results: Any) -> Finished:
+        finished = finish(store, connection, results)
+        if finished.retried and not lost:
+            lost.append(results)
+            # The transaction around this ends, and its caller is told that the connection broke.
+            connection.execute("COMMIT")
+            raise psycopg.OperationalError("the connection broke after the commit")
+        return finished
+
+    monkeypatch.setattr(ResultStore, "_finish", commit_and_lose_the_answer)
+    eventually(
+        lambda: executing.worker().work() and {state for state, _ in executing.states()} == {"success"},
+        seconds=60,
+        what="the success of all",
+    )
+    assert (len(lost), file.read_text().split()) == (1, words)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["for the database", "for something else"])
+def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy_are_those_of_another(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    grace_seconds, hangs, waits, is_over = 4.0, threading.Event(), threading.Event(), threading.Event()
+    poll = ProcessPool.poll
+
+    def poll_and_wait(pool: ProcessPool, seconds: float) -> list[RunResult]:
+        if elsewhere and hangs.is_set():
+            waits.set()
+            is_over.wait(20)
+        return poll(pool, seconds)
+
+    monkeypatch.setattr(ProcessPool, "poll", poll_and_wait)
+    executing, file = make("leave_pid"), tmp_path / "process"
+    executing.create([{"file": str(file)}])
+    with HangingProxy(executing.url) as proxy, ThreadPoolExecutor() as threads:
+        worker = executing.worker(database_url=proxy.url, heartbeat_seconds=0.3, grace_seconds=grace_seconds)
+        ended = threads.submit(worker.work)
+        eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the run")
+        process = int(file.read_text())
+        hangs.set()
+        assert not elsewhere or waits.wait(30)
+        proxy.hang()
+
+        def recovered() -> int:
+            with connect(executing.url) as connection:
+                return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=grace_seconds).lost
+
+        eventually(recovered, seconds=60, what="the recovery")
+        state = Path(f"/proc/{process}/stat")
+        assert not state.exists() or state.read_text().split()[2] == "Z"
+        is_over.set()
+        assert isinstance(ended.exception(30), (psycopg.OperationalError, OwnershipLostError))
+    assert executing.states() == [("lost", "lost")]
+
+
+def test_a_worker_whose_runs_were_recovered_stops_at_its_next_step_and_counts_what_is_stored(make: Make) -> None:
+    executing = make(processes=2, concurrency=None)
+    executing.create([{"do": "sleep"}, *[{"do": "echo late", "seconds": 0.05}] * 200])
+    with ThreadPoolExecutor() as threads:
+        worker = executing.worker(heartbeat_seconds=3600)
+        ended = threads.submit(worker.work)
+        eventually(lambda: executing.at_sleep() and worker.summary.total, seconds=30, what="the first results")
+        recovered = executing.recover()
+        assert isinstance(ended.exception(30), OwnershipLostError)
+    assert recovered.lost > 0
+    states = [state for state, _ in executing.states()]
+    assert states.count("success") == worker.summary.total
+
+
+def test_a_worker_that_ends_leaves_no_row_unless_it_owns_a_run(make: Make, tmp_path: Path) -> None:
+    executing, file = make(), tmp_path / "process"
+    rows = "SELECT id FROM workorders.workers WHERE workflow_id = %(workflow_id)s"
+    executing.create([{"do": "echo"}])
+    executing.worker().work()
+    assert executing.rows(rows) == []
+    executing = make("leave_pid")
+    executing.create([{"file": str(file)}])
+    worker = executing.worker()
+    with ThreadPoolExecutor() as threads:
+        ended = threads.submit(worker.work)
+        eventually(file.exists, seconds=30, what="the run")
+        worker.stop()
+        ended.result(30)
+    assert executing.rows(rows) == [(worker.id,)]
+    assert executing.recover() == Recovered(lost=1)
+    assert executing.rows(rows) == []
+
+
+def test_a_worker_never_waits_for_its_own_heartbeat(make: Make) -> None:
+    executing = make("echo")
+    executing.create({"n": number} for number in range(3000))
+    assert executing.worker(heartbeat_seconds=0.005).work().states == {"success": 3000}
+    assert executing.logged == []

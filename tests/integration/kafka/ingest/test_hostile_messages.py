@@ -34,6 +34,7 @@ from workorders.core.triggers import Trigger
 from workorders.core.worker import json_values
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.run_results import without_input
+from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
@@ -120,7 +121,7 @@ class Scene:
     def run_everything(self) -> None:
         """Claim and finish until nothing waits, as a worker does it."""
         while True:
-            worker_id = uuid4()
+            worker_id = add_worker(self.connection, self.workflow)
             claimed = claiming.claim(self.connection, self.workflow, limit=10, worker_id=worker_id)
             self.connection.commit()
             if not claimed:

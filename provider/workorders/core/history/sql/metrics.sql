@@ -9,10 +9,8 @@ SELECT extract(epoch FROM now() - max(counted_at)) FROM workorders.state_counts;
 
 -- name: runs
 SELECT workflows.name,
-    (
-        SELECT count(*) FROM workorders.runs
-        WHERE runs.workflow_id = workflows.id AND claimed_at IS NOT NULL AND finished_at IS NULL
-    ),
+    -- use: running
+    ,
     (
         SELECT count(*)
         FROM (

@@ -1,3 +1,12 @@
+-- block: running
+-- Runs of the owner of delegated runs, which sends no heartbeat, and of workers within the grace period of recovery.
+    (
+        SELECT count(*) FROM workorders.workers
+        JOIN workorders.runs ON runs.workflow_id = workers.workflow_id AND runs.worker_id = workers.id
+        WHERE workers.workflow_id = workflows.id AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+            AND (workers.heartbeat_at IS NULL OR workers.heartbeat_at > statement_timestamp() - interval '60 s')
+    )
+
 -- name: ended
 -- Of the newest runs, because no index leads to those that ended in a time. If all of them are younger than that time, the
 -- oldest begins the time that they cover.
@@ -43,11 +52,8 @@ GROUP BY workflows.name, covered.since;
 -- itself. BETWEEN is a fence: with an equality, the planner would look for the first waiting work order from the start
 -- of the primary key.
 SELECT workflows.name AS workflow, workflows.concurrency,
-    (
-        SELECT count(*)
-        FROM workorders.runs
-        WHERE runs.workflow_id = workflows.id AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
-    ) AS running,
+    -- use: running
+    AS running,
     (
         SELECT count(*)
         FROM (

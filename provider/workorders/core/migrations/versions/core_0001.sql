@@ -104,7 +104,6 @@ CREATE TABLE workorders.runs (
     not_before timestamptz NOT NULL DEFAULT now(),
     claimed_at timestamptz,
     started_at timestamptz,
-    heartbeat_at timestamptz,
     finished_at timestamptz,
     workflow_id integer NOT NULL,
     attempt integer NOT NULL,
@@ -125,6 +124,14 @@ CREATE INDEX runs_at_work_idx ON workorders.runs (workflow_id, worker_id)
 CREATE INDEX runs_ordering_key_idx
     ON workorders.runs (workflow_id, ordering_key, (CASE WHEN claimed_at IS NULL THEN not_before ELSE 'infinity' END))
     WHERE finished_at IS NULL AND ordering_key IS NOT NULL;
+
+-- Who may own runs. A worker adds its row before its first claim and updates it as a heartbeat; recovery deletes it. The owner
+-- of a workflow's delegated runs has no heartbeat.
+CREATE TABLE workorders.workers (
+    id uuid PRIMARY KEY,
+    heartbeat_at timestamptz,
+    workflow_id integer NOT NULL
+) WITH (fillfactor = 50);
 
 -- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone.
 CREATE TABLE workorders.run_outputs (

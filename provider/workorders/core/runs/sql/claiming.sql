@@ -67,16 +67,15 @@ LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 -- Claims what is in `taken`: work orders that wait for their first run, which gets its row here, and others with their run.
 again AS (
     UPDATE workorders.runs
-    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp(),
-        heartbeat_at = statement_timestamp()
+    SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp()
     FROM taken
     WHERE runs.id = taken.run_id
     RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
 ), first AS (
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at, heartbeat_at)
+        (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at)
     SELECT (%(ids)s::uuid[])[taken.place], taken.id, %(workflow_id)s, taken.ordering_key, 1, 'claimed', %(worker_id)s,
-        statement_timestamp(), statement_timestamp()
+        statement_timestamp()
     FROM taken
     WHERE taken.run_id IS NULL
     RETURNING id, work_order_id, attempt, retry, ordering_key
@@ -248,15 +247,12 @@ WITH asked AS MATERIALIZED (
     SELECT id, name, concurrency, definition ->> 'dag_id' AS dag_id,
         definition ->> 'ordering_key' IS NOT NULL AS has_ordering_key
     FROM workorders.workflows WHERE name = ANY (%(names)s)
-), at_work AS MATERIALIZED (
-    SELECT asked.id AS workflow_id, running.heartbeat_at
-    FROM asked CROSS JOIN LATERAL (
-        SELECT heartbeat_at FROM workorders.runs
-        WHERE workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL OFFSET 0
-    ) AS running
 ), found AS MATERIALIZED (
     SELECT asked.name, (
-        asked.concurrency IS NULL OR asked.concurrency > (SELECT count(*) FROM at_work WHERE workflow_id = asked.id)
+        asked.concurrency IS NULL OR asked.concurrency > (
+            SELECT count(*) FROM workorders.runs
+            WHERE workflow_id = asked.id AND claimed_at IS NOT NULL AND finished_at IS NULL
+        )
     ) AND CASE WHEN asked.has_ordering_key THEN
         EXISTS (
             -- use: free_keys
@@ -266,11 +262,15 @@ WITH asked AS MATERIALIZED (
             -- use: queue
         )
     END AS is_claimable, EXISTS (
-        SELECT FROM at_work
-        WHERE workflow_id = asked.id AND (
+        SELECT FROM workorders.workers
+        WHERE workers.workflow_id = asked.id AND (
             heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
-            -- A delegated run of a workflow that has a callable by now.
+            -- The owner of delegated runs of a workflow that has a callable by now.
             OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+        ) AND EXISTS (
+            SELECT FROM workorders.runs
+            WHERE runs.workflow_id = asked.id AND runs.worker_id = workers.id AND claimed_at IS NOT NULL
+                AND finished_at IS NULL OFFSET 0
         )
     ) AS has_lost
     FROM asked

@@ -1,6 +1,3 @@
--- name: delegate
-UPDATE workorders.runs SET heartbeat_at = NULL WHERE id = ANY (%(ids)s) AND worker_id = %(worker_id)s;
-
 -- name: delegated
 -- With the attempts before each run, newest first: what did their work may not have ended.
 SELECT runs.id, runs.state = 'started',

@@ -4,13 +4,6 @@ SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
 WHERE id = ANY (%(ids)s) AND worker_id = %(worker_id)s AND state IN ('claimed', 'started')
 RETURNING id;
 
--- name: heartbeat
--- The list of workflows lets the index find a worker without its workflow being named.
-UPDATE workorders.runs
-SET heartbeat_at = statement_timestamp()
-WHERE workflow_id IN (SELECT id FROM workorders.workflows) AND worker_id = %(worker_id)s
-    AND claimed_at IS NOT NULL AND finished_at IS NULL;
-
 -- name: finish
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
@@ -55,8 +48,8 @@ WITH given AS MATERIALIZED (
     WHERE again
 ), released AS (
     UPDATE workorders.runs
-    SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
-    WHERE %(is_alive)s AND workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s
+    SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL
+    WHERE workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s
         AND claimed_at IS NOT NULL AND finished_at IS NULL AND id <> ALL (%(ids)s)
         AND ordering_key IN (SELECT ordering_key FROM decided WHERE again)
     RETURNING id, work_order_id
@@ -76,30 +69,21 @@ WITH given AS MATERIALIZED (
     INSERT INTO workorders.run_logs (run_id, log, truncated)
     SELECT id, log, truncated FROM finished WHERE log <> ''
 )
-SELECT CASE WHEN again THEN 'retried' ELSE 'finished' END, id FROM decided
-UNION ALL
-SELECT 'released', id FROM released;
+SELECT id, again FROM decided;
+
+-- name: find_finished
+SELECT id FROM workorders.runs
+WHERE id = ANY (%(ids)s::uuid[]) AND worker_id = %(worker_id)s AND finished_at IS NOT NULL;
 
 -- name: release
 WITH released AS (
     UPDATE workorders.runs
-    SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL, heartbeat_at = NULL
+    SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL
     WHERE id = ANY (%(ids)s::uuid[]) AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
     RETURNING work_order_id
 )
 UPDATE workorders.work_orders SET state = 'requeued' FROM released WHERE work_orders.id = released.work_order_id;
 
--- name: lock_silent
-SELECT worker_id, id, state = 'started' FROM workorders.runs
-WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
-    AND (
-        heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
-        -- A delegated run of a workflow that has a callable by now: nothing records its end any more.
-        OR heartbeat_at IS NULL AND NOT EXISTS (
-            SELECT FROM workorders.workflows
-            WHERE workflows.id = runs.workflow_id AND definition ->> 'dag_id' IS NOT NULL OFFSET 0
-        )
-    )
-ORDER BY id
-LIMIT %(limit)s
-FOR UPDATE SKIP LOCKED;
+-- name: owned
+SELECT id, state = 'started' FROM workorders.runs
+WHERE workflow_id = %(workflow_id)s AND worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL;

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from workorders.core.definitions.fields import expecting
 from workorders.core.definitions.trigger import TriggerDefinition
+from workorders.core.json_text import dumps
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _TIME: Final = "a time with its offset such as 2026-03-01T00:00:00+01:00"
@@ -30,8 +30,8 @@ def _timezone(value: Any) -> str:
 
 def _input(value: dict[str, Any]) -> dict[str, Any]:
     try:
-        orjson.dumps(value)
-    except TypeError as error:
+        dumps(value)
+    except (TypeError, ValueError) as error:
         raise ValueError(f"expected values that JSON can hold: {error}.") from error
     return value
 

@@ -10,6 +10,7 @@ from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
+from workorders.core.json_text import dumps
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -105,7 +106,7 @@ def _input(
         "timezone": definition.timezone,
         "input": "definition" if output is None else "last_output",
     }
-    return (orjson.dumps(definition.input) if output is None else output), orjson.dumps(request)
+    return (dumps(definition.input) if output is None else output), orjson.dumps(request)
 
 
 def _text(time: datetime) -> str:

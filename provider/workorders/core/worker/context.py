@@ -12,7 +12,8 @@ from uuid import UUID
 
 import orjson
 
-from workorders.core.items import Message
+from workorders.core.items import Headers, Message, header_pairs
+from workorders.core.json_text import dumps
 
 LOGGER: Final = "workorders.run"
 
@@ -23,8 +24,6 @@ _TRACE: Final = re.compile(
     r"(?P<more>-.*)?",
     re.DOTALL,
 )
-
-HeaderPairs = Iterable[tuple[str, str | bytes | None]]
 
 
 class Context:
@@ -96,7 +95,7 @@ class Context:
         value: Any,
         *,
         key: str | bytes | None = None,
-        headers: HeaderPairs | Mapping[str, str | bytes | None] = (),
+        headers: Headers = (),
         partition: int | None = None,
         timestamp_ms: int | None = None,
         event_id: UUID | None = None,
@@ -116,10 +115,10 @@ class Context:
             event_id: what a consumer can tell a repeated message by; given by the outbox when None.
 
         Raises:
-            TypeError: JSON has no such value.
-            ValueError: the event id is no UUID.
+            TypeError: JSON has no such type, or the headers are neither pairs nor a mapping.
+            ValueError: JSON lacks the value, such as NaN, or the event id is no UUID.
         """
-        pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+        pairs = header_pairs(headers)
         named = {name.lower() for name, _ in pairs}
         own = {**self.headers, _TRACEPARENT: self.traceparent}
         pairs += [(name, value) for name, value in own.items() if name.lower() not in named]
@@ -141,7 +140,7 @@ def _bytes(value: str | bytes | None) -> bytes | None:
 
 
 def _payload(value: Any) -> bytes | None:
-    return _bytes(value) if value is None or isinstance(value, str | bytes) else orjson.dumps(value)
+    return _bytes(value) if value is None or isinstance(value, str | bytes) else dumps(value)
 
 
 def child_traceparent(traceparent: str | None) -> str:

@@ -469,7 +469,8 @@ def test_counts_of_repeats_without_a_work_order_are_deleted_step_by_step(
         create_one(connection, trigger, accepted(None, None), key=f"{name} {number % 50}")
     ids = numbered(connection, trigger)
     # As a repeat does that comes while its work order is deleted.
-    connection.execute("DELETE FROM workorders.work_orders WHERE id = ANY (%s)", [ids[::2]])
+    for table in ("work_orders", "dataclips"):
+        connection.execute(f"DELETE FROM workorders.{table} WHERE id = ANY (%s)", [ids[::2]])
     keep(connection, days=0, step=1)
     kept = rows(connection, "SELECT work_order_id FROM workorders.ignored_repeats WHERE work_order_id = ANY (%s)", ids)
     assert sorted(kept) == ids[1::2]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from workorders.core.worker.json_values import dumps, loads
+from workorders.core.json_text import dumps
+from workorders.core.worker.json_values import loads
 from workorders.core.worker.secret_masking import Mask, mask_output, secrets_of
 
 PASSWORD = "p@ss w0rd/ü"

@@ -6,12 +6,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, get_args
 
 from local_stack import jars, running, wheel
+from local_stack.airflow import restart_ended
 from local_stack.errors import StackError
 from local_stack.pgbouncer import Pooling
 from local_stack.stack import CHECKOUT, LocalStack, say
@@ -19,6 +22,7 @@ from local_stack.waiting import wait_until
 
 _START_SECONDS = 600.0
 _STOP_SECONDS = 60.0
+_RESTART_SECONDS = 5.0
 _FILE = running.environment_file(CHECKOUT)
 _LOG = _FILE.with_name("up.log")
 _WHEEL = _FILE.with_name("wheel")
@@ -37,12 +41,21 @@ def up(arguments: argparse.Namespace) -> None:
             pids = (os.getpid(), stack.supervisor_pid)
             running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
             say(_next_steps(stack))
-            signal.pause()
+            _keep(stack)
     except KeyboardInterrupt:
         say("Interrupted.")
     finally:
         _FILE.unlink(missing_ok=True)
         shutil.rmtree(_WHEEL, ignore_errors=True)
+
+
+def _keep(stack: LocalStack) -> NoReturn:
+    """Do what a supervisor does in production: start what ended of Airflow again, as after a loss of its database."""
+    restarts: Counter[str] = Counter()
+    while True:
+        time.sleep(_RESTART_SECONDS)
+        for line in restart_ended(stack.airflow.components, restarts):
+            say(line)
 
 
 def up_detached(options: Sequence[str]) -> None:

@@ -3,7 +3,8 @@
 import json
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -15,6 +16,7 @@ _MIGRATE_SECONDS = 180.0
 _START_SECONDS = 300.0
 _STOP_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
+_MAX_RESTARTS = 5
 
 _NEEDED_SETTINGS = {
     "AIRFLOW__API__HOST": LOOPBACK,
@@ -286,6 +288,26 @@ class AirflowComponent:
             return None
         name = _HEALTH_NAMES[self.name]
         return self._airflow.health().get(name, {}).get(f"latest_{name}_heartbeat")
+
+
+def restart_ended(components: Iterable[AirflowComponent], restarts: Counter[str]) -> Iterator[str]:
+    """Start components again that ended by themselves, and yield a line about each.
+
+    Args:
+        components: Of one Airflow.
+        restarts: How often each was started again; counted on. After five times a component stays ended.
+    """
+    for component in components:
+        number = restarts[component.name]
+        if number > _MAX_RESTARTS or component.process.running:
+            continue
+        restarts[component.name] += 1
+        ended = f"Airflow's {component.name} ended with exit code {component.process.exit_code}"
+        if number == _MAX_RESTARTS:
+            yield f"{ended} and stays ended, after {number} restarts; its log is {component.process.log}"
+            continue
+        component.process.start()
+        yield f"{ended} and was started again ({number + 1} of at most {_MAX_RESTARTS} times)"
 
 
 _HEALTH_NAMES = {

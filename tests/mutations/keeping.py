@@ -57,9 +57,9 @@ DELETED_IS_NOT_NEW = (
             ),
             Change(
                 "core/maintenance/retention.py",
-                "    retention.erase()\n    with",
+                "    retention.erase()\n    retention.delete_orphans()\n",
                 "    retention.erase()\n    for point in entry_points(group=RETENTION_GROUP):\n"
-                "        retention.shorten(point.load())\n    with",
+                "        retention.shorten(point.load())\n    retention.delete_orphans()\n",
             ),
         ),
         (f"{REPLAYED}::test_a_batch_is_deleted_before_the_first_of_its_work_orders",),
@@ -72,6 +72,12 @@ DELETED_IS_NOT_NEW = (
             "integration/cron/test_schedule.py"
             "::test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothing",
         ),
+    ),
+    Mutation(
+        "words-of-an-erased-input-written-again",
+        0,
+        (Change("core/maintenance/retention.py", "if erases_words:", "if False:"),),
+        (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(
         "unfinished-work-order-never-erased",

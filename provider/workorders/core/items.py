@@ -1,10 +1,12 @@
 """What a source gives to `create_for`, one item per work order, and what a run publishes."""
 
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 from uuid import UUID
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Up to here Postgres holds every input as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
+_PAIR: Final = 2
 
 MAX_PUBLISHED_MESSAGES: Final = 10_000
 MAX_PUBLISHED_BYTES: Final = 32 * 1024 * 1024
@@ -37,6 +39,26 @@ class Item(NamedTuple):
     rejection: Rejection | None = None
     raw: bytes | None = None
     """The raw value of a rejected event; None also when the event's value was null."""
+
+
+Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
+"""The headers of a message, as a program gives them: pairs are in the order in which consumers see them, and a name may
+come several times."""
+
+
+def header_pairs(headers: Headers) -> list[tuple[str, bytes | str | None]]:
+    """Return headers as pairs.
+
+    Raises:
+        TypeError: they are neither a mapping nor pairs of a name and a value.
+    """
+    pairs: object = headers.items() if isinstance(headers, Mapping) else headers
+    # A text of two characters would be a pair as well.
+    if isinstance(pairs, Iterable) and not isinstance(pairs, str | bytes):
+        found = list(pairs)
+        if all(isinstance(pair, tuple | list) and len(pair) == _PAIR and isinstance(pair[0], str) for pair in found):
+            return [(name, value) for name, value in found]
+    raise TypeError(f"headers are a mapping of names to values, or pairs of a name and a value, and not {headers!r}")
 
 
 class Message(NamedTuple):

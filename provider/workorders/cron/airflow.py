@@ -109,8 +109,8 @@ def _due(context: "Context") -> Due:
     # Not by the interval alone: Airflow gives a Dag run that a person starts the last interval or a chosen one, so that
     # it would find an old work order or take the place of the next scheduled one.
     if run.run_type in _BY_SCHEDULE and start is not None and end is not None:
-        return Interval(start, end, is_cleared=bool(run.clear_number))
-    return ManualRun(run.run_after, key=f"{run.dag_id}/{run.run_id}")
+        return Interval(start, end, is_cleared=bool(run.clear_number), conf=run.conf or {})
+    return ManualRun(run.run_after, key=f"{run.dag_id}/{run.run_id}", conf=run.conf or {})
 
 
 _DOC = """
@@ -120,5 +120,6 @@ Creates one work order of workflow **{workflow}** for each interval of the sched
 * The interval is the source key: a task that is cleared finds its work order and creates nothing twice. If it is older
   than the workflow's retention and has none, the task fails, because retention may have deleted it.
 * A Dag run that a person starts creates its own work order, independent of its logical date.
+* Fields in the conf of a Dag run replace those of the same name in the input.
 * The page of work orders lists [those of this trigger]({page}).
 """

@@ -4,10 +4,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import orjson
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
-from workorders.core.definitions.fields import expecting
+from workorders.core.definitions.fields import JsonObject, expecting
 from workorders.core.definitions.trigger import TriggerDefinition
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
@@ -26,14 +25,6 @@ def _timezone(value: Any) -> str:
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
         raise ValueError(f"expected the name of a time zone such as Europe/Berlin, got {value!r}.") from error
     return str(value)
-
-
-def _input(value: dict[str, Any]) -> dict[str, Any]:
-    try:
-        orjson.dumps(value)
-    except TypeError as error:
-        raise ValueError(f"expected values that JSON can hold: {error}.") from error
-    return value
 
 
 def _catchup(value: bool, info: ValidationInfo) -> bool:
@@ -58,6 +49,7 @@ class CronTriggerDefinition(TriggerDefinition):
     """A source of work orders: every interval of a schedule."""
 
     task_ids: ClassVar[tuple[str, ...]] = ("create_work_order",)
+    request_fields = frozenset({"scheduled_for", "interval_start", "schedule", "timezone", "input", "conf"})
 
     type: Literal["cron"] = "cron"
     """Type of the trigger."""
@@ -69,9 +61,11 @@ class CronTriggerDefinition(TriggerDefinition):
     """Beginning of the first interval, with `catchup`; a time with its offset."""
     catchup: Annotated[bool, AfterValidator(_catchup)] = False
     """Whether each interval since `start`, or while the Dag was paused, gets its work order later."""
-    input: Annotated[dict[str, Any], expecting("a mapping such as {region: north}"), AfterValidator(_input)] = Field(
-        default_factory=dict
-    )
-    """The input of each work order."""
+    input: Annotated[JsonObject, expecting("a mapping such as {region: north}")] = Field(default_factory=dict)
+    """The input of each work order. Fields in the conf of a Dag run replace those of the same name."""
     last_output: bool = False
     """Whether the output of the last successful work order is the next input; `input` is then the first one."""
+
+    def headers_in_request(self) -> str | None:
+        """Return in words which headers a request may have; None if it has none."""
+        return None

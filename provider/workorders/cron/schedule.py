@@ -1,18 +1,22 @@
 """Creates one work order per interval of the schedule, and one per Dag run that a person starts."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-
-import orjson
+from typing import Any
 
 from workorders.core import triggers
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
+from workorders.core.json_text import dumps
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
+from workorders.core.worker.exceptions import InputUnreadableError
+from workorders.core.worker.json_values import loads
 from workorders.cron.definition import CronTriggerDefinition
 
 STREAM = "schedule"
@@ -35,6 +39,8 @@ class Interval:
     end: datetime
     is_cleared: bool = False
     """Whether its Dag run was cleared, so that the interval may have had a work order."""
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    """The conf of a backfill, whose fields replace those of the input."""
 
     @property
     def time(self) -> datetime:
@@ -49,6 +55,8 @@ class ManualRun:
     time: datetime
     key: str
     """Identifies the Dag run; its time does not, because two may start within a second."""
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    """The conf of the Dag run, whose fields replace those of the input."""
 
 
 Due = Interval | ManualRun
@@ -98,14 +106,27 @@ def _input(
 ) -> tuple[bytes, bytes]:
     """Return the body and the request."""
     output = _last_output(connection, trigger, due.time) if definition.last_output else None
-    request = {
+    request: dict[str, Any] = {
         "scheduled_for": _text(due.time),
         "interval_start": _text(due.start) if isinstance(due, Interval) else None,
         "schedule": definition.schedule,
         "timezone": definition.timezone,
         "input": "definition" if output is None else "last_output",
     }
-    return (orjson.dumps(definition.input) if output is None else output), orjson.dumps(request)
+    body = dumps(definition.input) if output is None else output
+    if due.conf:
+        request["conf"] = dict(due.conf)
+        body = _with_fields(body, due.conf)
+    return body, dumps(request)
+
+
+def _with_fields(body: bytes, conf: Mapping[str, Any]) -> bytes:
+    """Return an input with the fields of a conf in place of its own; an output that is no input stays as it is."""
+    with suppress(InputUnreadableError):
+        found = loads(body)
+        if isinstance(found, dict):
+            return dumps({**found, **conf})
+    return body
 
 
 def _text(time: datetime) -> str:

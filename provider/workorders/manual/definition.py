@@ -1,10 +1,10 @@
 """The fields of a manual trigger's file."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from workorders.core.definitions.fields import expecting
+from workorders.core.definitions.fields import JsonObject, expecting
 from workorders.core.definitions.trigger import TriggerDefinition
 
 
@@ -12,8 +12,14 @@ class ManualTriggerDefinition(TriggerDefinition):
     """A source of work orders: people who fill in a form."""
 
     task_ids: ClassVar[tuple[str, ...]] = ("create_work_order",)
+    request_fields = frozenset({"actor", "reason", "created_at", "account", "key"})
+    has_streams = False
 
     type: Literal["manual"] = "manual"
     """Type of the trigger."""
-    example: Annotated[dict[str, Any], expecting("a mapping such as {order: 17}")] = Field(default_factory=dict)
+    example: Annotated[JsonObject, expecting("a mapping such as {order: 17}")] = Field(default_factory=dict)
     """The input that the form shows first."""
+
+    def headers_in_request(self) -> str | None:
+        """Return in words which headers a request may have; None if it has none."""
+        return None

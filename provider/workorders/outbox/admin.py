@@ -43,7 +43,7 @@ class Hold:
     tries: int
     since: datetime
     next_try_at: datetime | None
-    #: Messages that were moved to the hold; those of a held topic wait where they are.
+    #: Messages that wait for its end. Those of a topic stay where they are; those of a key or alone were moved to it.
     messages: int
 
 

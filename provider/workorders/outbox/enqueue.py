@@ -1,6 +1,7 @@
 """Puts messages into the outbox, inside the caller's transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -8,19 +9,20 @@ import psycopg
 
 from workorders.core.exceptions import KeysBusyError
 from workorders.core.ids import increasing_ids
+from workorders.core.items import Headers
 from workorders.core.postgres.connection import fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
-from workorders.outbox.message import Header, OutboxMessage, headers_json, key_bytes, value_bytes
+from workorders.outbox.message import OutboxMessage, headers_json, key_bytes, value_bytes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlalchemyConnection
-    from sqlalchemy.orm import Session
+    from sqlalchemy.orm import Session, scoped_session
 
     from workorders.core.items import Message
     from workorders.core.postgres.connection import Connection
 
-    Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session
+    Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session | scoped_session[Session]
 
 _QUERIES = load_queries("workorders.outbox", "sql/enqueue.sql")
 
@@ -41,15 +43,15 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
     Raises:
         OutboxMessageError: one of them could never be sent: its type, topic name, size, partition or timestamp. Where
             the database found it, the transaction can only be rolled back.
+        TypeError: the connection is of another type, such as an asynchronous one, or the headers are neither pairs nor
+            a mapping; nothing was enqueued.
     """
+    run = _runner(connection)
     given = [messages] if isinstance(messages, OutboxMessage) else list(messages)
     if not given:
         return []
     arguments = _arguments(given)
-    if isinstance(connection, psycopg.Connection):
-        _run_psycopg(connection, arguments)
-    else:
-        _run_sqlalchemy(connection, arguments)
+    run(connection, arguments)
     return list(arguments["event_ids"])
 
 
@@ -59,7 +61,7 @@ def publish(
     value: Any,
     *,
     key: bytes | str | None = None,
-    headers: Sequence[Header] = (),
+    headers: Headers = (),
     partition: int | None = None,
     timestamp_ms: int | None = None,
     event_id: UUID | None = None,
@@ -70,6 +72,7 @@ def publish(
 
     Raises:
         OutboxMessageError: the message could never be sent; nothing was enqueued.
+        TypeError: the connection or the headers are of another type; nothing was enqueued.
     """
     message = OutboxMessage(
         topic=topic,
@@ -113,6 +116,28 @@ def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:
         "timestamps": [message.timestamp_ms for message in messages],
         "event_ids": [message.event_id or UUID(bytes=next(ids)) for message in messages],
     }
+
+
+def _runner(connection: object) -> Callable[[Any, Mapping[str, Sequence[Any]]], None]:
+    """Return the function that executes the statement on a connection of this type.
+
+    Raises:
+        TypeError: there is none.
+    """
+    if isinstance(connection, psycopg.Connection):
+        return _run_psycopg
+    if "sqlalchemy" in sys.modules:  # otherwise it is no object of SQLAlchemy, whose import takes half a second
+        from sqlalchemy import Connection as SqlalchemyConnection  # noqa: PLC0415
+        from sqlalchemy.orm import Session, scoped_session  # noqa: PLC0415
+
+        if isinstance(connection, SqlalchemyConnection | Session | scoped_session):
+            return _run_sqlalchemy
+    kind = type(connection)
+    raise TypeError(
+        f"The outbox cannot use a connection of the type {kind.__module__}.{kind.__qualname__}; nothing was enqueued. "
+        "Give a psycopg.Connection, or a Connection, Session, or scoped_session of SQLAlchemy; from an AsyncSession or "
+        "AsyncConnection of SQLAlchemy, `await session.run_sync(workorders.publish, topic, value)`."
+    )
 
 
 def _run_psycopg(connection: psycopg.Connection[Any], arguments: Mapping[str, Sequence[Any]]) -> None:

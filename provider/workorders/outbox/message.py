@@ -1,16 +1,15 @@
 """One message for Kafka, as a program passes it, and as the table stores it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 import orjson
 
+from workorders.core.items import Headers, header_pairs
 from workorders.core.json_bytes import text_or_base64
+from workorders.core.json_text import dumps
 from workorders.outbox.exceptions import OutboxMessageError
-
-Header = tuple[str, bytes | str | None]
 
 _NUL: Final = "\0"
 
@@ -26,8 +25,8 @@ class OutboxMessage:
     topic: str
     value: Any
     key: bytes | str | None = None
-    #: In the order in which consumers see them; a name may come several times.
-    headers: Sequence[Header] = ()
+    #: A mapping, or pairs in the order in which consumers see them; a name may come several times.
+    headers: Headers = ()
     #: Chosen by the key, as Java's clients do it, unless given.
     partition: int | None = None
     #: Unix time in milliseconds, more than 0; the time of sending unless given.
@@ -64,8 +63,8 @@ def value_bytes(message: OutboxMessage) -> bytes | None:
             return message.value.encode()
         case _:
             try:
-                return orjson.dumps(message.value)
-            except TypeError as error:
+                return dumps(message.value)
+            except (TypeError, ValueError) as error:
                 raise _refused(message, f"its value is not JSON: {error}") from error
 
 
@@ -74,12 +73,10 @@ def headers_json(message: OutboxMessage) -> str | None:
 
     Raises:
         OutboxMessageError: a name is no str, or a value neither bytes, str nor None.
+        TypeError: they are neither a mapping nor pairs.
     """
-    if not message.headers:
-        return None
-    return orjson.dumps(
-        [[_name(message, name), _header_value(message, value)] for name, value in message.headers]
-    ).decode()
+    pairs = [[_name(message, name), _header_value(message, value)] for name, value in header_pairs(message.headers)]
+    return orjson.dumps(pairs).decode() if pairs else None
 
 
 def _name(message: OutboxMessage, name: object) -> str:

@@ -50,6 +50,9 @@ def _reply(value: Any, info: ValidationInfo) -> Any:
 class WebhookTriggerDefinition(TriggerDefinition):
     """A source of work orders: every POST to a path of Airflow's API server."""
 
+    request_fields = frozenset({"method", "path", "headers", "remote_address", "received_at", "key"})
+    has_streams = False
+
     type: Literal["webhook"] = "webhook"
     """Type of the trigger."""
     path: Annotated[
@@ -99,6 +102,14 @@ class WebhookTriggerDefinition(TriggerDefinition):
     """Status code of the answer if the work order succeeded, with `reply: after_completion`."""
     failure_code: Whole = Field(default=500, ge=400, le=599)
     """Status code of the answer if it ended otherwise, with `reply: after_completion`."""
+
+    def headers_in_request(self) -> str:
+        """Return in words which headers a request may have."""
+        return f"the headers that a work order contains ({', '.join(self.headers)}); add it to `headers`"
+
+    def has_header(self, name: str) -> bool:
+        """Return whether a request may have the header of this name, which is in small letters."""
+        return name in self.headers
 
     @property
     def is_public(self) -> bool:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Collection
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import psycopg
 
@@ -41,7 +42,8 @@ class RequestHandler:
     def __init__(self, url_of: Callable[[str], str]) -> None:
         self._url_of = url_of
         self._databases: dict[str, Database] = {}
-        self._registered: dict[str, WebhookTriggerDefinition] = {}
+        # By connection: another one may lead to a database that was restored to before.
+        self._registered: WeakKeyDictionary[Connection, dict[str, WebhookTriggerDefinition]] = WeakKeyDictionary()
 
     def create(self, hook: Hook, received: Received) -> CreateResult:
         """Create the work order of a request whose caller is known, or find the one of its key.
@@ -117,15 +119,16 @@ class RequestHandler:
             database.close()
 
     def _trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
-        """Return the trigger's row; a new definition is stored first, in a transaction of its own.
+        """Return the trigger's row; each connection first stores a definition, in a transaction of its own.
 
         Raises:
             ConfigurationError: a trigger of another type has the name.
         """
-        if self._registered.get(definition.name) != definition:
+        registered = self._registered.setdefault(connection, {})
+        if registered.get(definition.name) != definition:
             with connection.transaction():
                 triggers.register_definition(connection, definition)
-            self._registered[definition.name] = definition
+            registered[definition.name] = definition
         # Looked up each time: what the workflow asks for, such as its ordering keys, may have changed.
         return triggers.find(connection, definition.name)
 

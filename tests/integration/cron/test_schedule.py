@@ -3,6 +3,7 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
+import orjson
 import pendulum
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -146,6 +147,7 @@ def run(stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
             dag_id=f"{name}_cron",
             run_after=pendulum.instance(NINE),
             clear_number=context.pop("clears", 0),
+            conf=context.pop("conf", None),
         )
         return operator.execute({"dag_run": dag_run, **context})  # type: ignore[typeddict-item]
 
@@ -194,6 +196,22 @@ def test_a_run_by_hand_for_the_next_interval_does_not_take_its_place(run: Any, c
     by_hand = run(**SCHEDULED | {"run_type": "manual", "run_id": "manual__1"})
     by_schedule = run(**SCHEDULED)
     assert by_schedule not in {None, by_hand}
+
+
+@pytest.mark.parametrize("run_type", ["manual", "backfill"])
+def test_the_conf_of_a_dag_run_replaces_fields_of_the_input(run: Any, connection: Connection, run_type: str) -> None:
+    id_ = UUID(run(**SCHEDULED | {"run_type": run_type, "run_id": "1"}, conf={"first": [None], "region": "north"}))
+    found = work_orders.get_work_order(connection, id_)
+    assert orjson.loads(found.body or "") == {"first": [None], "region": "north"}
+    assert orjson.loads(found.request or "")["conf"] == {"first": [None], "region": "north"}
+
+
+def test_the_conf_of_a_dag_run_goes_over_the_last_output_and_keeps_its_digits(own: Connection, name: str) -> None:
+    definition = define(name, last_output=True)
+    create(own, definition, due(0))
+    work(own, name, "success", b'{"cursor": 12345678901234567890123, "page": 1}')
+    made = create(own, definition, ManualRun(NINE + HOUR, "click", {"page": 2}))
+    assert body_of(own, made) == '{"page":2,"cursor":12345678901234567890123}'
 
 
 def test_two_clicks_within_a_second_are_two_events(run: Any) -> None:

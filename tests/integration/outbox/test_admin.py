@@ -32,3 +32,12 @@ def test_the_oldest_message_is_one_that_waits_or_is_held(stack: LocalStack, name
     )
     with outbox.connect() as connection:
         assert admin.oldest_at(connection) == waiting - timedelta(hours=1)
+
+
+def test_a_hold_of_a_topic_shows_how_many_messages_wait_for_its_end(stack: LocalStack, name: str) -> None:
+    outbox = new_outbox(stack)
+    outbox.write(*(OutboxMessage(topic=topic, value="waits") for topic in (name, name, "another")))
+    outbox.ask("INSERT INTO workorders.outbox_holds (kind, topic, reason) VALUES ('topic', %s, 'no')", name)
+    with outbox.connect() as connection:
+        (hold,) = admin.holds(connection)
+    assert (hold.kind, hold.messages) == ("topic", 2)

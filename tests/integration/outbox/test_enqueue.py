@@ -1,5 +1,7 @@
 """Messages enter the outbox in the writer's own transaction, or fail there."""
 
+import asyncio
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +9,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+import psycopg2  # type: ignore[import-untyped]
 import pytest
 from sqlalchemy import create_engine
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 from local_stack.stack import LocalStack
@@ -105,6 +109,51 @@ def test_a_sqlalchemy_connection_or_session_carries_messages(
     assert rows(writer(), name)[0][:3] == (b"\0k", b"\xfe", [["h", "v"]])
 
 
+def test_an_asynchronous_session_publishes_through_its_synchronous_one(
+    stack: LocalStack, writer: Writer, name: str
+) -> None:
+    async def write() -> None:
+        engine = create_async_engine(stack.database_url.replace("postgresql://", "postgresql+psycopg://"))
+        async with AsyncSession(engine) as session, session.begin():
+            await session.run_sync(publish, name, {"n": 1}, key="k")
+        await engine.dispose()
+
+    asyncio.run(write())
+    assert [row[:2] for row in rows(writer(), name)] == [(b"k", b'{"n":1}')]
+
+
+def test_what_is_no_synchronous_connection_is_refused_with_what_is_accepted(
+    stack: LocalStack, writer: Writer, name: str
+) -> None:
+    engine = create_engine(stack.database_url.replace("postgresql://", "postgresql+psycopg://"))
+    with psycopg2.connect(stack.database_url) as other, writer().cursor() as cursor:
+        loop = asyncio.new_event_loop()
+        asynchronous = loop.run_until_complete(psycopg.AsyncConnection.connect(stack.database_url))
+        for given in (asynchronous, other, other.cursor(), cursor, engine, None, stack.database_url):
+            with pytest.raises(TypeError, match=r"nothing was enqueued\. Give a psycopg\.Connection, or a Connection"):
+                publish(given, name, "x")  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="The outbox cannot use a connection of the type"):
+                enqueue(given, [])  # type: ignore[arg-type]
+        loop.run_until_complete(asynchronous.close())
+        loop.close()
+    engine.dispose()
+    assert rows(writer(), name) == []
+
+
+def test_headers_are_a_mapping_or_pairs_and_nothing_else(writer: Writer, name: str) -> None:
+    connection = writer()
+    mapping: dict[str, str | bytes | None] = {"id": "17", "b": b"\xff"}
+    publish(connection, name, None, headers=mapping)
+    publish(connection, name, None, headers=iter([("id", "17"), ("id", None)]))
+    assert [row[2] for row in rows(connection, name)] == [
+        [["id", "17"], ["b", {"base64": "/w=="}]],
+        [["id", "17"], ["id", None]],
+    ]
+    for headers in ("id", ["id"], [("a", "b", "c")], 17, None, b"id"):
+        with pytest.raises(TypeError, match="headers are a mapping of names to values, or pairs"):
+            publish(connection, name, "x", headers=headers)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -115,7 +164,8 @@ def test_a_sqlalchemy_connection_or_session_carries_messages(
         ({"timestamp_ms": -1}, "its timestamp is 0, which Kafka's client takes for none, or negative"),
         ({"timestamp_ms": 0}, "its timestamp is 0, which Kafka's client takes for none, or negative"),
         ({"key": 1}, "its key is int and not bytes, str or None"),
-        ({"value": object()}, "its value is not JSON"),
+        ({"value": object()}, "its value is not JSON: the value is of the type object"),
+        ({"value": {"a": [math.nan]}}, "its value is not JSON: the value at /a/0 is nan, a number that JSON does not"),
         ({"headers": [("a", 1)]}, "a header's value is int and not bytes, str or None"),
     ],
 )

@@ -1,3 +1,5 @@
+import math
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +25,13 @@ def load(**fields: Any) -> CronTriggerDefinition:
         ("timezone", "../etc", "expected the name of a time zone"),
         ("timezone", 7, "expected the name of a time zone"),
         ("input", [1], "expected a mapping such as {region: north}, got [1]."),
-        ("input", {"a": 1 << 70}, "expected values that JSON can hold"),
+        ("input", {"a": math.nan}, "expected values that JSON can hold: the value at /a is nan"),
+        (
+            "idempotency",
+            {"key": "key", "window": 1},
+            "expected a selector such as body:/id, or request:/ with one of",
+        ),
+        ("idempotency", {"key": "header:id", "window": 1}, "expected a selector other than a header, got header:id"),
         ("start", "2026-03-01", "expected a time with its offset"),
         ("start", "soon", "expected a time with its offset"),
         ("catchup", True, "expected start with catchup: the beginning of the first interval."),
@@ -34,7 +42,7 @@ def load(**fields: Any) -> CronTriggerDefinition:
 def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(field: str, value: object, sentence: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         load(**{field: value})
-    assert str(refused.value).startswith(f"a.yaml: {field}: ")
+    assert re.match(rf"a\.yaml: {field}(\.key)?: ", str(refused.value))
     assert sentence in str(refused.value)
 
 

@@ -127,7 +127,7 @@ def test_a_public_webhook_does_not_answer_with_the_result_of_another_callers_eve
     assert found.startswith("a.yaml: reply: expected at_once for a public webhook with idempotency")
     assert "give authentication a type" in found
     assert load(reply="after_completion").reply == "after_completion"
-    assert load(idempotency=by(key)).reply == "at_once"
+    assert load(idempotency=by(key), headers=["x-event"]).reply == "at_once"
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,42 @@ def test_a_signed_webhook_answers_with_results_by_a_key_that_is_signed(
     key: str, signed: list[str] | None, *, taken: bool
 ) -> None:
     method = {"type": "hmac", "connection": "c", "signed_headers": signed}
-    fields = {"authentication": method, "reply": "after_completion", "idempotency": by(key)}
+    fields = {"authentication": method, "reply": "after_completion", "idempotency": by(key), "headers": ["x-event"]}
     if taken:
         assert load(**fields).reply == "after_completion"
     else:
         assert "name its header in authentication.signed_headers" in complaint(**fields)
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        (
+            "header:X-GitHub-Delivery",
+            "idempotency.key: expected one of the headers that a work order contains (content-type, user-agent, "
+            "traceparent, tracestate, idempotency-key); add it to `headers`, got header:X-GitHub-Delivery, which no "
+            "event of this trigger has.",
+        ),
+        ("header:authorization", "idempotency.key: expected one of the headers that a work order contains (content-"),
+        ("stream", "idempotency.key: expected a selector such as body:/id, got stream, which no event of this"),
+        (
+            ["body:/id", "request:/topic"],
+            "idempotency.key: expected a selector such as body:/id, or request:/ with one of headers, key, method, "
+            "path, received_at, remote_address, got request:/topic",
+        ),
+    ],
+)
+def test_a_key_that_no_request_has_is_refused_with_what_requests_have(key: Any, sentence: str) -> None:
+    assert complaint(idempotency=by(key)).startswith(f"a.yaml: {sentence}")
+    assert complaint(sequence={"key": key, "number": "body:/n"}).startswith(
+        f"a.yaml: {sentence.replace('idempotency.', 'sequence.')}"
+    )
+
+
+def test_a_number_that_no_request_has_is_refused_like_a_key() -> None:
+    found = complaint(sequence={"key": "body:/id", "number": "header:x-number"})
+    assert found.startswith("a.yaml: sequence.number: expected one of the headers")
+    assert load(sequence={"key": "body:/id", "number": "header:x-number"}, headers=["X-Number"]).sequence
 
 
 def test_the_id_of_a_standard_webhook_is_the_events_own_key() -> None:

@@ -126,6 +126,16 @@ def summary(connection: Connection, work_order_id: UUID) -> Repeats:
     return Repeats(kept, ignored, max(times, default=None), last_request, newest)
 
 
-def delete_orphans(connection: Connection) -> None:
-    """Delete what was counted for work orders that are deleted."""
-    connection.execute(_QUERIES["delete_orphans"])
+def delete_orphans(connection: Connection, *, after: UUID, limit: int) -> UUID | None:
+    """Delete what was counted for work orders that are deleted, among the next counts.
+
+    Args:
+        connection: with the caller's transaction.
+        after: where the call before ended.
+        limit: maximum number of counts that are read.
+
+    Returns:
+        Where this call ended; None if there are no more.
+    """
+    row = connection.execute(_QUERIES["delete_orphans"], {"after": after, "limit": limit}).fetchone()
+    return None if row is None else row[0]

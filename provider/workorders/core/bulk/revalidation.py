@@ -77,7 +77,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
         found.accept()
-    search_index.write_index(connection, ids)
+    search_index.write_index_of_locked(connection, ids)
     return [row[0] for row in connection.execute(_QUERIES["pending"], {"ids": list(ids)})]
 
 

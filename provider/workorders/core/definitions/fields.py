@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
+    AfterValidator,
     AllowInfNan,
     BaseModel,
     BeforeValidator,
@@ -20,6 +21,7 @@ from pydantic import (
     WrapValidator,
 )
 
+from workorders.core.json_text import dumps
 from workorders.core.selectors import FORM, Selector
 
 KIB: Final = 1024
@@ -39,6 +41,14 @@ class Definition(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class FieldError(ValueError):
+    """A field is wrong for the definition as a whole; the error is shown with the field's path."""
+
+    def __init__(self, path: tuple[str, ...], sentence: str) -> None:
+        super().__init__(sentence)
+        self.path = path
+
+
 def expecting(form: str) -> WrapValidator:
     """Describe in words what a value must be, for an error about any constraint of the type that this annotates.
 
@@ -55,6 +65,19 @@ def expecting(form: str) -> WrapValidator:
     return WrapValidator(check)
 
 
+def _require_json(value: dict[str, Any]) -> dict[str, Any]:
+    """Return a mapping.
+
+    Raises:
+        ValueError: JSON cannot hold it.
+    """
+    try:
+        dumps(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"expected values that JSON can hold: {error}.") from error
+    return value
+
+
 def each_once(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
     """Return the values of a list.
 
@@ -66,6 +89,8 @@ def each_once(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
     return values
 
 
+JsonObject = Annotated[dict[str, Any], AfterValidator(_require_json)]
+"""A mapping that JSON can hold."""
 Name = Annotated[
     str,
     Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=100),

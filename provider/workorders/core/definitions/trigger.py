@@ -1,14 +1,16 @@
 """The fields that every trigger's file has, and the installed trigger types."""
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, field_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from workorders.core.definitions.fields import (
     ConnectionId,
     Definition,
+    FieldError,
     ImportPath,
     KeyField,
     Name,
@@ -21,6 +23,7 @@ from workorders.core.definitions.fields import (
 from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.selectors import Selector
 
 TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 """Entry point group in which a distribution announces a trigger type: its name, and its definition's class."""
@@ -71,6 +74,10 @@ class TriggerDefinition(Definition):
 
     task_ids: ClassVar[tuple[str, ...]] = ()
     """The tasks of the type's Dags, which `tasks` may name."""
+    request_fields: ClassVar[frozenset[str] | None] = None
+    """The fields that a request of the type may have; None if the type does not tell."""
+    has_streams: ClassVar[bool] = True
+    """Whether the events of the type come in streams."""
 
     name: Name
     """Unique name: small letters, digits, `-` and `_`. Dag ids and messages contain it."""
@@ -111,6 +118,45 @@ class TriggerDefinition(Definition):
         copy = self.model_copy()
         copy._found_workflow = found
         return copy
+
+    def headers_in_request(self) -> str | None:
+        """Return in words which headers a request may have; None if it has none."""
+        return "all headers"
+
+    def has_header(self, name: str) -> bool:
+        """Return whether a request may have the header of this name, which is in small letters."""
+        del name
+        return self.headers_in_request() is not None
+
+    def selectors(self) -> Iterator[tuple[tuple[str, ...], Selector]]:
+        """Yield the selectors of the trigger, each with the path of its field."""
+        if self.idempotency is not None:
+            yield ("idempotency", "key"), self.idempotency.key
+        if self.sequence is not None:
+            yield ("sequence", "key"), self.sequence.key
+            yield ("sequence", "number"), self.sequence.number
+
+    @model_validator(mode="after")
+    def _selectors_can_match(self) -> Self:
+        for path, selector in self.selectors():
+            for part in selector.parts:
+                if (expected := self._unmatched(part)) is not None:
+                    raise FieldError(path, f"expected {expected}, got {part}, which no event of this trigger has.")
+        return self
+
+    def _unmatched(self, selector: str) -> str | None:
+        """Return what to write in place of a selector that can match no event; None if it can match one."""
+        source, _, place = selector.partition(":")
+        known = self.request_fields
+        field = place.split("/")[1] if source == "request" else source
+        if source == "header" and not self.has_header(place.lower()):
+            kept = self.headers_in_request()
+            return "a selector other than a header" if kept is None else f"one of {kept}"
+        if source in {"request", "key"} and known is not None and field not in known:
+            return f"a selector such as body:/id, or request:/ with one of {', '.join(sorted(known))}"
+        if source == "stream" and not self.has_streams:
+            return "a selector such as body:/id"
+        return None
 
     @field_validator("tasks", mode="after")
     @classmethod

@@ -48,7 +48,7 @@ def validate(
         return model.model_validate(content, context={} if folder is None else {"folder": folder})
     except ValidationError as error:
         problems = [
-            (item["loc"], _sentence(item, _fields(model, item["loc"][:-1]))) for item in error.errors(include_url=False)
+            (_path(item), _sentence(item, _fields(model, item["loc"][:-1]))) for item in error.errors(include_url=False)
         ]
         raise ConfigurationError("\n".join(problem(where, lines, *found) for found in problems)) from error
 
@@ -58,6 +58,11 @@ def problem(where: str, lines: Lines, path: Sequence[Any], sentence: str) -> str
     outwards = (tuple(path[:end]) for end in range(len(path), 0, -1))
     line = next((f", line {lines[known]}" for known in outwards if known in lines), "")
     return ": ".join((f"{where}{line}", *([".".join(map(str, path))] if path else ()), sentence))
+
+
+def _path(error: Mapping[str, Any]) -> tuple[Any, ...]:
+    own: tuple[str, ...] = getattr(error.get("ctx", {}).get("error"), "path", ())
+    return (*error["loc"], *own)
 
 
 def _sentence(error: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:

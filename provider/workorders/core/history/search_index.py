@@ -8,6 +8,7 @@ from uuid import UUID
 from workorders.core.history import tokenizer
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/search_index.sql")
@@ -75,12 +76,29 @@ def complete_up_to(connection: Connection) -> UUID:
 
 
 def write_index(connection: Connection, ids: Sequence[UUID]) -> None:
-    """Write the words of these work orders as their input is now."""
+    """Write the words of these work orders as their input is now; wait for the current step of retention.
+
+    Until the transaction ends, retention waits, so that it sees the words of all that it erases.
+    """
+    connection.execute(_QUERIES["share_words"], {"key": AdvisoryLock.SEARCH_WORDS})
+    write_index_of_locked(connection, ids)
+
+
+def write_index_of_locked(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Write the words of work orders that the caller has locked, which retention passes."""
     found = connection.execute(_QUERIES["texts"], {"ids": list(ids), "max_characters": MAX_CHARACTERS}).fetchall()
     connection.execute(
         _QUERIES["write_words"],
         {"ids": [row[0] for row in found], "words": [tokenizer.to_tsvector_literal(*row[1:]) for row in found]},
     )
+
+
+def lock_words(connection: Connection) -> None:
+    """Wait for those that write words, and let no other begin until the transaction ends.
+
+    Retention calls this before it locks the work orders that it erases.
+    """
+    connection.execute(_QUERIES["lock_words"], {"key": AdvisoryLock.SEARCH_WORDS})
 
 
 def _lock(connection: Connection, name: str) -> UUID | None:

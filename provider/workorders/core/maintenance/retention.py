@@ -20,6 +20,7 @@ from psycopg.rows import class_row
 
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import WorkOrdersError
+from workorders.core.history import search_index
 from workorders.core.history.filters import CLOCKS_APART
 from workorders.core.ids import first_id, time_of
 from workorders.core.postgres.connection import Connection, fetch_row
@@ -170,8 +171,7 @@ def delete_expired(
     deleted = retention.delete()  # before wiping, which what is deleted does not need
     wiped = retention.wipe()
     retention.erase()
-    with connection.transaction():
-        duplicates.delete_orphans(connection)
+    retention.delete_orphans()
     with connection.transaction():
         connection.execute(_QUERIES["note_end"])
     return RetentionResult(wiped, deleted)
@@ -253,7 +253,7 @@ class _Retention(_Walk):
         """Delete what is due; return how many were deleted."""
         deleted, after = 0, UUID(int=0)
         while True:
-            with self._step():
+            with self._step(erases_words=True):
                 until = self._look_ahead(after, "end_id")
                 if until is None:
                     return deleted
@@ -269,7 +269,7 @@ class _Retention(_Walk):
         """Wipe what could not be wiped when its turn came."""
         wiped, rows = 0, [(UUID(int=0), False)]
         while rows:
-            with self._step():
+            with self._step(erases_words=True):
                 rows = self._rows("passed", after=rows[-1][0])
                 ids = [id_ for id_, is_due in rows if is_due]
                 self._wipe(ids)
@@ -281,7 +281,7 @@ class _Retention(_Walk):
         """Wipe the requests of ignored repeats, which may come after their work orders were wiped."""
         wiped, ids = 0, [UUID(int=0)]
         while ids:
-            with self._step():
+            with self._step(erases_words=True):
                 ids = [id_ for (id_,) in self._rows("repeated", after=ids[-1])]
                 self._wipe(ids)
             wiped += len(ids)
@@ -292,7 +292,7 @@ class _Retention(_Walk):
         wiped, marks = 0, self._marks()
         after = self._first_mark(marks)
         while after is not None:
-            with self._step():
+            with self._step(erases_words=True):
                 until = self._look_ahead(after, "wipe_end_id")
                 if until is None:
                     break
@@ -322,6 +322,13 @@ class _Retention(_Walk):
                 rows = self._rows("erase_names", after_trigger=after[0], after_key=after[1])
             after = rows[-1] if rows else None
 
+    def delete_orphans(self) -> None:
+        """Delete the counts of repeats whose work orders were deleted just before."""
+        after: UUID | None = UUID(int=0)
+        while after is not None:
+            with self._step():
+                after = duplicates.delete_orphans(self._connection, after=after, limit=_LOOK * self._due["limit"])
+
     def shorten(self, shorten: Shorten) -> None:
         """Shorten the tables of a trigger type."""
         steps = shorten(self._connection, self._now)
@@ -331,8 +338,11 @@ class _Retention(_Walk):
                 is_done = next(steps, _DONE) is _DONE
 
     @contextmanager
-    def _step(self) -> Iterator[None]:
+    def _step(self, *, erases_words: bool = False) -> Iterator[None]:
         """Open a step's transaction, and wait after it as long as it took: others have half of the database at least.
+
+        Args:
+            erases_words: whether it erases texts whose words the search index has, or is about to write.
 
         Raises:
             RetentionBusyError: another process runs retention.
@@ -344,6 +354,8 @@ class _Retention(_Walk):
                     "Another process runs retention at this moment; this one stopped, and what is due is left to the "
                     "other."
                 )
+            if erases_words:
+                search_index.lock_words(self._connection)
             yield
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
 

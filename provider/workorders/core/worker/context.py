@@ -12,9 +12,8 @@ from uuid import UUID
 
 import orjson
 
-from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES, Message
+from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES, Headers, Message
 from workorders.core.worker.published_messages import (
-    Headers,
     PublishedMessages,
     decode_messages,
     header_pairs,

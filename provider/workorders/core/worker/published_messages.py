@@ -1,18 +1,13 @@
 """The messages that a run publishes, as its process sends them: checked and counted when they are published."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
-from workorders.core.items import Message
+from workorders.core import items
+from workorders.core.items import Headers, Message
 from workorders.core.json_bytes import bytes_of, text_or_base64
 from workorders.core.worker import json_values
 from workorders.core.worker.exceptions import InvalidValueError, PublishLimitError
 from workorders.core.worker.ipc import Frame, FrameReader
-
-HeaderPairs = Iterable[tuple[str, str | bytes | None]]
-Headers = HeaderPairs | Mapping[str, str | bytes | None]
-
-_PAIR: Final = 2
 
 
 class PublishedMessages:
@@ -71,13 +66,10 @@ def header_pairs(headers: Headers) -> list[tuple[str, str | bytes | None]]:
     Raises:
         InvalidValueError: they are neither pairs nor a mapping.
     """
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-    for pair in pairs:
-        if not isinstance(pair, tuple | list) or len(pair) != _PAIR or not isinstance(pair[0], str):
-            raise InvalidValueError(
-                f"Headers are a mapping or pairs of a name and a value, and {pair!r} is none; nothing was published."
-            )
-    return pairs
+    try:
+        return items.header_pairs(headers)
+    except TypeError as error:
+        raise InvalidValueError(f"Nothing was published: {error}.") from error
 
 
 def payload(value: Any) -> bytes | None:

@@ -34,12 +34,6 @@ class Condition:
         return found is not self.is_negated
 
     @property
-    def header(self) -> str | None:
-        """The name of the header that it is about, in small letters; None if it is not about a header."""
-        text = self.selector.text
-        return text.removeprefix(_HEADER).lower() if text.startswith(_HEADER) else None
-
-    @property
     def is_of_body(self) -> bool:
         """Whether only an input can tell."""
         return self.selector.text.startswith("body")
@@ -71,11 +65,6 @@ class MessageFilter:
     def conditions(self) -> tuple[Condition, ...]:
         """All conditions."""
         return tuple(condition for text, given in self.fields.items() for condition in _conditions(text, given))
-
-    @property
-    def headers(self) -> set[str]:
-        """The names of the headers that conditions are about, in small letters."""
-        return {condition.header for condition in self.conditions if condition.header is not None}
 
     def holds(self, request: bytes, item: Item) -> bool:
         """Return whether a message meets the conditions.

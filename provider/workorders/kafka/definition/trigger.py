@@ -1,6 +1,7 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
@@ -18,8 +19,9 @@ from workorders.core.definitions.fields import (
 from workorders.core.definitions.trigger import Idempotency, TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
+from workorders.core.selectors import Selector
 from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicName, TopicOrPattern
-from workorders.kafka.definition.filter import FilterField, MessageFilter
+from workorders.kafka.definition.filter import FilterField
 from workorders.kafka.definition.formats import FORMATS, REGISTRY_FORMATS
 from workorders.kafka.definition.json_schema import JsonSchemaField
 from workorders.kafka.definition.spark import SparkSettings
@@ -48,6 +50,11 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """A source of work orders: every message of some topics, exactly once."""
 
     task_ids: ClassVar[tuple[str, ...]] = ("wait_for_messages", "plan_batch", "create_work_orders", "commit_offsets")
+
+    request_fields = frozenset(
+        {"key", "topic", "offset", "headers", "partition", "timestamp", "timestamp_type", "omitted_bytes", "tombstone"}
+        | {"key_schema", "value_schema"}
+    )
 
     type: Literal["kafka"] = "kafka"
     """Type of the trigger."""
@@ -198,18 +205,23 @@ class KafkaTriggerDefinition(TriggerDefinition):
                 )
         return topic
 
-    @field_validator("filter", mode="after")
-    @classmethod
-    def _finds_its_headers(cls, filter_: MessageFilter | None, info: ValidationInfo) -> MessageFilter | None:
-        headers = info.data.get("headers", "all")
-        names = () if headers in {"all", "none"} else {name.lower() for name in headers}
-        for name in filter_.headers if filter_ is not None else ():
-            if is_secret_header(name) if headers == "all" else name not in names:
-                raise ValueError(
-                    f"expected a header that the request contains, got header:{name}; add it to headers, because a "
-                    f"filter sees what a work order would have."
-                )
-        return filter_
+    def headers_in_request(self) -> str:
+        """Return in words which headers a request may have."""
+        kept = self.headers if isinstance(self.headers, str) else ", ".join(self.headers)
+        return f"the headers that a work order contains ({kept}); add it to `headers`"
+
+    def has_header(self, name: str) -> bool:
+        """Return whether a request may have the header of this name, which is in small letters."""
+        if self.headers == "all":
+            return not is_secret_header(name)
+        return self.headers != "none" and name in map(str.lower, self.headers)
+
+    def selectors(self) -> Iterator[tuple[tuple[str, ...], Selector]]:
+        """Yield the selectors of the trigger, each with the path of its field."""
+        yield from super().selectors()
+        # A filter sees what a work order would have.
+        for condition in self.filter.conditions if self.filter is not None else ():
+            yield ("filter",), condition.selector
 
     @property
     def topic_names(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from psycopg.rows import class_row
 from workorders.core.admission.duplicates import DUPLICATE
 from workorders.core.admission.sequence_order import LATE, NO_NUMBER, RUN_LIMIT
 from workorders.core.creation.work_orders import Created
+from workorders.core.items import header_pairs
 from workorders.core.json_bytes import bytes_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -131,5 +132,5 @@ def _enqueue(connection: Connection, messages: Sequence[OutboxMessage]) -> None:
             for message in messages:
                 _enqueue(connection, [message])
             return
-        reason = [(name, value) for name, value in messages[0].headers if name.startswith(_PREFIX)]
+        reason = [(name, value) for name, value in header_pairs(messages[0].headers) if name.startswith(_PREFIX)]
         enqueue(connection, replace(messages[0], key=None, value=None, headers=reason))

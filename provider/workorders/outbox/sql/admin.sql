@@ -31,9 +31,12 @@ SELECT topic, sent FROM workorders.outbox_counters WHERE shard = %(shard)s
 
 -- name: holds
 SELECT hold.id, hold.kind, hold.topic, hold.key, hold.reason, hold.tries, hold.since, hold.next_try_at,
-    count(held.id) AS messages
-FROM workorders.outbox_holds AS hold LEFT JOIN workorders.outbox_held AS held ON held.hold_id = hold.id
-GROUP BY hold.id ORDER BY hold.id
+    CASE hold.kind
+        WHEN 'topic' THEN (SELECT count(*) FROM workorders.outbox_messages AS message WHERE message.topic = hold.topic)
+        ELSE (SELECT count(*) FROM workorders.outbox_held AS held WHERE held.hold_id = hold.id)
+    END AS messages
+FROM workorders.outbox_holds AS hold
+ORDER BY hold.id
 
 -- name: shards
 SELECT shard.shard, shard.epoch, shard.owner, shard.leased_until,

@@ -1,19 +1,22 @@
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
+from support.eventually import eventually
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, age, positions, rejected
 from workorders.core import schema, triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import search_index, work_orders
+from workorders.core.history import search_index, tokenizer, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.ids import time_of
 from workorders.core.maintenance import retention
@@ -26,6 +29,7 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 QUERIES = load_queries("workorders.core.maintenance", "sql/retention.sql")
+WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND pid = %s"
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +156,55 @@ def bodies(connection: Connection, trigger: Trigger) -> int:
         WHERE trigger_id = %s
     """
     return int(rows(connection, query, trigger.id)[0])
+
+
+@pytest.mark.parametrize("days", [11, 21], ids=["wiped", "deleted"])
+def test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay(
+    connection: Connection,
+    other_connection: Connection,
+    trigger: Trigger,
+    monkeypatch: pytest.MonkeyPatch,
+    days: int,
+) -> None:
+    keeping(connection, trigger.workflow, days=20, wipe_bodies_after_days=10)
+    create_for(connection, trigger, [accepted("s", 0, b'{"patient": "grandmother"}')])
+    finish_all(connection, trigger.workflow)
+    (row,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
+    connection.commit()
+    to_literal, pid = tokenizer.to_tsvector_literal, other_connection.info.backend_pid
+    retention_now = threading.Thread(target=keep, args=(other_connection,), kwargs={"days": days})
+
+    def read_while_retention_begins(*texts: Any) -> str:
+        retention_now.start()
+        eventually(
+            lambda: not retention_now.is_alive() or rows(connection, WAITING, pid),
+            seconds=30,
+            what="the end of retention, or its waiting for a lock",
+        )
+        return to_literal(*texts)
+
+    monkeypatch.setattr(tokenizer, "to_tsvector_literal", read_while_retention_begins)
+    with connection.transaction():
+        search_index.write_index(connection, [row.id])
+    retention_now.join()
+    assert rows(connection, "SELECT id FROM workorders.search_words WHERE id = %s AND words <> ''", row.id) == []
+    assert positions(connection, trigger, "s") == ([0] if days < 20 else [])
+    assert rows(connection, "SELECT id FROM workorders.search_words WHERE id = %s", row.id) == (
+        [row.id] if days < 20 else []
+    )
+
+
+def test_words_are_not_written_before_a_step_of_retention_has_ended(
+    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+) -> None:
+    create_for(connection, trigger, [accepted("s", 0, b'{"patient": "grandmother"}')])
+    (row,) = work_orders.list_work_orders(connection, Filter(trigger=name))
+    connection.commit()
+    other_connection.execute("SET lock_timeout = '50ms'")
+    with connection.transaction():
+        search_index.lock_words(connection)
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            search_index.write_index(other_connection, [row.id])
 
 
 def test_wiping_continues_where_it_stopped_and_reads_nothing_before_it_again(
@@ -407,6 +460,21 @@ def test_a_key_alone_keeps_a_deleted_event_from_coming_back(
     keep(connection, days=11)
     assert numbered(connection, trigger) == []
     assert create_one(connection, trigger, accepted(None, None), key="b").state == "deleted"
+
+
+def test_counts_of_repeats_without_a_work_order_are_deleted_step_by_step(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    for number in range(100):
+        create_one(connection, trigger, accepted(None, None), key=f"{name} {number % 50}")
+    ids = numbered(connection, trigger)
+    # As a repeat does that comes while its work order is deleted.
+    for table in ("work_orders", "dataclips"):
+        connection.execute(f"DELETE FROM workorders.{table} WHERE id = ANY (%s)", [ids[::2]])
+    keep(connection, days=0, step=1)
+    kept = rows(connection, "SELECT work_order_id FROM workorders.ignored_repeats WHERE work_order_id = ANY (%s)", ids)
+    assert sorted(kept) == ids[1::2]
+    assert len(ids) == 50
 
 
 def test_open_requests_with_keys_hold_no_retention_up(

@@ -103,6 +103,6 @@ def test_a_filter_of_another_form_is_refused_with_the_form(given: Any, words: st
     ("headers", "name"), [("none", "type"), (["other"], "type"), ("all", "authorization")], ids=str
 )
 def test_a_filter_by_a_header_that_no_request_has_is_refused(headers: Any, name: str) -> None:
-    with pytest.raises(ValueError, match=f"got header:{name}; add it to headers"):
+    with pytest.raises(ValueError, match=f"add it to `headers`, got header:{name}, which no event"):
         define("orders", headers=headers, filter={f"header:{name}": "a"})
     assert define("orders", headers=[name.upper()], filter={f"header:{name}": "a"}).filter

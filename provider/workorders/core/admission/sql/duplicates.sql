@@ -59,5 +59,14 @@ ORDER BY duplicates.work_order_id DESC
 LIMIT %(limit)s;
 
 -- name: delete_orphans
-DELETE FROM workorders.ignored_repeats
-WHERE NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = ignored_repeats.work_order_id);
+WITH next AS (
+    SELECT work_order_id FROM workorders.ignored_repeats
+    WHERE work_order_id > %(after)s
+    ORDER BY work_order_id
+    LIMIT %(limit)s
+), orphans AS (
+    DELETE FROM workorders.ignored_repeats USING next
+    WHERE ignored_repeats.work_order_id = next.work_order_id
+        AND NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = next.work_order_id)
+)
+SELECT work_order_id FROM next ORDER BY work_order_id DESC LIMIT 1;

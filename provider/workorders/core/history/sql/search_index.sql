@@ -30,6 +30,12 @@ SELECT page.id
 FROM unnest(%(ids)s::uuid[]) AS page (id)
 WHERE NOT EXISTS (SELECT FROM workorders.search_words WHERE search_words.id = page.id);
 
+-- name: share_words
+SELECT pg_advisory_xact_lock_shared(%(key)s);
+
+-- name: lock_words
+SELECT pg_advisory_xact_lock(%(key)s);
+
 -- name: texts
 -- The searched part of each; an input that cannot be written out has no words. Bytes of a rejected value that are no
 -- text come as escapes, which separate words.

@@ -1,0 +1,126 @@
+"""Python values as JSON text: one rule for inputs, outputs, and messages. A value is written exactly, or refused."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, Final
+
+import orjson
+
+from workorders.core.json_bytes import NUL_ESCAPE
+
+_MAX_LEVELS: Final = 900
+"""Arrays and objects within each other; Python's stack allows `json` hardly more."""
+
+
+def dumps(value: Any) -> bytes:
+    """Return a value as JSON text that jsonb holds.
+
+    Integers keep all digits. A key that is an integer becomes its digits. Dates, times, UUIDs, and dataclasses are
+    written as `orjson` does, and the members of an `Enum` as their values.
+
+    Raises:
+        TypeError: JSON has no such type; the sentence names the place of the value.
+        ValueError: JSON or jsonb lacks the value: NaN, Infinity, a NUL character, half of a surrogate pair, or one that
+            is nested too deep. The sentence names its place.
+    """
+    try:
+        text = orjson.dumps(value)
+    except TypeError:
+        text = None
+    # orjson writes null for NaN. Only a text with such a word is compared with its value, which takes longer.
+    if text is None or b"null" in text or NUL_ESCAPE.search(text):
+        _require_exact(value)
+    # orjson refuses integers beyond 64 bits, keys that are integers, and subclasses such as named tuples.
+    return _dump_slowly(value) if text is None else text
+
+
+def _dump_slowly(value: Any) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
+    except RecursionError as error:
+        raise ValueError("the value is nested deeper than Python's stack") from error
+
+
+def _require_exact(value: Any) -> None:
+    left: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while left:
+        path, part = left.pop()
+        if len(path) > _MAX_LEVELS:
+            raise ValueError(f"the value is nested more than {_MAX_LEVELS} levels deep, or contains itself")
+        fault = _fault(part)
+        if fault is not None:
+            raise type(fault)(f"{_place(path)} {fault}")
+        left += [((*path, key), inner) for key, inner in _inside(part)]
+
+
+def _inside(part: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(part, dict):
+        yield from ((str(key), inner) for key, inner in part.items())
+    elif isinstance(part, list | tuple):
+        yield from ((str(index), inner) for index, inner in enumerate(part))
+    elif isinstance(part, Enum):
+        yield "value", part.value
+    elif _is_dataclass(part):
+        yield from _fields(part).items()
+
+
+def _fault(part: Any) -> TypeError | ValueError | None:
+    """Return what is wrong with a value, apart from what it contains."""
+    if isinstance(part, str):
+        return _fault_of_text(part)
+    if isinstance(part, float) and not math.isfinite(part):
+        return ValueError(f"is {part}, a number that JSON does not have")
+    if isinstance(part, dict):
+        return _fault_of_keys(part)
+    if part is None or isinstance(part, bool | int | float | list | tuple | Enum) or _is_dataclass(part):
+        return None
+    try:
+        orjson.dumps(part)
+    except TypeError:
+        return TypeError(f"is of the type {type(part).__name__}, which JSON does not have")
+    return None
+
+
+def _fault_of_text(text: str) -> ValueError | None:
+    if "\0" in text:
+        return ValueError("has a NUL character, which no text in Postgres has")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return ValueError("has half of a surrogate pair, which is no text")
+    return None
+
+
+def _fault_of_keys(part: dict[Any, Any]) -> TypeError | ValueError | None:
+    numbers = set()
+    for key in part:
+        if isinstance(key, str):
+            if (fault := _fault_of_text(key)) is not None:
+                return ValueError(f"has a key that {fault}")
+        elif isinstance(key, int) and not isinstance(key, bool):
+            numbers.add(int.__repr__(key))
+        else:
+            return TypeError(f"has the key {key!r}, which is neither a text nor an integer")
+    twice = numbers & part.keys()
+    return ValueError(f"has the key {min(twice)} as a text and as an integer") if twice else None
+
+
+def _plain(part: Any) -> Any:
+    """Return what `json` writes for a value that only `orjson` knows."""
+    return _fields(part) if _is_dataclass(part) else orjson.loads(orjson.dumps(part))
+
+
+def _is_dataclass(part: Any) -> bool:
+    return is_dataclass(part) and not isinstance(part, type)
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {field.name: getattr(part, field.name) for field in fields(part) if not field.name.startswith("_")}
+
+
+def _place(path: tuple[str, ...]) -> str:
+    pointer = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)
+    return f"the value at {pointer}" if pointer else "the value"

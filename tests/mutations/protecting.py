@@ -47,7 +47,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "state-of-the-process-not-restored",
         4,
-        (Change("core/worker/child.py", "found = self._state.restore()", "found: list[str] = []"),),
+        (Change("core/worker/child.py", "if found := self._state.restore():", "if found := list[str]():"),),
         (f"{POOL}::test_what_a_run_leaves_behind_in_its_process_does_not_reach_the_next",),
     ),
     Mutation(

@@ -106,6 +106,7 @@ ASKED: Final[dict[str, Any]] = {
         triggering_user_name="ada",
         run_after=pendulum.datetime(2026, 3, 1, 9),
         clear_number=0,
+        conf={},
     ),
 }
 

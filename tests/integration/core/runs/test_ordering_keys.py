@@ -1,5 +1,5 @@
 import json
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -9,6 +9,7 @@ from support.working import Working, positions
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
@@ -209,7 +210,8 @@ def test_of_each_ordering_key_one_is_claimed_though_one_key_fills_the_head_of_th
     by_key.create(
         [keyed(number, "crowd") for number in range(60)] + [keyed(60 + number, str(number)) for number in range(5)]
     )
-    found = claiming.claim(by_key.connection, by_key.workflow, limit=6, worker_id=uuid4(), one_per_ordering_key=True)
+    worker_id = add_worker(by_key.connection, by_key.workflow)
+    found = claiming.claim(by_key.connection, by_key.workflow, limit=6, worker_id=worker_id, one_per_ordering_key=True)
     assert sorted(positions(found), key=str) == [0, 60, 61, 62, 63, 64]
 
 

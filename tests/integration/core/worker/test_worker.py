@@ -248,7 +248,7 @@ def test_runs_that_had_not_begun_wait_again_when_a_worker_is_stopped(make: Make)
 
 
 def test_a_worker_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
-    executing = make()
+    executing = make(processes=1)
     executing.create([{"do": "sleep"}, {"do": "echo"}])
     worker = executing.worker(heartbeat_seconds=0.2)
     failures: list[BaseException] = []
@@ -265,7 +265,7 @@ def test_a_worker_whose_runs_were_given_to_others_stops_and_changes_nothing(make
     executing.recover()
     thread.join(30)
     assert [type(failure) for failure in failures] == [OwnershipLostError]
-    assert executing.states() == [("lost", "lost"), ("pending", "available")]
+    assert executing.states() == [("lost", "lost"), ("requeued", "available")]
 
 
 def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: Make, tmp_path: Path) -> None:

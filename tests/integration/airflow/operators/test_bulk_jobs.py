@@ -178,7 +178,7 @@ def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_
         job = jobs.create_job(connection, "rerun", Filter(workflow=name), actor="ada", reason="a test")
         connection.commit()
         assert runner.run_job(connection, job.id).done == 1
-    assert executing.states() == [("pending", "available")]
+    assert executing.states() == [("requeued", "available")]
 
 
 def test_the_refresh_and_the_retention_return_their_numbers(trigger: Trigger) -> None:

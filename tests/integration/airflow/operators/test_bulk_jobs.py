@@ -75,7 +75,7 @@ def test_a_form_without_dry_run_reruns_in_the_name_of_the_user_who_sent_it(
 ) -> None:
     done = submit("rerun", trigger=name, dry_run=False, run_id=name)
     assert (done["state"], done["total"], done["done"], done["skipped"]) == ("finished", 5, 5, {})
-    assert states(connection, name) == {"pending": 5}
+    assert states(connection, name) == {"requeued": 5}
     job = jobs.get_job(connection, done["job"])
     assert (job.actor, job.reason) == ("ada", "a test")
 

@@ -193,7 +193,9 @@ class CronSource(Source):
         context: Any = {
             "data_interval_start": end - timedelta(hours=1),
             "data_interval_end": end,
-            "dag_run": SimpleNamespace(run_type="scheduled", run_after=end, clear_number=int(hour in self.hours)),
+            "dag_run": SimpleNamespace(
+                run_type="scheduled", run_after=end, clear_number=int(hour in self.hours), conf={}
+            ),
         }
         self.hours.add(hour)
         return _execute(CreateScheduledOperator(task_id="create_work_order", definition=definition), context)

@@ -763,7 +763,7 @@ def test_the_messages_of_a_held_topic_are_not_purged(held: Held) -> None:
         "INSERT INTO workorders.outbox_holds (kind, topic, reason) "
         "VALUES ('topic', 'shipments', 'missing') RETURNING id"
     )
-    assert replace(held, hold=hold).post("purge", typed="0") == 400
+    assert replace(held, hold=hold).post("purge", typed="1") == 400
     assert (held.held(), held.waiting()) == (2, ["3"])
 
 

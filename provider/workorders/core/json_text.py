@@ -11,8 +11,8 @@ import orjson
 
 from workorders.core.json_bytes import NUL_ESCAPE
 
-_MAX_LEVELS: Final = 900
-"""Arrays and objects within each other; Python's stack allows `json` hardly more."""
+_MAX_LEVELS: Final = 1024
+"""Arrays and objects within each other, as an input may have at most. Python's stack may end before."""
 
 
 def dumps(value: Any) -> bytes:

@@ -35,6 +35,8 @@ class KeptResults:
 
     def keep(self, results: Iterable[RunResult], busy: Collection[UUID] = ()) -> list[RunResult]:
         """Keep back the results of busy runs and those that must not pass one that is kept; return the others."""
+        if not self.results and not busy:
+            return list(results)
         others = []
         for result in results:
             order = _order_of(result)

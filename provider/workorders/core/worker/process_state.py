@@ -35,7 +35,7 @@ class ProcessState:
         self._root = list(logging.root.handlers), logging.root.level
         self._disabled = {name for name, logger in _loggers() if logger.disabled}
         self._logger = logging.getLogger(LOGGER)
-        self._handlers = [_getsignal(number) for number in _SIGNALS]
+        self._handlers = list(map(_getsignal, _SIGNALS))
         self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         self._folder = os.open(".", os.O_RDONLY)
         self._folder_name = os.getcwd()  # noqa: PTH109 - as below
@@ -112,7 +112,7 @@ class ProcessState:
 
     def _has_other_signals(self) -> bool:
         return (
-            [_getsignal(number) for number in _SIGNALS] != self._handlers
+            list(map(_getsignal, _SIGNALS)) != self._handlers
             or any(signal.getitimer(timer)[0] for timer in _TIMERS)
             or signal.pthread_sigmask(signal.SIG_BLOCK, ()) != self._blocked
         )

@@ -85,6 +85,7 @@ class Worker:
         self._stop = Event()
         self._queue: deque[ClaimedRun] = deque()
         self._ended: list[RunResult] = []
+        self._ended_bytes = 0
         self._oldest_ended = 0.0
         self._is_drained = False
         self._has_lost = False
@@ -261,14 +262,16 @@ class Worker:
     def _end(self, results: Iterable[RunResult]) -> None:
         if not self._ended:
             self._oldest_ended = time.monotonic()
-        self._ended.extend(results)
+        for result in results:
+            self._ended.append(result)
+            self._ended_bytes += size_of(result)
 
     def _store_when_due(self) -> None:
         waited = time.monotonic() - self._oldest_ended
         idle = not self._queue and not self._pool.unfinished
         is_due = (
             len(self._ended) >= MAX_STORED_RUNS
-            or sum(map(size_of, self._ended)) >= MAX_STORED_BYTES
+            or self._ended_bytes >= MAX_STORED_BYTES
             or waited > MAX_STORE_DELAY_SECONDS
             or idle
             or self._pool.has_held_keys
@@ -278,7 +281,7 @@ class Worker:
 
     def _store_results(self) -> None:
         self._require_ownership()
-        ended, self._ended = self._ended, []
+        ended, self._ended, self._ended_bytes = self._ended, [], 0
         finished = self._store.finish(ended)
         if finished.retried or self._store.outcome_unknown:
             # The later runs of an ordering key wait for its retry.

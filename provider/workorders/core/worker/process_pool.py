@@ -144,10 +144,6 @@ class ProcessPool:
         in_flight = (process.in_flight for process in self._processes if process.in_flight)
         return {run.run_id for run in chain(self._queue, in_flight)}
 
-    def running(self) -> list[ClaimedRun]:
-        """Return the runs that processes have begun and not ended."""
-        return [process.in_flight for process in self._processes if process.in_flight and process.has_begun]
-
     def return_unstarted(self, ordering_keys: Collection[int] | None = None) -> list[ClaimedRun]:
         """Remove and return the runs that are in no process; if ordering keys are given, only those of these."""
         runs = self._queue.take_all()

@@ -81,7 +81,7 @@ def test_the_runs_of_a_process_that_ends_are_begun_once_each(tmp_path: Path) -> 
         killed = False
         while pool.unfinished:
             done += len(pool.poll(10))
-            if not killed and done > 20 and pool.running():
+            if not killed and done > 20 and _running(pool):
                 os.kill(_pids(pool)[0], 9)
                 killed = True
     words = file.read_text().split()
@@ -101,7 +101,7 @@ def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
 def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it_late() -> None:
     with ProcessPool(calling(timeout_seconds=3, output_bytes=8_000_000)) as pool:
         pool.submit([run_of({"do": "echo late", "seconds": 1, "text": "x" * 4_000_000})])
-        assert eventually(lambda: not pool.poll(0.01) and pool.running(), seconds=30, what="the start of the run")
+        assert eventually(lambda: not pool.poll(0.01) and _running(pool), seconds=30, what="the start of the run")
         time.sleep(4)
         states = [result.state for result in pool.poll(10)]
     assert states == ["success"]
@@ -368,13 +368,18 @@ def test_runs_that_were_not_begun_come_back_when_the_pool_is_stopped() -> None:
     runs = [run_of({"do": "sleep"}), run_of({"do": "echo"}), run_of({"do": "echo"})]
     with ProcessPool(calling()) as pool:
         pool.submit(runs)
-        assert eventually(lambda: not pool.poll(0.1) and pool.running() == runs[:1], seconds=30, what="the first run")
+        assert eventually(lambda: not pool.poll(0.1) and _running(pool) == runs[:1], seconds=30, what="the first run")
         assert pool.stop() == ([], runs[1:])
         assert pool.unfinished == 0
 
 
 def _pids(pool: ProcessPool) -> list[int]:
     return [process._process.pid for process in pool._processes]
+
+
+def _running(pool: ProcessPool) -> list[ClaimedRun]:
+    """Return the runs that processes have begun and not ended."""
+    return [process.in_flight for process in pool._processes if process.in_flight and process.has_begun]
 
 
 def _runs(pid: int) -> bool:

@@ -282,9 +282,10 @@ class Worker:
     def _store_results(self) -> None:
         self._require_ownership()
         ended, self._ended, self._ended_bytes = self._ended, [], 0
+        has_ordering_keys = any(result.ordering_key is not None for result in (*self._store.kept, *ended))
         finished = self._store.finish(ended)
-        if finished.retried or self._store.outcome_unknown:
-            # The later runs of an ordering key wait for its retry.
+        # The later runs of an ordering key wait for its retry.
+        if self._store.outcome_unknown or (finished.retried and has_ordering_keys):
             self._reconcile()
         self._release_after_kept()
         self._pool.resume()

@@ -243,10 +243,10 @@ class LocalStack:
         return {**inherited, **self.variables()}
 
     def _environment_of_airflow(self) -> dict[str, str]:
-        """Return the environment of Airflow's components: their PATH lacks their own programs, as under systemd."""
+        """Return the environment of Airflow's components: their PATH leads to no `spark-submit`, as under systemd."""
         environment = self.environment()
-        folders = environment["PATH"].split(os.pathsep)
-        return {**environment, "PATH": os.pathsep.join(path for path in folders if path != str(self._programs))}
+        folders = [path for path in environment["PATH"].split(os.pathsep) if not Path(path, "spark-submit").exists()]
+        return {**environment, "PATH": os.pathsep.join(folders)}
 
     def variables(self) -> dict[str, str]:
         """Return what this stack adds to the environment of a program. It holds passwords.

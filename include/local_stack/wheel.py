@@ -28,6 +28,20 @@ _FROM_THE_CHECKOUT = (
 
 
 @dataclass(frozen=True, kw_only=True)
+class Stock:
+    """An Airflow that is there before the package comes."""
+
+    #: Its version.
+    airflow: str = version("apache-airflow")
+    #: The program of its Python.
+    python: str = sys.executable
+    #: The versions of everything else.
+    constraints: Path = CONSTRAINTS
+    #: Distributions that are there as well. Without Postgres's provider, Airflow has no driver for its database.
+    others: tuple[str, ...] = ("apache-airflow-providers-postgres", "pandas")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Installation:
     """The wheel in an environment of its own, and a folder of definitions."""
 
@@ -35,10 +49,17 @@ class Installation:
     programs: Path
     #: The folder that `workorders init` has made.
     definitions: Path
+    #: The distributions and versions that were there before the wheel.
+    before: frozenset[str]
 
     @property
     def environment(self) -> dict[str, str]:
         """Variables for a stack whose Airflow knows the definitions and nothing of the checkout."""
+        own_dags = {
+            "name": "dags-folder",
+            "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
+            "kwargs": {},
+        }
         bundle = {
             "name": "workorders",
             "classpath": "workorders.airflow.bundle.WorkOrdersDagBundle",
@@ -46,27 +67,53 @@ class Installation:
         }
         return {
             **dict.fromkeys(_FROM_THE_CHECKOUT, ""),
-            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([own_dags, bundle]),
         }
 
+    def distributions(self) -> frozenset[str]:
+        """Return the distributions and versions that are there now.
 
-def install(folder: Path, constraints: Path = CONSTRAINTS) -> Installation:
-    """Build the wheel, and install it by constraints, and a folder of definitions, below a new folder.
+        Raises:
+            StackError: They could not be listed.
+        """
+        return _distributions(self.programs / "python")
+
+
+def install(folder: Path, stock: Stock | None = None) -> Installation:
+    """Build the wheel, and install it and a folder of definitions beside an Airflow, below a new folder.
+
+    As the installation page has it: what is there is the constraints of what comes.
 
     Raises:
         StackError: One of the steps failed.
     """
+    stock = stock or Stock()
     wheel = build(folder / "source")
     python = folder / "environment" / "bin" / "python"
-    _run(_UV, "venv", "--quiet", "--python", sys.executable, folder / "environment")
-    _run(
-        *(_UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python),
-        *(f"{wheel}[airflow,kafka,spark]", f"apache-airflow=={version('apache-airflow')}"),
-        *("--constraint", constraints),
-    )
-    made = Installation(programs=python.parent, definitions=folder / "workorders")
+    _run(_UV, "venv", "--quiet", "--no-python-downloads", "--python", stock.python, folder / "environment")
+    wanted = (f"apache-airflow=={stock.airflow}", *stock.others)
+    _install(python, *wanted, "--constraint", stock.constraints)
+    before = _distributions(python)
+    (folder / "installed.txt").write_text("\n".join(before), encoding="utf-8")
+    _install(python, f"{wheel}[airflow,kafka,spark]", *_spark(before), "--constraint", folder / "installed.txt")
+    made = Installation(programs=python.parent, definitions=folder / "workorders", before=before)
     _run(made.programs / "workorders", "init", made.definitions)
     return made
+
+
+def _install(python: Path, *what: str | Path) -> None:
+    _run(_UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *what)
+
+
+def _distributions(python: Path) -> frozenset[str]:
+    return frozenset(_run(_UV, "pip", "freeze", "--quiet", "--python", python).splitlines())
+
+
+def _spark(before: frozenset[str]) -> tuple[str, str]:
+    """Return PySpark and its client, in the version of the client that is there, or else in the one that is here."""
+    there = next((line for line in before if line.startswith("pyspark-client==")), version("pyspark"))
+    spark = there.rpartition("=")[2]
+    return f"pyspark=={spark}", f"pyspark-client=={spark}"
 
 
 def build(folder: Path) -> Path:
@@ -87,8 +134,9 @@ def build(folder: Path) -> Path:
     return built
 
 
-def _run(*command: str | Path) -> None:
+def _run(*command: str | Path) -> str:
     own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, env=own, capture_output=True, text=True, check=False, timeout=_SECONDS)
     if done.returncode != 0:
         raise StackError(f"{' '.join(map(str, command))} failed; no stack was started: {done.stderr[-2000:]}")
+    return done.stdout

@@ -1,15 +1,13 @@
-"""`make up WHEEL=1`: Airflow with its own settings, and the wheel without a checkout and without jars.
+"""`make up WHEEL=1`: an Airflow with its own settings, to which the wheel comes, without a checkout and without jars.
 
-Each test runs with our constraints, and with the versions of the day on which Airflow was released. Airflow's own
-constraints are made in this way, by resolving Airflow and its providers on that day; their file is on GitHub only.
+Each test runs beside several releases of Airflow, which were installed by the constraints of their release.
 """
 
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Iterator
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,45 +20,68 @@ from local_stack import wheel
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.airflow_api import AirflowApi
+from support.airflow_releases import HERE, constraints_of_the_day, find_python
+from support.installed_command import options_here, options_of
 from support.observed_trigger import ObservedTrigger
 
-pytestmark = [pytest.mark.e2e, pytest.mark.long]
+pytestmark = pytest.mark.e2e
 
 BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 LOCAL_BUNDLE = "airflow.dag_processing.bundles.local.LocalDagBundle"
 SECRET = "kept-from-yaml"
-RELEASED = {"3.3.2": "2026-09-18"}
-"""The day after each version of Airflow was released: packages that are newer did not exist for it."""
-PROVIDERS = ("apache-kafka", "apache-spark", "postgres", "standard")
+OWN = Path(__file__).with_name("airflow_constraints")
 _SECONDS = 600
 _COUNT = 20
 _UNPAUSED = ("orders_listener", "orders_ingest", "ship_runs")
 _DAGS = (*_UNPAUSED, "workorders_resolve", "workorders_retention", "outbox_relay")
+_THEIRS = """
+from airflow.sdk import DAG, task
+
+with DAG("theirs", schedule=None, is_paused_upon_creation=False):
+
+    @task
+    def work() -> str:
+        return "done"
+
+    work()
+"""
 
 
-@pytest.fixture(scope="module", params=["our constraints", "Airflow's day"])
+def beside_the_day(release: str, python: str, folder: Path, *others: str) -> wheel.Stock:
+    """Return an Airflow with the versions of the day of its release, and with some distributions more."""
+    program = find_python(python)
+    if program is None:
+        pytest.skip(f"no Python {python} is installed here")
+    constraints = constraints_of_the_day(release, python, folder / "constraints.txt")
+    stock = wheel.Stock(airflow=release, python=program, constraints=constraints)
+    return replace(stock, others=(*stock.others, *others))
+
+
+def beside_its_own(release: str) -> wheel.Stock:
+    """Return an Airflow on Python 3.12 with the versions of Airflow's own constraints."""
+    program = find_python("3.12")
+    if program is None:
+        pytest.skip("no Python 3.12 is installed here")
+    return wheel.Stock(airflow=release, python=program, constraints=OWN / f"{release}.txt")
+
+
+LANES: dict[str, Callable[[Path], wheel.Stock]] = {
+    # The Spark provider is there before, and with it the client of PySpark.
+    "3.3.2": lambda folder: beside_the_day("3.3.2", HERE, folder, "apache-airflow-providers-apache-spark"),
+    "3.3.1 on Python 3.13": lambda folder: beside_the_day("3.3.1", "3.13", folder),
+    "3.3.0 on Python 3.12": lambda _: beside_its_own("3.3.0"),
+    "our constraints": lambda _: wheel.Stock(),
+}
+SHORT = "3.3.2"
+"""That of `make test`."""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=[] if name == SHORT else pytest.mark.long) for name in LANES]
+)
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> wheel.Installation:
     folder = tmp_path_factory.mktemp("wheel")
-    if request.param == "our constraints":
-        return wheel.install(folder)
-    return wheel.install(folder, constraints_of_airflows_day(folder / "constraints.txt"))
-
-
-def constraints_of_airflows_day(file: Path) -> Path:
-    """Write the versions that Airflow and its providers had on the day of the release, and return the file."""
-    airflow = version("apache-airflow")
-    # The Spark provider wants pyspark-client alone, and pip would add a PySpark of another version.
-    wanted = [f"apache-airflow=={airflow}", "pyspark", *(f"apache-airflow-providers-{name}" for name in PROVIDERS)]
-    subprocess.run(
-        [
-            *(Path(sys.executable).with_name("uv"), "pip", "compile", "--quiet", "--no-header", "--no-annotate"),
-            *("--python", sys.executable, "--exclude-newer", RELEASED[airflow], "--output-file", file, "-"),
-        ],
-        input="\n".join(wanted),
-        text=True,
-        check=True,
-    )
-    return file
+    return wheel.install(folder, LANES[request.param](folder))
 
 
 @pytest.fixture(scope="module")
@@ -83,13 +104,24 @@ def own_folder(made: wheel.Installation, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def installed(request: pytest.FixtureRequest, made: wheel.Installation, own_folder: Path) -> Iterator[LocalStack]:
-    """Tables that the installed package has made, and an Airflow with the provider's bundle and with another one."""
+def their_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Airflow's folder of Dags, with one that was there before."""
+    folder = tmp_path_factory.mktemp("dags")
+    (folder / "theirs.py").write_text(_THEIRS, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(
+    request: pytest.FixtureRequest, made: wheel.Installation, own_folder: Path, their_folder: Path
+) -> Iterator[LocalStack]:
+    """Tables that the installed package has made, and an Airflow with the provider's bundle and with two others."""
     own_bundle = {"name": "own", "classpath": LOCAL_BUNDLE, "kwargs": {"path": str(own_folder / "dags")}}
     bundles = [*json.loads(made.environment[BUNDLES]), own_bundle]
     environment = {
         **made.environment,
         BUNDLES: json.dumps(bundles),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(their_folder),
         "PYTHONPATH": str(own_folder),
         "AIRFLOW_CONN_SHOP_WEBHOOK": json.dumps({"conn_type": "generic", "password": SECRET}),
     }
@@ -105,7 +137,16 @@ def api(installed: LocalStack) -> Iterator[AirflowApi]:
     client.close()
 
 
-def test_messages_become_work_orders_that_are_executed(installed: LocalStack, api: AirflowApi) -> None:
+def test_nothing_that_was_there_has_changed(made: wheel.Installation) -> None:
+    assert made.before > set()
+    assert made.before - made.distributions() == set()
+
+
+def test_the_commands_and_their_options_are_those_of_other_versions_of_typer(made: wheel.Installation) -> None:
+    assert options_of(made.programs) == options_here()
+
+
+def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: AirflowApi) -> None:
     orders = ObservedTrigger.on_stack(installed, "orders", "orders")
     orders.create_topic(2)
     places = orders.produce([(number % 2, b'{"order": %d}' % number) for number in range(_COUNT)])
@@ -116,6 +157,14 @@ def test_messages_become_work_orders_that_are_executed(installed: LocalStack, ap
     assert wait_until(lambda: orders.has_all(places), seconds=_SECONDS)
     assert wait_until(lambda: finished(installed) == _COUNT, seconds=_SECONDS)
     assert orders.count() == _COUNT
+    logs = "".join(api.log_text(task) for run in api.runs("ship_runs") for task in api.tasks(run))
+    assert [number for number in range(_COUNT) if f"shipping order {number}" not in logs] == []
+
+
+def test_a_dag_that_was_there_still_runs(api: AirflowApi) -> None:
+    assert wait_until(lambda: is_known(api, "theirs"), seconds=_SECONDS), api.import_errors()
+    api.trigger("theirs", {})
+    assert wait_until(lambda: [run.state for run in api.runs("theirs")] == ["success"], seconds=_SECONDS)
 
 
 def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_the_database(

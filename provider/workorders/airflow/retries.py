@@ -3,9 +3,17 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import RetryDecision, RetryPolicy
+from airflow import sdk
 
 from workorders.core.backoff import MAX_SECONDS, delay_seconds
+
+ASKS_POLICIES: Final = hasattr(sdk, "RetryPolicy")
+"""Whether a worker asks a task's own policy when to try again. Airflow 3.2 knows its own exponential back-off only."""
+
+if TYPE_CHECKING or ASKS_POLICIES:
+    from airflow.sdk import RetryDecision, RetryPolicy
+else:
+    RetryPolicy = object
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -42,7 +50,7 @@ def is_long_stall(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol", retry
         ti: its task instance.
         retry_after_seconds: the wait that the failure itself asks for; None for the next one of the series.
     """
-    if not isinstance(task.retry_policy, UnlimitedRetryPolicy) or tries_since_clear(ti.try_number, ti.max_tries) == 1:
+    if task.retries != UNLIMITED_RETRIES or tries_since_clear(ti.try_number, ti.max_tries) == 1:
         return False
     return (retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)) >= LONG_WAIT_SECONDS
 
@@ -52,7 +60,7 @@ class UnlimitedRetryPolicy(RetryPolicy):
 
     def evaluate(
         self, exception: BaseException, try_number: int, max_tries: int, context: "Context | None" = None
-    ) -> RetryDecision:
+    ) -> "RetryDecision":
         """Return the wait after this failure: the error's own `retry_after_seconds`, or the next one of the series."""
         delay = getattr(exception, "retry_after_seconds", None) or next_try_seconds(try_number, max_tries)
         return RetryDecision.retry(delay=timedelta(seconds=delay), reason=f"next try in {delay} s")
@@ -79,19 +87,21 @@ def describe_next_retry(
     """
     if ti.try_number > ti.max_tries:
         return again or "It is not tried again by itself; clear the task to try again."
-    if isinstance(task.retry_policy, UnlimitedRetryPolicy):
-        return f"Next try in {retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)} s."
-    if task.retry_policy is None and not task.retry_exponential_backoff:
+    if task.retries == UNLIMITED_RETRIES:
+        if ASKS_POLICIES or is_long_stall(task, ti, retry_after_seconds):
+            return f"Next try in {retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)} s."
+        return f"Next try in at most {MAX_SECONDS} s."
+    if not (getattr(task, "retry_policy", None) or task.retry_exponential_backoff):
         return f"Next try in {task.retry_delay.total_seconds():.0f} s."
     return "It is tried again by its own retry settings."
 
 
 def unlimited_retries() -> dict[str, Any]:
     """Return the arguments of a task with unlimited retries."""
-    # A worker evaluates the policy. Airflow's own back-off applies where there is none, as after a worker was killed.
+    # Airflow's own back-off applies where no worker asks the policy, as after one was killed.
     return {
         "retries": UNLIMITED_RETRIES,
-        "retry_policy": UnlimitedRetryPolicy(),
+        **({"retry_policy": UnlimitedRetryPolicy()} if ASKS_POLICIES else {}),
         "retry_delay": timedelta(seconds=1),
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(seconds=MAX_SECONDS),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from airflow.sdk import conf
-from airflow.sdk.observability import stats
+from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
 from workorders.core.metrics import Metric, Sample
 
@@ -43,12 +43,12 @@ reporter: Final = StatsReporter()
 
 def _gauge(series: _Series, value: float) -> None:
     name, tags = _name_and_tags(series)
-    stats.gauge(name, value, tags=tags)
+    Stats.gauge(name, value, tags=tags)
 
 
 def _incr(series: _Series, count: int) -> None:
     name, tags = _name_and_tags(series)
-    stats.incr(name, count, tags=tags)
+    Stats.incr(name, count, tags=tags)
 
 
 def _name_and_tags(series: _Series) -> tuple[str, dict[str, str]]:
@@ -56,7 +56,7 @@ def _name_and_tags(series: _Series) -> tuple[str, dict[str, str]]:
     metric, labels = series
     if not _lacks_tags():
         return metric.name, dict(labels)
-    values = (stats.normalize_name_for_stats(value.replace(".", "_"), log_warning=False) for _, value in labels)
+    values = (normalize_name_for_stats(value.replace(".", "_"), log_warning=False) for _, value in labels)
     return ".".join([metric.name, *values]), {}
 
 

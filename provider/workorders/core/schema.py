@@ -17,6 +17,7 @@ from workorders.core.postgres.locks import AdvisoryLock
 
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
+_LOWEST_SERVER: Final = 16
 # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any other
 # statement lasts. In the transaction, because it must win over the URL's settings.
 _LOCKED: Final = (
@@ -163,6 +164,12 @@ def _known_revisions() -> list[set[str]]:
 
 
 def _revisions_in(connection: Connection) -> set[str]:
+    server = connection.info.server_version // 10_000
+    if server < _LOWEST_SERVER:
+        raise SchemaError(
+            f"The server runs PostgreSQL {server} and this package needs {_LOWEST_SERVER} or newer; nothing was changed; "
+            f"give a database on a newer server."
+        )
     table = f"{SCHEMA}.alembic_version"
     if connection.execute("SELECT to_regclass(%s)", [table]).fetchone() == (None,):
         return set()

@@ -173,6 +173,18 @@ def test_tables_of_a_newer_package_are_refused_and_left_alone(
     assert schema_dump(database_url) == before
 
 
+def test_a_server_that_is_too_old_is_refused_and_left_alone(
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_database()
+    monkeypatch.setattr(schema, "_LOWEST_SERVER", 99)
+    for ask in (schema.upgrade, schema.upgrade_sql, schema.current, schema.require_newest):
+        with pytest.raises(SchemaError, match=r"The server runs PostgreSQL \d\d and this package needs 99 or newer;"):
+            ask(url)
+    monkeypatch.undo()
+    assert schema.current(url) is None
+
+
 def test_work_orders_survive_an_upgrade(new_database: Callable[[], str]) -> None:
     database_url = new_database()
     schema.upgrade(database_url)

@@ -7,6 +7,7 @@ import pytest
 from airflow.sdk import BaseOperator, RetryAction
 
 from support.tries import a_try
+from workorders.airflow import retries
 from workorders.airflow.retries import (
     UNLIMITED_RETRIES,
     UnlimitedRetryPolicy,
@@ -105,6 +106,26 @@ def test_a_stall_is_long_when_it_has_failed_before_and_its_next_wait_is_of_the_l
 def test_a_stall_of_a_task_with_retries_of_its_own_is_never_long() -> None:
     task = BaseOperator(task_id="a_task", retries=100, retry_delay=timedelta(minutes=10))
     assert not is_long_stall(task, a_try(50, max_tries=100)["ti"], 600)
+
+
+@pytest.mark.parametrize(
+    ("try_number", "retry_after", "sentence", "is_long"),
+    [
+        (4, None, "Next try in at most 60 s.", False),
+        (14, None, "Next try in 60 s.", True),
+        (4, 600, "Next try in 600 s.", True),  # the task waits for it, deferred
+        (1, 600, "Next try in at most 60 s.", False),
+    ],
+)
+def test_an_airflow_that_asks_no_policy_has_only_its_own_back_off(
+    monkeypatch: pytest.MonkeyPatch, try_number: int, retry_after: int | None, sentence: str, *, is_long: bool
+) -> None:
+    monkeypatch.setattr(retries, "ASKS_POLICIES", False)
+    task = BaseOperator(task_id="a_task", **unlimited_retries())
+    ti = a_try(try_number, max_tries=UNLIMITED_RETRIES)["ti"]
+    assert (task.retries, task.retry_policy) == (UNLIMITED_RETRIES, None)
+    assert describe_next_retry(task, ti, retry_after_seconds=retry_after) == sentence
+    assert is_long_stall(task, ti, retry_after) == is_long
 
 
 def test_the_policy_survives_its_serialization() -> None:

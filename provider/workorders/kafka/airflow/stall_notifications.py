@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow.sdk.observability import stats
+from airflow.sdk.observability.stats import Stats
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifications import Log, load_notifiers, notify_all
@@ -52,4 +52,4 @@ class Alerting:
 def _count(trigger: str, due: Sequence[Alert]) -> None:
     for alert in due:
         tags = {"trigger": trigger, "topic": alert.topic, "partition": str(alert.partition)}
-        stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
+        Stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)

@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from structlog.testing import capture_logs
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
+from support import attempt_on_server
 from support.dag_runs import DagRuns
 from support.definitions import define
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
@@ -28,17 +31,20 @@ from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres import connection as connections
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, growth_watch
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.client import admin
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
+from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -112,6 +118,11 @@ class Task:
         self.outlet_events = OutletEventAccessors()
         context: Any = {"ti": ti, "outlet_events": self.outlet_events}
         self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the application was given."""
+        return [*(self._operator.application_args or ())]
 
     def _note(self, *_: object) -> None:
         with connect(self._stack.database_url) as own:
@@ -465,7 +476,7 @@ def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
     before = everything(connection, trigger)
     task = Task(stack, "another", planned, monkeypatch)
     heard = Heard()
-    monkeypatch.setattr(Alerting, "after_attempt", heard)
+    monkeypatch.setattr(Alerting, "claim", heard)
     with pytest.raises(AirflowFailException) as raised:
         task.run()
     assert str(raised.value) == (
@@ -514,12 +525,12 @@ class Backlog:
 
     def task(self, **arguments: Any) -> Task:
         """Return the task of the batch, which uses the server."""
+        arguments.setdefault("application", lambda: pytest.fail("an application was submitted"))
         return Task(
             self.stack,
             self.name,
             self.own,
             self.monkeypatch,
-            application=lambda: pytest.fail("an application was submitted"),
             definition=self.trigger.definition,
             listener_dag_id="a_listener",
             **arguments,
@@ -567,6 +578,46 @@ def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_i
         del tables["work_orders"]
     assert after == before
     assert list(kept(connection, backlog.name).values()) == [list(range(31))]
+
+
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_a_healthy_batch_is_loaded_once_before_and_once_after_its_engine_on_two_connections_and_one_client_of_kafka(
+    backlog: Backlog, *, is_submitted: bool
+) -> None:
+    """However often it grows; the partitions' connections are those of Spark's own processes."""
+    opened, loaded, clients = Counter[str](), Counter[int](), Counter[str]()
+    connection_string, load, new_client = connections.connection_string, batches.load, KafkaAdmin.__init__
+
+    def counted_string(url: str, application_name: str, *rest: Any) -> str:
+        opened[application_name] += 1
+        return connection_string(url, application_name, *rest)
+
+    def counted_load(database: Connection, batch_id: int) -> Batch:
+        loaded[batch_id] += 1
+        return load(database, batch_id)
+
+    def counted_client(self: KafkaAdmin, settings: Mapping[str, Any], **options: Any) -> None:
+        clients[settings["bootstrap.servers"]] += 1
+        new_client(self, settings, **options)
+
+    def driver() -> None:
+        patch.setattr(sys, "argv", ["driver", *task.arguments])
+        assert attempt_on_server.main() == 0
+
+    task, patch = backlog.task(application=driver), backlog.monkeypatch
+    patch.setattr(connections, "connection_string", counted_string)
+    patch.setattr(batches, "load", counted_load)
+    patch.setattr(KafkaAdmin, "__init__", counted_client)
+    admin._shared_admin.cache_clear()
+    if is_submitted:
+        patch.setenv(attempt_on_server.ON_SERVER, backlog.stack.spark_connect.airflow_connection)
+        patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    task.run()
+    lock = f"workorders attempt at batch {backlog.own}"
+    of_driver = {"workorders driver": 1, lock: 1} if is_submitted else {}
+    assert opened == Counter({"workorders check": 1, lock: 1}) + Counter(of_driver)
+    assert loaded == {backlog.own: 3 if is_submitted else 2}
+    assert clients == {backlog.stack.kafka_settings["bootstrap.servers"]: 1}
 
 
 @pytest.mark.timeout(180)  # far less than the hour for which it would wait

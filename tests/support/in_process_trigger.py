@@ -132,7 +132,7 @@ class InProcessTrigger:
 
     def recreated(self, delete: Callable[[], object], create: Callable[[], object]) -> None:
         """Delete the topic and create it again, until Kafka has another id and knows its leaders."""
-        before = {part.topic_id for part in self._partitions()}
+        before = {partition.topic_id for partition in self._partitions()}
         delete()
         create()
 
@@ -142,7 +142,7 @@ class InProcessTrigger:
                 logs = run(self.cluster.offsets(now)).require()
             except KafkaUnavailableError:  # a leader that does not know yet that it is one
                 return False
-            return bool(logs) and bool({part.topic_id for part in now} - before)
+            return bool(logs) and bool({partition.topic_id for partition in now} - before)
 
         eventually(made, seconds=SECONDS, what="a topic of another id")
 

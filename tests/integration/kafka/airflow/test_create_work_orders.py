@@ -216,8 +216,8 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
     (stalled,) = positions.status(connection, name)
     assert (stalled.status, batches.load(connection, batch_id).trigger.workflow) == ("stalled", "admit")
     retry(define(name, tombstones="accept"))
-    (part,) = batches.load(connection, batch_id).finished
-    assert (part.created, part.rejected) == (3, 0)
+    (range_,) = batches.load(connection, batch_id).finished
+    assert (range_.created, range_.rejected) == (3, 0)
 
 
 def test_no_lock_of_an_attempt_is_held_while_the_task_is_deferred(
@@ -323,7 +323,7 @@ def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_rep
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
     task.run()
     batch = batches.load(connection, planned)
-    assert [(part.created, part.rejected) for part in batch.finished] == [(10, 0), (10, 0)]
+    assert [(range_.created, range_.rejected) for range_ in batch.finished] == [(10, 0), (10, 0)]
     before = everything(connection, batch.trigger)
     task.run(clears=1)
     after = everything(connection, batch.trigger)
@@ -342,7 +342,7 @@ def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_inge
     variables = {**stack.environment(), **stack.spark_cluster.variables}
     Task(stack, name, planned, monkeypatch, variables=variables).run()
     batch = batches.load(connection, planned)
-    assert [(part.created, part.rejected) for part in batch.finished] == [(10, 0), (10, 0)]
+    assert [(range_.created, range_.rejected) for range_ in batch.finished] == [(10, 0), (10, 0)]
     assert list(kept(connection, name).values()) == [list(range(10)), list(range(10))]
     assert len(stack.spark_cluster.applications() - ran_before) == 1
 
@@ -428,7 +428,7 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
         task.run(tries=2)
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))
     task.run(tries=3)
-    assert [part.created for part in batches.load(connection, planned).finished] == [10, 10]
+    assert [range_.created for range_ in batches.load(connection, planned).finished] == [10, 10]
     assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 3
 
 

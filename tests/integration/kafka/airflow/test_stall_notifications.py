@@ -109,10 +109,10 @@ class Ingest:
 
     def finish(self) -> None:
         """Let the range be ingested after all."""
-        (part,) = batches.load(self.connection, self.batch_id).ranges
+        (range_,) = batches.load(self.connection, self.batch_id).ranges
         epoch = positions.take_epoch(self.connection, self.batch_id)
-        positions.advance(self.connection, self.trigger, part.range, epoch, None)
-        batches.finish(self.connection, self.batch_id, part.range, Created(10, 0, 0))
+        positions.advance(self.connection, self.trigger, range_.range, epoch, None)
+        batches.finish(self.connection, self.batch_id, range_.range, Created(10, 0, 0))
         self.connection.commit()
 
 

@@ -89,7 +89,7 @@ def finished(connection: Connection, batch_id: int) -> list[bool]:
     """Return which virtual partitions are finished."""
     (range_,) = batches.load(connection, batch_id).ranges
     connection.rollback()
-    return [part.finished for part in range_.virtual_partitions]
+    return [virtual.finished for virtual in range_.virtual_partitions]
 
 
 def offsets(connection: Connection, trigger: Trigger, stream: str) -> list[int]:

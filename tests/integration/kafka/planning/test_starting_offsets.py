@@ -26,9 +26,11 @@ def resolved(cluster: KafkaAdmin, name: str, starting_offsets: str | int, known:
     async def resolve() -> dict[int, int]:
         partitions = (await cluster.partitions([name])).require()
         logs = (await cluster.offsets(partitions)).require()
-        ledger = {part: Position(part, 0, busy=False) for part in partitions if part.partition == known}
+        ledger = {
+            partition: Position(partition, 0, busy=False) for partition in partitions if partition.partition == known
+        }
         found = await first_offsets(cluster, define(name, starting_offsets=starting_offsets), logs, ledger)
-        return {part.partition: offset for part, offset in found.require().items()}
+        return {partition.partition: offset for partition, offset in found.require().items()}
 
     return run(resolve())
 

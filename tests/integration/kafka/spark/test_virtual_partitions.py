@@ -81,7 +81,7 @@ def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_
     ]  # fmt: skip
     assert [row(connection, planned.trigger, number).next_offset for number in range(3)] == [4000, 4000, 5]
     found = batches.load(connection, batch_of(planned)).ranges
-    assert [[part.created for part in range_.virtual_partitions] for range_ in found] == [
+    assert [[virtual.created for virtual in range_.virtual_partitions] for range_ in found] == [
         [1000] * 4, [1000, 900, 899, 0], []
     ]  # fmt: skip
 

@@ -88,7 +88,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     rate_limit_per_second: Rate | None = None
     """Maximum messages per second, averaged over the batches; no limit if not given."""
     virtual_partitions: Whole = Field(default=1, ge=1, le=MAX_VIRTUAL_PARTITIONS)
-    """Maximum number of virtual partitions that a range of a partition is cut into. They are read and written at the same
+    """Maximum number of virtual partitions that a range is cut into. They are read and written at the same
     time, in any order, each in a transaction of its own. Not together with `sequence`, nor with a workflow that has an
     `ordering_key` or `concurrency: 1`."""
     max_wait: Annotated[float, seconds(0)] = 0.0

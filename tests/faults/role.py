@@ -50,8 +50,8 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
 def ingest(connections: JobSecrets, batch_id: int) -> int:
     """Make one attempt at a batch, as `CreateWorkOrdersOperator` does."""
     with ingest_attempt(connections, batch_id, application_name="workorders check") as attempt:
-        trigger = batches.load(attempt.database, batch_id).trigger.name
-        if not attempt.begin(trigger, None, is_retry=True, report=print):
+        stored = KafkaTriggerDefinition.model_validate(batches.load(attempt.database, batch_id).definition)
+        if not attempt.begin(stored, is_retry=True, report=print):
             return 0
         with growing_once(attempt):
             code = spark(batch_id, attempt.epoch)

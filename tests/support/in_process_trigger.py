@@ -61,7 +61,7 @@ class InProcessTrigger:
         """Open an attempt at a batch, and take the batch."""
         secrets = JobSecrets(self.stack.database_url, self.stack.kafka_settings, self.registry)
         with ingest_attempt(secrets, batch_id, application_name="test") as attempt:
-            attempt.begin(self.definition.name, None, is_retry=False, report=lambda _: None)
+            attempt.begin(self.definition, is_retry=False, report=lambda _: None)
             yield attempt
 
     def prepare(self, batch_id: int) -> PreflightResult:

@@ -26,11 +26,11 @@ from workorders.kafka.airflow.engines import load_engine
 from workorders.kafka.airflow.growth_watch import GrowthWatch
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
 from workorders.kafka.airflow.spark_submission import SubmitOperator
-from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
-from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
 from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAttempt, ingest_attempt
 
@@ -65,62 +65,43 @@ class CreateWorkOrdersOperator(SubmitOperator):
     trigger needs no further task for minutes.
 
     Args:
+        definition: the trigger; a batch of another one is refused. Each try uses its fields, not those of the batch.
         batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
-        trigger_name: name of the trigger; a batch of another one is refused.
-        kafka_connection: id of the Airflow Kafka connection.
-        database_connection: id of the Airflow Postgres connection.
-        registry_connection: id of the Airflow connection of the schema registry, if the trigger's formats need one.
-        max_rejected_share: maximum share of rejected messages in a range; more stall the partition. None for no
-            limit. This and the next two are the task's own and not read from the database.
-        alert_after: seconds after which a stall is worth an alert.
-        notify: import paths of notifiers.
-        definition: the trigger. With it, each try uses its current fields. Without it, a try uses those of the last
-            planned batch, and a stalled trigger may plan none.
         listener_dag_id: the Dag that plans the batches. While it or the task's own Dag is paused, the batch does not
             grow.
-        engine: import path of a class that submits the batch elsewhere, instead of these two ways.
-        kwargs: arguments of `SparkSubmitOperator`.
+        kwargs: arguments of `SparkSubmitOperator`, instead of those that follow from the definition.
     """
 
-    template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields,
-        "batch_id",
-        "kafka_connection",
-        "database_connection",
-    )
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "batch_id")
     operator_extra_links = (*SparkSubmitOperator.operator_extra_links, PageLink("Kafka trigger"), BatchLink())
     ui_color = "#e8f1fa"
 
     def __init__(
         self,
         *,
-        trigger_name: str,
+        definition: KafkaTriggerDefinition,
         batch_id: str | int = BATCH_ID,
-        kafka_connection: str = "kafka_default",
-        database_connection: str = "workorders_db",
-        registry_connection: str | None = None,
-        max_rejected_share: float | None = None,
-        alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
-        notify: Sequence[str] = (),
-        definition: KafkaTriggerDefinition | None = None,
         listener_dag_id: str | None = None,
-        engine: str | None = None,
         **kwargs: Any,
     ) -> None:
-        kwargs["outlets"] = [*(kwargs.get("outlets") or ()), assets.outlet(trigger_name)]
+        spark = definition.spark
+        kwargs = {
+            "conn_id": definition.spark_connection,
+            "name": f"workorders {definition.name}",
+            "driver_memory": spark.driver_memory,
+            "executor_memory": spark.executor_memory,
+            "executor_cores": spark.executor_cores,
+            "num_executors": spark.num_executors,
+            **kwargs,
+            "conf": {**spark.conf, **(kwargs.get("conf") or {})},
+            "outlets": [*(kwargs.get("outlets") or ()), assets.outlet(definition.name)],
+        }
         super().__init__(**kwargs)
-        self.trigger_name = trigger_name
-        self.page = ("kafka", trigger_name)
-        self.batch_id = batch_id
-        self.kafka_connection = kafka_connection
-        self.database_connection = database_connection
-        self.registry_connection = registry_connection
-        self.max_rejected_share = max_rejected_share
-        self.alert_after = alert_after
-        self.notify = tuple(notify)
         self.definition = definition
+        self.trigger_name = definition.name
+        self.page = ("kafka", definition.name)
+        self.batch_id = batch_id
         self.listener_dag_id = listener_dag_id
-        self.engine = engine
         self._session: ConnectSession | None = None
         self._attempted: IngestAttempt | None = None
 
@@ -144,7 +125,8 @@ class CreateWorkOrdersOperator(SubmitOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
-        alerting, due = Alerting(self.alert_after, self.notify, self.log), []
+        alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
+        due: list[DueAlert] = []
         self._attempted = None
         try:
             with self._open() as attempt:
@@ -161,9 +143,14 @@ class CreateWorkOrdersOperator(SubmitOperator):
             alerting.send(due, context)
 
     def _open(self) -> AbstractContextManager[IngestAttempt]:
-        registry = None if self.registry_connection is None else registry_settings(self.registry_connection)
-        secrets = JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection), registry)
-        share = self.max_rejected_share
+        definition = self.definition
+        registry = definition.registry_connection
+        secrets = JobSecrets(
+            database_url(definition.database_connection),
+            kafka_settings(definition.kafka_connection),
+            None if registry is None else registry_settings(registry),
+        )
+        share = definition.max_rejected_share
         return ingest_attempt(
             secrets, int(self.batch_id), application_name="workorders check", max_rejected_share=share
         )
@@ -171,7 +158,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
     def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]
         is_retry = tries_since_clear(ti.try_number, ti.max_tries) > 1
-        if attempt.begin(self.trigger_name, self.definition, is_retry=is_retry, report=self._report):
+        if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
             self._attempted = attempt
             dags = [DagRuns(self.listener_dag_id), DagRuns(ti.dag_id)] if self.listener_dag_id else []
             with ingest_spans.of_attempt(attempt, self.log):
@@ -204,18 +191,18 @@ class CreateWorkOrdersOperator(SubmitOperator):
             batch_id=int(self.batch_id),
             error=sentence,
             delay=wait or next_try_seconds(ti.try_number, ti.max_tries),
-            kafka_connection=self.kafka_connection,
-            database_connection=self.database_connection,
+            kafka_connection=self.definition.kafka_connection,
+            database_connection=self.definition.database_connection,
         )
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def _run(self, context: "Context", attempt: IngestAttempt) -> str:
         """Run the attempt where the connection leads; return why that was not possible or failed, or an empty text."""
-        share = self.max_rejected_share
+        share, engine = self.definition.max_rejected_share, self.definition.spark.engine
         options = () if share is None else ("--max-rejected-share", str(share))
         try:
-            if self.engine is not None:
-                load_engine(self.engine, self._conn_id, options).submit(attempt.batch_id, attempt.epoch)
+            if engine is not None:
+                load_engine(engine, self._conn_id, options).submit(attempt.batch_id, attempt.epoch)
             elif (server := connect_server(self._conn_id)) is not None:
                 return self._run_on_server(server, attempt)
             else:
@@ -263,5 +250,5 @@ class CreateWorkOrdersOperator(SubmitOperator):
                 self._attempted.close_lease()
         if self._session is not None:
             self._session.release()
-        elif self.engine is None:
+        elif self.definition.spark.engine is None:
             super().on_kill()

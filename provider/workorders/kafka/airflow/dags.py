@@ -77,23 +77,8 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         ),
     ) as dag:
         create = CreateWorkOrdersOperator(
-            trigger_name=definition.name,
-            kafka_connection=definition.kafka_connection,
-            database_connection=definition.database_connection,
-            registry_connection=definition.registry_connection,
-            max_rejected_share=definition.max_rejected_share,
-            alert_after=definition.alert_after,
-            notify=definition.notify,
             definition=definition,
             listener_dag_id=dag_ids.listener(definition.name),
-            conn_id=definition.spark_connection,
-            name=f"workorders {definition.name}",
-            conf=dict(definition.spark.conf),
-            driver_memory=definition.spark.driver_memory,
-            executor_memory=definition.spark.executor_memory,
-            executor_cores=definition.spark.executor_cores,
-            num_executors=definition.spark.num_executors,
-            engine=definition.spark.engine,
             max_active_tis_per_dag=definition.active_batches,
             **retried_task(definition, "create_work_orders"),
         )

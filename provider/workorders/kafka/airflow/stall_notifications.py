@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ALERTED = "workorders.stalls_alerted"
 RESOLVED = "workorders.stalls_resolved"
+DueAlert = Alert | GapAlert
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Alerting:
     """Import paths of notifiers."""
     log: Log
 
-    def claim(self, database: Connection, trigger_name: str) -> list[Alert | GapAlert]:
+    def claim(self, database: Connection, trigger_name: str) -> list[DueAlert]:
         """Return what is due of all partitions of a trigger, and record that it was claimed. Never raises."""
         try:
             with database.transaction():
@@ -42,7 +43,7 @@ class Alerting:
             self.log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
             return []
 
-    def send(self, due: Sequence[Alert | GapAlert], context: "Context") -> None:
+    def send(self, due: Sequence[DueAlert], context: "Context") -> None:
         """Log, count, and send alerts, when no lock is held: a notifier may be slow."""
         for alert in due:
             if isinstance(alert, Alert):

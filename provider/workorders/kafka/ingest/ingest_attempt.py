@@ -71,23 +71,15 @@ class IngestAttempt:
         """
         return shared_admin(client_settings(self.secrets.kafka))
 
-    def begin(
-        self,
-        trigger: str,
-        definition: KafkaTriggerDefinition | None,
-        *,
-        is_retry: bool,
-        report: Callable[[str], object],
-    ) -> bool:
+    def begin(self, definition: KafkaTriggerDefinition, *, is_retry: bool, report: Callable[[str], object]) -> bool:
         """Take the batch, so that earlier attempts change nothing any more, and check it before Spark is started.
 
         Nothing is left to do if an operator's decision superseded the batch, or an earlier attempt stored everything
         and died before it moved the ledger. A retry then succeeds, and a clear replays what was ingested.
 
         Args:
-            trigger: the only one whose batch may be taken.
-            definition: the trigger's current file, which is stored first: while all partitions are stalled, nothing is
-                planned, and only a change of the file may end the stall. None keeps what is stored.
+            definition: the only trigger whose batch may be taken. It is stored first: while all partitions are stalled,
+                nothing is planned, and only a change of the file may end the stall.
             is_retry: whether an earlier try of the task failed, since it was cleared.
             report: receives what people read about the batch.
 
@@ -100,12 +92,12 @@ class IngestAttempt:
             BatchExpiredError: it would be a replay, and retention may have deleted work orders of the batch.
             WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
         """
-        unfinished = batches.require_own(self.database, self.batch_id, trigger)
+        unfinished = batches.require_own(self.database, self.batch_id, definition.name)
         batches.mark_dispatched(self.database, [self.batch_id])
         refusal = self._store(definition)
         self.epoch = ledger.take_epoch(self.database, self.batch_id)
         self.batch = batch = batches.load(self.database, self.batch_id)
-        report(f"Batch {batch.id} of trigger {trigger} (epoch {self.epoch}): {batch.label}")
+        report(f"Batch {batch.id} of trigger {definition.name} (epoch {self.epoch}): {batch.label}")
         for sentence in batch.supersessions:
             report(sentence)
         superseded = batch.supersessions and (is_retry or not batch.finished)
@@ -134,10 +126,8 @@ class IngestAttempt:
             stalls.record(self.database, self.batch, self.epoch, refusals)
             raise StalledError(" ".join(refusals.values()))
 
-    def _store(self, definition: KafkaTriggerDefinition | None) -> WorkOrdersError | None:
+    def _store(self, definition: KafkaTriggerDefinition) -> WorkOrdersError | None:
         """Store the definition; return why it cannot be used, which is recorded once the batch is known."""
-        if definition is None:
-            return None
         try:
             with self.database.transaction():
                 planner.register(self.database, definition)

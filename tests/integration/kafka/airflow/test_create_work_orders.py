@@ -63,7 +63,9 @@ class Task:
         *,
         application: Callable[[], object] | None = None,
         variables: Mapping[str, str] | None = None,
-        **arguments: Any,
+        definition: KafkaTriggerDefinition | None = None,
+        listener_dag_id: str | None = None,
+        **fields: Any,
     ) -> None:
         """Describe the task.
 
@@ -74,12 +76,18 @@ class Task:
             monkeypatch: of the test.
             application: what to do instead of the application; without it, it is only noted.
             variables: environment in which the application is really submitted.
-            arguments: of the operator.
+            definition: the trigger, if it is not one of these fields.
+            listener_dag_id: as the operator's.
+            fields: of the trigger.
         """
         self._stack = stack
         self._batch_id = batch_id
         self._operator = CreateWorkOrdersOperator(
-            task_id="create", trigger_name=name, batch_id=batch_id, **arguments, **unlimited_retries()
+            task_id="create",
+            definition=definition or define(name, **fields),
+            batch_id=batch_id,
+            listener_dag_id=listener_dag_id,
+            **unlimited_retries(),
         )
         #: Of the last run.
         self.outlet_events = OutletEventAccessors()
@@ -296,7 +304,7 @@ def test_a_batch_whose_virtual_partitions_are_all_stored_needs_no_spark(
         trigger.attempt(batch_id)
     assert not batches.load(connection, batch_id).finished
     connection.commit()
-    task = Task(stack, name, batch_id, monkeypatch)
+    task = Task(stack, name, batch_id, monkeypatch, virtual_partitions=2)
     task.run(tries=2)
     assert task.submitted == []
     assert batches.load(connection, batch_id).ranges[0].messages == 2000
@@ -415,7 +423,13 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
 ) -> None:
     monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
     task = Task(
-        stack, name, planned, monkeypatch, variables={}, engine="shop.engines.Elsewhere", max_rejected_share=0.5
+        stack,
+        name,
+        planned,
+        monkeypatch,
+        variables={},
+        spark={"engine": "shop.engines.Elsewhere"},
+        max_rejected_share=0.5,
     )
     with pytest.raises(StalledError, match=r"attempt ended without recording an error.* Next try in"):
         task.run()
@@ -459,7 +473,7 @@ def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_o
         "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (planned.batch_id,)
     )
     connection.commit()
-    task = Task(stack, name, planned.batch_id, monkeypatch)
+    task = Task(stack, name, planned.batch_id, monkeypatch, workflow=name)
     task.run()
     assert task.submitted == [False]
     trigger.attempt(planned.batch_id)
@@ -505,7 +519,7 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
 ) -> None:
     """A person started it by hand, and the dispatch of batch 18 finds its run there already."""
     assert (batch == 18) == (run_id == dag_ids.batch(18))
-    create = CreateWorkOrdersOperator(task_id="create", trigger_name="orders")
+    create = CreateWorkOrdersOperator(task_id="create", definition=define("orders"))
     commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))
     for operator in (create, commit):
         operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})
@@ -640,8 +654,9 @@ def test_a_range_that_fails_while_the_batch_grows_ends_its_growth_and_the_retry_
 ) -> None:
     topics.produce(backlog.name, [b"no JSON"] * 20)
     topics.produce(backlog.name, [*TEN] * 20, partition=1)
-    backlog.trigger.definition = backlog.trigger.definition.model_copy(update={"max_messages": 20})
-    task = backlog.task(max_rejected_share=0.5)
+    changed = {"max_messages": 20, "max_rejected_share": 0.5}
+    backlog.trigger.definition = backlog.trigger.definition.model_copy(update=changed)
+    task = backlog.task()
     with pytest.raises(StalledError, match=rf"{backlog.name} 0 \[\d+, \d+\).* were rejected"):
         task.run()
     (stalled,) = (found for found in positions.status(connection, backlog.name) if found.status == "stalled")

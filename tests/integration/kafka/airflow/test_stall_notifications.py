@@ -14,6 +14,7 @@ from airflow.sdk.observability import stats
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
+from support.definitions import define
 from support.ingesting import partition_of, plan, row
 from support.spark_submit import replace_spark_submit
 from support.stalling import let_it_last
@@ -132,10 +133,8 @@ def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> C
     monkeypatch.setattr(admin, "KafkaAdmin", partial(KafkaAdmin, timeout_seconds=1.0))
     return CreateWorkOrdersOperator(
         task_id="create_work_orders",
-        trigger_name=name,
+        definition=define(name, alert_after=HOUR, notify=["pagers.broken", "pagers.page", "pagers.missing"]),
         application="none.py",
-        alert_after=HOUR,
-        notify=["pagers.broken", "pagers.page", "pagers.missing"],
         **unlimited_retries(),
     )
 
@@ -245,6 +244,7 @@ def test_the_limit_of_rejected_messages_reaches_the_application(
     replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments\nexit 1')
     readable.attempt()
     assert "--max-rejected-share" not in (tmp_path / "arguments").read_text()
-    readable.operator.max_rejected_share = 0.25
+    definition = readable.operator.definition
+    readable.operator.definition = definition.model_copy(update={"max_rejected_share": 0.25})
     readable.attempt()
     assert (tmp_path / "arguments").read_text().endswith(" --max-rejected-share 0.25\n")

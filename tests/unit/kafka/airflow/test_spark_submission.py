@@ -204,7 +204,7 @@ def test_the_properties_of_open_lineage_reach_spark_submit_without_their_secrets
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments')
     task = CreateWorkOrdersOperator(
-        task_id="create", trigger_name="orders", batch_id=7, openlineage_inject_parent_job_info=True
+        task_id="create", definition=define("orders"), batch_id=7, openlineage_inject_parent_job_info=True
     )
     task.submit(Context(), ["--batch", "7", "--epoch", "1"], SECRETS)
     arguments = (tmp_path / "arguments").read_text()
@@ -218,7 +218,7 @@ def attempted(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, **argu
     """Submit batch 7 to this machine by a script in place of `spark-submit`."""
     replace_spark_submit(monkeypatch, folder, script)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
-    task = CreateWorkOrdersOperator(task_id="create", trigger_name="orders", batch_id=7, **arguments)
+    task = CreateWorkOrdersOperator(task_id="create", definition=define("orders"), batch_id=7, **arguments)
     task.submit(Context(), [], SECRETS)
 
 

@@ -247,13 +247,6 @@ def test_an_older_attempt_is_fenced_and_changes_nothing(
     assert run(stack, newer, accepted_range(stream, 100, 110)) == Created(10, 0, 0)
 
 
-def test_an_older_attempt_is_fenced_after_the_newer_one_committed_too(
-    stack: LocalStack, connection: Connection, first: Attempt, stream: str
-) -> None:
-    run(stack, attempt(connection, first.batch_id), accepted_range(stream, 100, 110))
-    assert_refused(stack, connection, first, accepted_range(stream, 100, 110), FencedError)
-
-
 def test_the_same_attempt_twice_commits_once(
     stack: LocalStack, connection: Connection, first: Attempt, stream: str
 ) -> None:

@@ -172,15 +172,6 @@ def test_the_group_is_never_read_again(
     assert labels(plan(definition)) == [(0, 10, 20)]
 
 
-def test_nothing_new_makes_no_batch(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
-    topics.create(name)
-    planned = plan(define(name))
-    assert (planned.batch_id, planned.ranges) == (None, ())
-    assert batches.summaries(connection, name) == []
-
-
 def test_batches_one_after_the_other_take_every_offset_once(
     stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
@@ -242,19 +233,6 @@ def test_of_two_first_planners_the_one_that_writes_first_decides_where_reading_b
     assert plan(definition, InterruptedCluster(stack, first_planner)).batch_id is None
     assert begins(connection, name) == {0: 0}
     assert labels(plan(definition)) == [(0, 0, 10)]
-
-
-def test_a_planner_that_dies_before_it_wrote_leaves_nothing(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
-    topics.create(name)
-
-    def dies() -> None:
-        raise PlannerDiedError
-
-    with pytest.raises(PlannerDiedError):
-        plan(define(name), InterruptedCluster(stack, dies))
-    assert begins(connection, name) == {}
 
 
 def test_a_planner_that_dies_between_first_offsets_and_batch_leaves_nothing_and_may_run_again(

@@ -16,7 +16,7 @@ VIRTUAL_PARTITIONS = (
             Change(
                 SQL,
                 "coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset))",
-                "max(end_offset) FILTER (WHERE parts.finished_at IS NOT NULL)",
+                "max(end_offset) FILTER (WHERE virtual.finished_at IS NOT NULL)",
             ),
         ),
         (

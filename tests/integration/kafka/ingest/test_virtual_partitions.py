@@ -343,15 +343,6 @@ def test_a_batch_of_a_real_topic_is_cut_and_its_whole_range_is_replayed(
     assert list(kept(connection, name).values()) == [stored]
 
 
-def test_a_trickle_is_not_cut(topics: Topics, stack: LocalStack, name: str, connection: Connection) -> None:
-    topics.create(name)
-    topics.produce(name, [b"{}"] * 1999)
-    planned = InProcessTrigger(stack, name, virtual_partitions=4).plan()
-    assert planned.batch_id is not None
-    (range_,) = batches.load(connection, planned.batch_id).ranges
-    assert range_.virtual_partitions == ()
-
-
 def test_retention_that_takes_finished_virtual_partitions_is_no_loss(
     connection: Connection, topics: Topics, cut: InProcessTrigger, name: str
 ) -> None:

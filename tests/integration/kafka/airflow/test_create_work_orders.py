@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -126,6 +127,10 @@ class Task:
         self.outlet_events = OutletEventAccessors()
         context: Any = {"ti": ti, "outlet_events": self.outlet_events}
         self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
+
+    def stop(self) -> None:
+        """Stop the task, as Airflow does."""
+        self._operator.on_kill()
 
     @property
     def arguments(self) -> list[str]:
@@ -446,6 +451,31 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 3
 
 
+def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
+    stack: LocalStack, connection: Connection, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    trigger = InProcessTrigger(stack, name, linger=60.0, spark={"engine": "shop.engines.Elsewhere"})
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    task = Task(stack, name, batch_id, monkeypatch, variables={}, definition=trigger.definition)
+    is_open: list[bool] = []
+
+    def stopped(_: int) -> None:
+        for stop in (lambda: None, task.stop):
+            stop()
+            is_open.append(batches.last_plan(connection, name).is_open)
+            connection.rollback()
+
+    monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
+    monkeypatch.setattr(Elsewhere, "submitted", [])
+    monkeypatch.setattr(Elsewhere, "ingest", staticmethod(stopped))
+    with pytest.raises(StalledError):
+        task.run()
+    assert is_open == [True, False]
+
+
 def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
     """Stall partitions of a batch as its newest attempt does, the breaker's with its own wait."""
     with connect(stack.database_url) as own:
@@ -459,7 +489,7 @@ def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
     raise AirflowException("Error code is: 1.")
 
 
-def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_once(
+def test_a_clear_of_a_batch_that_is_older_than_its_work_orders_are_kept_or_deleted_fails_once(
     stack: LocalStack, connection: Connection, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
@@ -480,6 +510,10 @@ def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_o
     with pytest.raises(AirflowFailException, match=r"was not replayed, because .* \[WO-BATCH-EXPIRED\]$"):
         task.run(clears=1)
     assert task.submitted == [False]
+    for _ in batches.delete_expired(connection, datetime.now(UTC) + timedelta(hours=2)):
+        connection.commit()
+    with pytest.raises(AirflowFailException, match=r"nothing was done\. Retention may have deleted it"):
+        task.run(clears=1)
 
 
 def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(

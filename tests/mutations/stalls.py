@@ -37,6 +37,12 @@ STALLS = (
         (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
     ),
     Mutation(
+        "nothing-committed-said-of-what-may-be",
+        5,
+        (Change(OPERATOR, "is_undone = self._attempted is None or", "is_undone = True or"),),
+        (f"{CREATE}::test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of_it",),
+    ),
+    Mutation(
         "error-not-shown-while-deferred",
         5,
         (Change(TRIGGER, "log_wrapped(self.log, self.error)", "pass"),),

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import psycopg
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import ExecutorSafeguard
@@ -445,10 +446,19 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(refuse))
     with pytest.raises(StalledError, match="Next try in"):
         task.run(tries=2)
+
+    def lose_the_database(_: int) -> None:
+        raise psycopg.errors.LockNotAvailable("canceling statement due to lock timeout")
+
+    monkeypatch.setattr(Elsewhere, "ingest", staticmethod(lose_the_database))
+    with pytest.raises(
+        StalledError, match=r"lock timeout\. \[\w+\] The ledger has what was committed; the next try takes"
+    ):
+        task.run(tries=3)
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))
-    task.run(tries=3)
+    task.run(tries=4)
     assert [range_.created for range_ in batches.load(connection, planned).finished] == [10, 10]
-    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 3
+    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 4
 
 
 def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(

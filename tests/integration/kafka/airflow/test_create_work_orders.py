@@ -452,7 +452,7 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
 
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(lose_the_database))
     with pytest.raises(
-        StalledError, match=r"lock timeout\. \[\w+\] The ledger has what was committed; the next try takes"
+        StalledError, match=r"lock timeout\. \[WO-POSTGRES-\w+\] The ledger has what was committed; the next try takes"
     ):
         task.run(tries=3)
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))

@@ -472,11 +472,14 @@ def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
     task = Task(stack, name, batch_id, monkeypatch, variables={}, definition=trigger.definition)
     is_open: list[bool] = []
 
+    def look() -> None:
+        is_open.append(batches.last_plan(connection, name).is_open)
+        connection.rollback()
+
     def stopped(_: int) -> None:
-        for stop in (lambda: None, task.stop):
-            stop()
-            is_open.append(batches.last_plan(connection, name).is_open)
-            connection.rollback()
+        look()
+        task.stop()
+        look()
 
     monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
     monkeypatch.setattr(Elsewhere, "submitted", [])

@@ -44,7 +44,8 @@ BATCH = Param(type="integer", minimum=1)
 with DAG("shop_ingest", schedule=None, max_active_runs=1000, params={"batch_id": BATCH}) as ingest:
     create = CreateWorkOrdersOperator(
         task_id="create_work_orders",
-        trigger_name=TRIGGER.name,
+        definition=TRIGGER,
+        listener_dag_id="shop_listener",
         max_active_tis_per_dag=4,
         conf={"spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN"},
         **UNLIMITED,

@@ -50,11 +50,9 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
 def ingest(connections: JobSecrets, batch_id: int) -> int:
     """Make one attempt at a batch, as `CreateWorkOrdersOperator` does."""
     with ingest_attempt(connections, batch_id, application_name="workorders check") as attempt:
-        attempt.require_own(batches.load(attempt.database, batch_id).trigger.name)
-        attempt.take(None)
-        if not attempt.has_work(is_retry=True):
+        stored = KafkaTriggerDefinition.model_validate(batches.load(attempt.database, batch_id).definition)
+        if not attempt.begin(stored, is_retry=True, report=print):
             return 0
-        attempt.check()
         with growing_once(attempt):
             code = spark(batch_id, attempt.epoch)
         attempt.settle("The Spark application failed." if code else "")

@@ -67,6 +67,12 @@ GROWING_BATCHES = (
         (f"{CREATE}::test_a_batch_does_not_grow_once_one_of_its_dags_is_paused",),
     ),
     Mutation(
+        "growth-of-a-stopped-task",
+        0,
+        (Change("kafka/airflow/create_work_orders.py", "self._attempted.close_lease()", "pass"),),
+        (f"{CREATE}::test_a_task_that_is_stopped_lets_its_batch_grow_no_more",),
+    ),
+    Mutation(
         "growth-after-a-failed-range",
         5,
         (Change("kafka/spark/driver.py", "            if errors:\n                break\n", ""),),

@@ -86,8 +86,8 @@ MONITORING = (
         (
             Change(
                 "kafka/airflow/spark_submission.py",
-                "        operator._hook = None\n",
-                "        operator._hook = make_hook(operator)\n",
+                "        self._hook = None\n",
+                "        self._hook = make_hook(self)\n",
             ),
         ),
         (
@@ -98,7 +98,7 @@ MONITORING = (
     Mutation(
         "asset-event-for-a-replay",
         7,
-        (Change("kafka/airflow/create_work_orders.py", "if not begun or attempt.batch.unfinished:", "if True:"),),
+        (Change("kafka/airflow/create_work_orders.py", "if not attempt.batch.unfinished:", "if False:"),),
         (
             "integration/kafka/airflow/test_create_work_orders.py::"
             "test_an_attempt_that_creates_work_orders_emits_one_asset_event_and_a_replay_none",

@@ -12,7 +12,7 @@ STALLS = (
     Mutation(
         "long-stall-keeps-its-tries",
         6,
-        (Change(OPERATOR, "if is_long_stall(self, ti, wait):", "if False:"),),
+        (Change(OPERATOR, "if not is_long_stall(self, ti, wait):", "if True:"),),
         (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
     ),
     Mutation(
@@ -33,8 +33,14 @@ STALLS = (
     Mutation(
         "error-of-a-deferred-task-not-logged",
         5,
-        (Change(OPERATOR, "log_wrapped(self.log, str(error))", "pass"),),
+        (Change(OPERATOR, "log_wrapped(self.log, sentence)", "pass"),),
         (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
+    ),
+    Mutation(
+        "nothing-committed-said-of-what-may-be",
+        5,
+        (Change(OPERATOR, "is_undone = self._attempted is None or", "is_undone = True or"),),
+        (f"{CREATE}::test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of_it",),
     ),
     Mutation(
         "error-not-shown-while-deferred",

@@ -15,8 +15,8 @@ VIRTUAL_PARTITIONS = (
         (
             Change(
                 SQL,
-                "coalesce(min(start_offset) FILTER (WHERE parts.finished_at IS NULL), max(end_offset))",
-                "max(end_offset) FILTER (WHERE parts.finished_at IS NOT NULL)",
+                "coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset))",
+                "max(end_offset) FILTER (WHERE virtual.finished_at IS NOT NULL)",
             ),
         ),
         (
@@ -76,8 +76,8 @@ VIRTUAL_PARTITIONS = (
         (
             Change(
                 "kafka/ledger/batches.py",
-                "for part in self.virtual_partitions if not part.finished)",
-                "for part in self.virtual_partitions)",
+                "for virtual in self.virtual_partitions if not virtual.finished)",
+                "for virtual in self.virtual_partitions)",
             ),
         ),
         (f"{INGEST}::test_a_crash_between_a_commit_and_the_ledgers_move_costs_no_message_a_second_write",),

@@ -61,7 +61,7 @@ class InProcessTrigger:
         """Open an attempt at a batch, and take the batch."""
         secrets = JobSecrets(self.stack.database_url, self.stack.kafka_settings, self.registry)
         with ingest_attempt(secrets, batch_id, application_name="test") as attempt:
-            attempt.take(None)
+            attempt.begin(self.definition, is_retry=False, report=lambda _: None)
             yield attempt
 
     def prepare(self, batch_id: int) -> PreflightResult:
@@ -132,7 +132,7 @@ class InProcessTrigger:
 
     def recreated(self, delete: Callable[[], object], create: Callable[[], object]) -> None:
         """Delete the topic and create it again, until Kafka has another id and knows its leaders."""
-        before = {part.topic_id for part in self._partitions()}
+        before = {partition.topic_id for partition in self._partitions()}
         delete()
         create()
 
@@ -142,7 +142,7 @@ class InProcessTrigger:
                 logs = run(self.cluster.offsets(now)).require()
             except KafkaUnavailableError:  # a leader that does not know yet that it is one
                 return False
-            return bool(logs) and bool({part.topic_id for part in now} - before)
+            return bool(logs) and bool({partition.topic_id for partition in now} - before)
 
         eventually(made, seconds=SECONDS, what="a topic of another id")
 

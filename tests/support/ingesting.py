@@ -62,14 +62,14 @@ def attempt(connection: Connection, batch_id: int, number: int = 0, **changes: A
     epoch = positions.take_epoch(connection, batch_id)
     batch = batches.load(connection, batch_id)
     connection.commit()
-    part = batch.ranges[number]
+    range_ = batch.ranges[number]
     begun = Attempt(
         batch_id=batch_id,
         trigger=batch.trigger,
-        range=part.range,
+        range=range_.range,
         epoch=epoch,
-        read_from=part.range.start,
-        replayed=(part.created or 0) + (part.rejected or 0) if part.finished else None,
+        read_from=range_.range.start,
+        replayed=(range_.created or 0) + (range_.rejected or 0) if range_.finished else None,
     )
     return replace(begun, **changes)
 
@@ -80,9 +80,9 @@ def attempts(connection: Connection, batch_id: int) -> list[Attempt]:
     batch = batches.load(connection, batch_id)
     connection.commit()
     return [
-        Attempt(batch_id=batch_id, trigger=batch.trigger, range=part.range, epoch=epoch, read_from=part.range.start)
+        Attempt(batch_id=batch_id, trigger=batch.trigger, range=unit.range, epoch=epoch, read_from=unit.range.start)
         for range_ in batch.unfinished
-        for part in range_.to_ingest
+        for unit in range_.to_ingest
     ]
 
 

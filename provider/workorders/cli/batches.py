@@ -69,23 +69,21 @@ def show(
             for row in positions.status(connection, found.trigger.name)
             if row.batch_id == found.id
         }
-    parts = [
-        _Part(part, held.get((part.range.partition.topic, part.range.partition.partition))) for part in found.ranges
-    ]
+    ranges = [_ShownRange(range_, held.get(range_.range.partition.topic_partition)) for range_ in found.ranges]
     if as_json:
-        print_json(_json(found, parts))
+        print_json(_json(found, ranges))
     else:
-        _print(found, parts)
+        _print(found, ranges)
 
 
-class _Part(NamedTuple):
+class _ShownRange(NamedTuple):
     """A range, and its partition if this batch holds it."""
 
     found: BatchRange
     row: PartitionStatus | None
 
 
-def _print(batch: Batch, parts: Sequence[_Part]) -> None:
+def _print(batch: Batch, ranges: Sequence[_ShownRange]) -> None:
     print_fields(
         [
             ("batch", batch.id),
@@ -98,11 +96,11 @@ def _print(batch: Batch, parts: Sequence[_Part]) -> None:
         ]
     )
     print()
-    print_table(_PART_COLUMNS, parts)
-    for _, row in parts:
+    print_table(_RANGE_COLUMNS, ranges)
+    for _, row in ranges:
         if row is not None and row.status == "stalled":
             print(safe(_stall(row)))
-    for found, _ in parts:
+    for found, _ in ranges:
         if found.unfinished and found.progress:
             print(safe(f"{found.range}: {found.progress}."))
     for sentence in batch.supersessions:
@@ -115,16 +113,16 @@ def _status(batch: Batch | BatchSummary) -> str:
     return "planned" if batch.dispatched_at is None else "dispatched"
 
 
-def _part_status(part: _Part) -> str:
-    if part.found.finished:
+def _range_status(shown: _ShownRange) -> str:
+    if shown.found.finished:
         return "finished"
-    if part.found.superseded:
+    if shown.found.superseded:
         return "superseded"
-    return "stalled" if part.row is not None and part.row.status == "stalled" else "waiting"
+    return "stalled" if shown.row is not None and shown.row.status == "stalled" else "waiting"
 
 
-def _filtered(part: _Part) -> int | None:
-    return part.found.filtered if part.found.finished else None
+def _filtered(shown: _ShownRange) -> int | None:
+    return shown.found.filtered if shown.found.finished else None
 
 
 def _stall(row: PartitionStatus) -> str:
@@ -134,7 +132,7 @@ def _stall(row: PartitionStatus) -> str:
     return f"{place} is stalled since {since}, attempt {row.attempts}, next try {next_try}: {reason}"
 
 
-def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
+def _json(batch: Batch, ranges: Sequence[_ShownRange]) -> dict[str, Any]:
     return {
         "batch": batch.id,
         "dag_run": batch.run_id,
@@ -143,24 +141,24 @@ def _json(batch: Batch, parts: Sequence[_Part]) -> dict[str, Any]:
         "status": _status(batch),
         "planned_at": batch.planned_at,
         "dispatched_at": batch.dispatched_at,
-        "ranges": [_part_json(part) for part in parts],
+        "ranges": [_range_json(shown) for shown in ranges],
     }
 
 
-def _part_json(part: _Part) -> dict[str, Any]:
-    found, row = part
+def _range_json(shown: _ShownRange) -> dict[str, Any]:
+    found, row = shown
     return {
         "topic": found.range.partition.topic,
         "partition": found.range.partition.partition,
         "topic_id": found.range.partition.topic_id,
         "start": found.range.start,
         "end": found.range.end,
-        "status": _part_status(part),
+        "status": _range_status(shown),
         "finished_at": found.finished_at,
         "created": found.created,
         "rejected": found.rejected,
         "existing": found.existing if found.finished else None,
-        "filtered": _filtered(part),
+        "filtered": _filtered(shown),
         "superseded_by": found.superseded_by,
         "attempts": row.attempts if row else None,
         "next_try": row.next_attempt_at if row else None,
@@ -180,12 +178,12 @@ _COLUMNS: Sequence[Column[BatchSummary]] = (
     Column("rejected", lambda batch: count(batch.rejected), number=True),
     Column("filtered", lambda batch: count(batch.filtered), number=True),
 )
-_PART_COLUMNS: Sequence[Column[_Part]] = (
-    Column("partition", lambda part: f"{part.found.range.partition.topic} {part.found.range.partition.partition}"),
-    Column("offsets", lambda part: f"[{part.found.range.start}, {part.found.range.end})"),
-    Column("status", _part_status),
-    Column("finished", lambda part: part.found.finished_at),
-    Column("created", lambda part: count(part.found.created, unknown=""), number=True),
-    Column("rejected", lambda part: count(part.found.rejected, unknown=""), number=True),
-    Column("filtered", lambda part: count(_filtered(part), unknown=""), number=True),
+_RANGE_COLUMNS: Sequence[Column[_ShownRange]] = (
+    Column("partition", lambda shown: f"{shown.found.range.partition.topic} {shown.found.range.partition.partition}"),
+    Column("offsets", lambda shown: f"[{shown.found.range.start}, {shown.found.range.end})"),
+    Column("status", _range_status),
+    Column("finished", lambda shown: shown.found.finished_at),
+    Column("created", lambda shown: count(shown.found.created, unknown=""), number=True),
+    Column("rejected", lambda shown: count(shown.found.rejected, unknown=""), number=True),
+    Column("filtered", lambda shown: count(_filtered(shown), unknown=""), number=True),
 )

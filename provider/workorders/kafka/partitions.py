@@ -73,18 +73,18 @@ class OffsetRange:
 
     @property
     def planned(self) -> "OffsetRange":
-        """Return the range of the batch: this one, or the one that this virtual partition is a part of."""
+        """Return the range of the batch: this one, or the one that this virtual partition was cut from."""
         return self
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class VirtualPartition(OffsetRange):
-    """A part of a range, which is read and written in a transaction of its own, next to the other parts."""
+    """A piece of a range, which is read and written in a transaction of its own, next to the others."""
 
     cut_from: OffsetRange
 
     def __str__(self) -> str:
-        """Return the part, and the range as people know it: `orders 0 [600, 1100) of [100, 2100)`."""
+        """Return its offsets, and the range as people know it: `orders 0 [600, 1100) of [100, 2100)`."""
         return f"{OffsetRange.__str__(self)} of [{self.cut_from.start}, {self.cut_from.end})"
 
     @property

@@ -38,7 +38,7 @@ def page(
         "dag_run.html",
         now=datetime.now(UTC),
         batch=batch,
-        stream_of=lambda part: stream_name(part.range.partition, part.generation),
+        stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
         run_id=run_id if run_id in known else None,
         may_replay=viewer.may(Right.REPLAY, dag_id),

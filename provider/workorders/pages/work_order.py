@@ -77,6 +77,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         published=sent[:_MAX_PUBLISHED],
         has_published_more=len(sent) > _MAX_PUBLISHED,
         batch=batch,
+        no_batch=origin.DELETED if batch is None and viewer.may(Right.READ, batch_dag) else None,
         has_batch_run=has_batch_run,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
         batch_dag=batch_dag,

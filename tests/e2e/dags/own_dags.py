@@ -18,5 +18,5 @@ with DAG("own_listener", schedule="@continuous", start_date=datetime(2024, 1, 1,
     wait >> PlanBatchOperator(task_id="plan", definition=own, ingest_dag_id="own_ingest")
 
 with DAG("own_ingest", schedule=None):
-    create = CreateWorkOrdersOperator(task_id="create", trigger_name=own.name)
+    create = CreateWorkOrdersOperator(task_id="create", definition=own)
     create >> CommitOffsetsOperator(task_id="commit", definition=own)

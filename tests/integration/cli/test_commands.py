@@ -80,6 +80,7 @@ def test_an_input_is_shown_with_every_digit(workorders: Command, connection: Con
     id_ = only_id(workorders, trigger)
     text = workorders("work-orders", "show", id_).out
     assert f"work order  {id_}" in text
+    assert "batch       deleted by retention: it was older" in text
     assert '    "a": 0.1000000000000000000000000001,\n' in text
     shown = workorders("work-orders", "show", id_, "--json")
     assert "0.1000000000000000000000000001" in shown.out
@@ -135,7 +136,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
     names = f"batch trigger status planned_at dispatched_at finished_at {counted}"
     assert set(listed()) == set(names.split())
     batches.mark_dispatched(connection, [batch])
-    first, second = (part.range for part in batches.load(connection, batch).ranges)
+    first, second = (range_.range for range_ in batches.load(connection, batch).ranges)
     batches.finish(connection, batch, first, Created(9, 1, 0))
     connection.commit()
     assert (listed()["status"], listed()["created"], listed()["rejected"]) == ("dispatched", 9, 1)
@@ -146,7 +147,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
     assert "orders 1 is stalled since" in text
     assert "The disk is full." in text
     ranges = workorders("batches", "show", str(batch), "--json").json()["ranges"]
-    assert [part["status"] for part in ranges] == ["finished", "stalled"]
+    assert [range_["status"] for range_ in ranges] == ["finished", "stalled"]
     batches.finish(connection, batch, second, Created(10, 0, 0))
     connection.commit()
     assert (listed()["status"], listed()["created"]) == ("finished", 19)

@@ -391,6 +391,15 @@ def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_dup
     assert 'Its request: { "again": 1 }' in text
 
 
+def test_a_message_whose_batch_retention_has_deleted_says_so(
+    connection: Connection, client: TestClient, name: str
+) -> None:
+    create_for(connection, kafka_trigger(connection, name), [event(0)])
+    connection.commit()
+    (order,) = listed_ids(client.get(f"/workorders/work-orders?trigger={name}&since=all").text)
+    assert "Batch deleted by retention: it was older" in text_of(client.get(f"/workorders/work-orders/{order}").text)
+
+
 def test_a_workflow_shows_its_runs_its_durations_and_its_failures_by_error(client: TestClient, scene: Scene) -> None:
     text = text_of(client.get(f"/workorders/workflows/{scene.workflow}").text)
     assert "0 of 8 running" in text

@@ -45,7 +45,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "No offset was committed: messages wait in Kafka",
     ),
     CreateWorkOrdersOperator: (
-        {"trigger_name": "orders", "batch_id": 7},
+        {"definition": define("orders"), "batch_id": 7},
         "Trigger orders, batch 7: ",
         "Nothing was committed.",
     ),

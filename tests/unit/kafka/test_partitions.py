@@ -7,9 +7,9 @@ def test_a_range_is_written_the_same_way_everywhere() -> None:
 
 def test_a_virtual_partition_is_written_with_the_range_that_people_know() -> None:
     whole = OffsetRange(Partition("orders", 0, "id"), 100, 2100)
-    part = VirtualPartition(whole.partition, 600, 1100, whole)
-    assert str(part) == "orders 0 [600, 1100) of [100, 2100)"
-    assert (part.planned, whole.planned) == (whole, whole)
+    virtual = VirtualPartition(whole.partition, 600, 1100, whole)
+    assert str(virtual) == "orders 0 [600, 1100) of [100, 2100)"
+    assert (virtual.planned, whole.planned) == (whole, whole)
 
 
 def test_partitions_sort_by_topic_and_then_by_number() -> None:

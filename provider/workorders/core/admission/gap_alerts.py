@@ -5,9 +5,10 @@ between the two loses the alert, and none is sent twice.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
 
+from workorders import times
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
@@ -48,7 +49,7 @@ def claim(connection: Connection, trigger: Trigger) -> list[GapAlert]:
 
 def _open(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
     sentence = (
-        f"Trigger {trigger}: sequence {key} has a gap above number {mark} since {_time(since)}, and {parked} work "
+        f"Trigger {trigger}: sequence {key} has a gap above number {mark} since {times.show(since)}, and {parked} work "
         f"orders are parked above it. They are kept, and admitted when the gap is filled. To give it up, run "
         f'`workorders sequences skip {trigger} {key} --reason "..."`, or wait or release instead of skip.'
     )
@@ -57,11 +58,7 @@ def _open(trigger: str, key: UUID, mark: int | None, parked: int, since: datetim
 
 def _closed(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
     sentence = (
-        f"Trigger {trigger}: the gap of sequence {key} that began at {_time(since)} is closed; its "
+        f"Trigger {trigger}: the gap of sequence {key} that began at {times.show(since)} is closed; its "
         f"high-water mark is {mark}."
     )
     return GapAlert(trigger, key, mark, parked, since, sentence, cleared=True)
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,13 +1,10 @@
 """The operator that creates the work orders of a planned batch: by a submitted application, or on a running Spark."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import partial
-from inspect import unwrap
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import psycopg
-from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import (
     AirflowException,
@@ -25,23 +22,15 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrappe
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
-from workorders.kafka.airflow.engines import Engine, SparkConnectEngine, load_engine
+from workorders.kafka.airflow.engines import load_engine
 from workorders.kafka.airflow.growth_watch import GrowthWatch
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
-from workorders.kafka.airflow.spark_submission import (
-    SparkSubmitEngine,
-    TellingLines,
-    add_kafka_source,
-    default_application,
-    send_package,
-    use_own_program,
-    without_lineage_secrets,
-)
-from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.airflow.spark_submission import SubmitOperator
+from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
-from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
 from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAttempt, ingest_attempt
 
@@ -49,7 +38,7 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from workorders.kafka.spark.connect import ConnectSession
+    from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 
 _NOT_SUBMITTED: Final = (
     ConfigurationError,
@@ -61,7 +50,7 @@ _NOT_SUBMITTED: Final = (
 """Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
 
 
-class CreateWorkOrdersOperator(SparkSubmitOperator):
+class CreateWorkOrdersOperator(SubmitOperator):
     """Creates the work orders of a planned batch and moves the ledger with Spark.
 
     The type of the Spark connection decides how: `spark` submits an application, `spark_connect` runs the batch on a
@@ -76,69 +65,44 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
     trigger needs no further task for minutes.
 
     Args:
+        definition: the trigger; a batch of another one is refused. Each try uses its fields, not those of the batch.
         batch_id: number of the batch; by default that in the id of the ingest run, or else in its configuration.
-        trigger_name: name of the trigger; a batch of another one is refused.
-        kafka_connection: id of the Airflow Kafka connection.
-        database_connection: id of the Airflow Postgres connection.
-        registry_connection: id of the Airflow connection of the schema registry, if the trigger's formats need one.
-        max_rejected_share: maximum share of rejected messages in a range; more stall the partition. None for no
-            limit. This and the next two are the task's own and not read from the database.
-        alert_after: seconds after which a stall is worth an alert.
-        notify: import paths of notifiers.
-        definition: the trigger. With it, each try uses its current fields. Without it, a try uses those of the last
-            planned batch, and a stalled trigger may plan none.
         listener_dag_id: the Dag that plans the batches. While it or the task's own Dag is paused, the batch does not
             grow.
-        engine: import path of a class that submits the batch elsewhere, instead of these two ways.
-        kwargs: arguments of `SparkSubmitOperator`.
+        kwargs: arguments of `SparkSubmitOperator`, instead of those that follow from the definition.
     """
 
-    template_fields: Sequence[str] = (
-        *SparkSubmitOperator.template_fields,
-        "batch_id",
-        "kafka_connection",
-        "database_connection",
-    )
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "batch_id")
     operator_extra_links = (*SparkSubmitOperator.operator_extra_links, PageLink("Kafka trigger"), BatchLink())
     ui_color = "#e8f1fa"
 
     def __init__(
         self,
         *,
-        trigger_name: str,
+        definition: KafkaTriggerDefinition,
         batch_id: str | int = BATCH_ID,
-        kafka_connection: str = "kafka_default",
-        database_connection: str = "workorders_db",
-        registry_connection: str | None = None,
-        max_rejected_share: float | None = None,
-        alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
-        notify: Sequence[str] = (),
-        definition: KafkaTriggerDefinition | None = None,
         listener_dag_id: str | None = None,
-        engine: str | None = None,
         **kwargs: Any,
     ) -> None:
-        kwargs.setdefault("application", default_application())
-        kwargs["conf"] = {**DEFAULT_CONF, **(kwargs.get("conf") or {})}
-        add_kafka_source(kwargs)
-        # With True, a task that is cleared after its success would find its old application and not submit again.
-        kwargs.setdefault("durable", False)
-        kwargs["outlets"] = [*(kwargs.get("outlets") or ()), assets.outlet(trigger_name)]
+        spark = definition.spark
+        kwargs = {
+            "conn_id": definition.spark_connection,
+            "name": f"workorders {definition.name}",
+            "driver_memory": spark.driver_memory,
+            "executor_memory": spark.executor_memory,
+            "executor_cores": spark.executor_cores,
+            "num_executors": spark.num_executors,
+            **kwargs,
+            "conf": {**spark.conf, **(kwargs.get("conf") or {})},
+            "outlets": [*(kwargs.get("outlets") or ()), assets.outlet(definition.name)],
+        }
         super().__init__(**kwargs)
-        self.trigger_name = trigger_name
-        self.page = ("kafka", trigger_name)
-        self.batch_id = batch_id
-        self.kafka_connection = kafka_connection
-        self.database_connection = database_connection
-        self.registry_connection = registry_connection
-        self.max_rejected_share = max_rejected_share
-        self.alert_after = alert_after
-        self.notify = tuple(notify)
         self.definition = definition
+        self.trigger_name = definition.name
+        self.page = ("kafka", definition.name)
+        self.batch_id = batch_id
         self.listener_dag_id = listener_dag_id
-        self.engine = engine
         self._session: ConnectSession | None = None
-        self._printed = TellingLines()
         self._attempted: IngestAttempt | None = None
 
     @log_failure_wrapped
@@ -161,118 +125,89 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
-        alerting = Alerting(self.alert_after, self.notify)
+        alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
+        due: list[DueAlert] = []
+        self._attempted = None
         try:
-            self._attempt(context, int(self.batch_id))
-        except AirflowFailException:  # the alerts of another trigger are not claimed here
-            raise
-        except Exception as error:
-            alerting.after_attempt(self.database_connection, self.trigger_name, context, self.log)
-            if isinstance(error, StalledError):
-                self._defer_long_stall(context, error)
-            raise
-        alerting.after_attempt(self.database_connection, self.trigger_name, context, self.log)
-
-    def _defer_long_stall(self, context: "Context", error: StalledError) -> None:
-        """Wait without a worker and without a further try in Airflow, once the waits are the longest."""
-        ti, wait = context["ti"], error.retry_after_seconds
-        if is_long_stall(self, ti, wait):
-            log_wrapped(self.log, str(error))
-            trigger = StalledBatchTrigger(
-                trigger_name=self.trigger_name,
-                batch_id=int(self.batch_id),
-                error=str(error),
-                delay=wait or next_try_seconds(ti.try_number, ti.max_tries),
-                kafka_connection=self.kafka_connection,
-                database_connection=self.database_connection,
-            )
-            self.defer(trigger=trigger, method_name="execute_complete")
-
-    def _attempt(self, context: "Context", batch_id: int) -> None:
-        """Make the attempt; an error before Spark has begun names what was not done."""
-        begun = False
-        try:
-            with self._open(batch_id) as attempt:
-                attempt.require_own(self.trigger_name)
-                attempt.take(self.definition)
-                self._log_ranges(attempt)
-                if attempt.has_work(is_retry=self._is_retry(context)):
-                    attempt.check()
-                    for sentence in attempt.prepared.not_read:
-                        self.log.info("%s", sentence)
-                    begun = True
-                    with ingest_spans.of_attempt(attempt, self.log):
-                        self._ingest(context, attempt)
-                else:
-                    self.log.info("Nothing of batch %s is left to ingest.", batch_id)
-                if not begun or attempt.batch.unfinished:  # a replay creates nothing that was not announced before
-                    self._announce(context, attempt)
+            with self._open() as attempt:
+                try:
+                    self._attempt(context, attempt)
+                finally:
+                    if attempt.epoch:
+                        due = alerting.claim(attempt.database, self.trigger_name)
         except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
-        except StalledError as error:
-            wait = error.retry_after_seconds
-            raise StalledError(self._sentence(context, batch_id, str(error), wait), retry_after_seconds=wait) from None
         except EXPECTED_FAILURES as error:
-            # A setting is refused before anything is submitted.
-            is_undone = not begun or isinstance(error, ConfigurationError)
-            done = NOTHING_COMMITTED if is_undone else "The ledger has what was committed; the next try takes the rest."
-            raise StalledError(self._sentence(context, batch_id, f"{reason(error)} {done}")) from error
+            self._stall(context, error)
+        finally:
+            alerting.send(due, context)
 
-    def _open(self, batch_id: int) -> AbstractContextManager[IngestAttempt]:
+    def _open(self) -> AbstractContextManager[IngestAttempt]:
+        definition = self.definition
+        registry = definition.registry_connection
+        secrets = JobSecrets(
+            database_url(definition.database_connection),
+            kafka_settings(definition.kafka_connection),
+            None if registry is None else registry_settings(registry),
+        )
+        share = definition.max_rejected_share
         return ingest_attempt(
-            self._connections(),
-            batch_id,
-            application_name="workorders check",
-            max_rejected_share=self.max_rejected_share,
+            secrets, int(self.batch_id), application_name="workorders check", max_rejected_share=share
         )
 
-    def _connections(self) -> JobSecrets:
-        registry = None if self.registry_connection is None else registry_settings(self.registry_connection)
-        return JobSecrets(database_url(self.database_connection), kafka_settings(self.kafka_connection), registry)
-
-    @staticmethod
-    def _is_retry(context: "Context") -> bool:
-        """Return whether this try follows a failed one, and not a clear of the task."""
+    def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]
-        return tries_since_clear(ti.try_number, ti.max_tries) > 1
-
-    def _log_ranges(self, attempt: IngestAttempt) -> None:
-        batch = attempt.batch
-        self.log.info("Batch %s of trigger %s (epoch %s): %s", batch.id, self.trigger_name, attempt.epoch, batch.label)
-        for sentence in batch.supersessions:
-            self.log.info("%s", sentence)
-
-    def _announce(self, context: "Context", attempt: IngestAttempt) -> None:
-        """Emit an asset event for the work orders of the batch."""
+        is_retry = tries_since_clear(ti.try_number, ti.max_tries) > 1
+        if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
+            self._attempted = attempt
+            dags = [DagRuns(self.listener_dag_id), DagRuns(ti.dag_id)] if self.listener_dag_id else []
+            with ingest_spans.of_attempt(attempt, self.log):
+                with GrowthWatch(attempt, dags, self.log):
+                    failure = self._run(context, attempt)
+                attempt.settle(failure)
+            if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before
+                return
         created, rejected = attempt.created
         if created or rejected:
             counts = {"batch_id": attempt.batch_id, "created": created, "rejected": rejected}
             assets.announce(context, self.trigger_name, counts)
 
-    def _ingest(self, context: "Context", attempt: IngestAttempt) -> None:
-        """Run the engine; a batch that is not replayed grows while it runs.
-
-        Raises:
-            StalledError: some ranges could not be ingested; the others were.
-        """
-        self._attempted = attempt
-        with self._growth_watch(context, attempt):
-            failure = self._run(context, attempt)
-        attempt.settle(failure)
-
-    def _growth_watch(self, context: "Context", attempt: IngestAttempt) -> AbstractContextManager[object]:
-        if self.listener_dag_id is None:
-            return nullcontext()
-        dags = [DagRuns(self.listener_dag_id), DagRuns(context["ti"].dag_id)]
-        return GrowthWatch(attempt, dags, self.log)
+    def _stall(self, context: "Context", error: Exception) -> NoReturn:
+        """Raise the error with the whole sentence; or wait without a worker, once the waits are the longest."""
+        ti = context["ti"]
+        if isinstance(error, StalledError):
+            text, wait, cause = str(error), error.retry_after_seconds, None
+        else:  # a setting is refused before anything is submitted
+            is_undone = self._attempted is None or isinstance(error, ConfigurationError)
+            done = NOTHING_COMMITTED if is_undone else "The ledger has what was committed; the next try takes the rest."
+            text, wait, cause = f"{reason(error)} {done}", None, error
+        what_next = describe_next_retry(self, ti, retry_after_seconds=wait)
+        sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {what_next}"
+        if not is_long_stall(self, ti, wait):
+            raise StalledError(sentence, retry_after_seconds=wait) from cause
+        log_wrapped(self.log, sentence)
+        trigger = StalledBatchTrigger(
+            trigger_name=self.trigger_name,
+            batch_id=int(self.batch_id),
+            error=sentence,
+            delay=wait or next_try_seconds(ti.try_number, ti.max_tries),
+            kafka_connection=self.definition.kafka_connection,
+            database_connection=self.definition.database_connection,
+        )
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def _run(self, context: "Context", attempt: IngestAttempt) -> str:
-        """Submit the attempt; return why it was not submitted or has failed, or an empty text."""
+        """Run the attempt where the connection leads; return why that was not possible or failed, or an empty text."""
+        share, engine = self.definition.max_rejected_share, self.definition.spark.engine
+        options = () if share is None else ("--max-rejected-share", str(share))
         try:
-            with self._engine(context, attempt) as engine:
-                engine.submit(attempt.batch_id, attempt.epoch)
-        except StalledError as error:
-            return str(error)
+            if engine is not None:
+                load_engine(engine, self._conn_id, options).submit(attempt.batch_id, attempt.epoch)
+            elif (server := connect_server(self._conn_id)) is not None:
+                return self._run_on_server(server, attempt)
+            else:
+                arguments = ("--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch), *options)
+                self.submit(context, arguments, attempt.secrets)
         except (*_NOT_SUBMITTED, AirflowException, RuntimeError) as error:
             what = "Nothing was submitted" if isinstance(error, _NOT_SUBMITTED) else "The Spark application failed"
             failure = f"{what}: {reason(error)}"
@@ -280,24 +215,18 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             return failure
         return ""
 
-    @contextmanager
-    def _engine(self, context: "Context", attempt: IngestAttempt) -> Iterator[Engine]:
-        """Open what runs the attempt."""
-        share = self.max_rejected_share
-        options = () if share is None else ("--max-rejected-share", str(share))
-        if self.engine is not None:
-            yield load_engine(self.engine, self._conn_id, options)
-        elif (server := connect_server(self._conn_id)) is not None:
-            # A task that submits loads neither PySpark nor Arrow.
-            from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
+    def _run_on_server(self, server: "ConnectServer", attempt: IngestAttempt) -> str:
+        # A task that submits loads neither PySpark nor Arrow.
+        from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
+        from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
 
-            conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
-            with ConnectSession(server, conf=conf) as self._session:
-                yield SparkConnectEngine(self._session, attempt, self.log)
-        else:
-            # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
-            execute = partial(unwrap(SparkSubmitOperator.execute), self, context)
-            yield SparkSubmitEngine(self, attempt.secrets, options, execute, self._printed)
+        conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
+        with ConnectSession(server, conf=conf) as self._session:
+            return " ".join(ingest(attempt, self._session.open, self._report))
+
+    def _report(self, text: str) -> None:
+        for line in text.splitlines():
+            self.log.info("%s", line)
 
     def get_openlineage_facets_on_complete(self, _: object) -> "OperatorLineage[Any, Any]":
         """Return what the batch read and wrote; Airflow's provider for OpenLineage calls it, also after a failure."""
@@ -311,15 +240,6 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
             return OperatorLineage()
         return ingest_lineage(attempt.ended or attempt.batch, attempt.secrets.kafka, attempt.secrets.database_url)
 
-    def _get_hook(self) -> SparkSubmitHook:
-        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
-        self.conf = without_lineage_secrets(self.conf or {}, self.log)
-        hook = super()._get_hook()
-        use_own_program(hook)
-        self._printed.watch(hook)
-        send_package(hook, self.application)
-        return hook
-
     def on_kill(self) -> None:
         """End the growth of the batch, and the Spark application or the query on the server.
 
@@ -330,9 +250,5 @@ class CreateWorkOrdersOperator(SparkSubmitOperator):
                 self._attempted.close_lease()
         if self._session is not None:
             self._session.release()
-        elif self.engine is None:
+        elif self.definition.spark.engine is None:
             super().on_kill()
-
-    def _sentence(self, context: "Context", batch_id: int, error: str, wait: int | None = None) -> str:
-        what_next = describe_next_retry(self, context["ti"], retry_after_seconds=wait)
-        return f"Trigger {self.trigger_name}, batch {batch_id}: {error} {what_next}"

@@ -77,23 +77,8 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         ),
     ) as dag:
         create = CreateWorkOrdersOperator(
-            trigger_name=definition.name,
-            kafka_connection=definition.kafka_connection,
-            database_connection=definition.database_connection,
-            registry_connection=definition.registry_connection,
-            max_rejected_share=definition.max_rejected_share,
-            alert_after=definition.alert_after,
-            notify=definition.notify,
             definition=definition,
             listener_dag_id=dag_ids.listener(definition.name),
-            conn_id=definition.spark_connection,
-            name=f"workorders {definition.name}",
-            conf=dict(definition.spark.conf),
-            driver_memory=definition.spark.driver_memory,
-            executor_memory=definition.spark.executor_memory,
-            executor_cores=definition.spark.executor_cores,
-            num_executors=definition.spark.num_executors,
-            engine=definition.spark.engine,
             max_active_tis_per_dag=definition.active_batches,
             **retried_task(definition, "create_work_orders"),
         )
@@ -114,15 +99,14 @@ Waits for messages on **{topics}**, plans the next batch of offset ranges, and t
 """
 
 _INGEST_DOC = """
-Creates the work orders of workflow **{workflow}** for the batches of trigger **{name}**: one Dag run per batch. The
-note of a Dag run contains its offset ranges.
+Creates the work orders of workflow **{workflow}** for the batches of trigger **{name}**: one Dag run per batch, which
+grows while messages arrive. The note of a Dag run contains the offset ranges that it began with.
 
 * [The page of the trigger]({page}) shows its partitions and batches, and resolves a stall.
 * `create_work_orders` writes the work orders and moves the ledger in one Postgres transaction per partition. The last
   line of a failed try is what failed and where, and when the next try is.
 * A *deferred* `create_work_orders` is a stalled batch that waits for its next try without a worker. Its log ends with
   the error.
-* Tasks that are *skipped* had nothing to do: the task of another batch has ingested this one. The log names it.
 * `commit_offsets` then commits the ledger's positions to the consumer group `{group}`.
 * **Replay**: clear `create_work_orders` of a Dag run. Exactly that batch is ingested again, without duplicates; missing
   work orders are restored.

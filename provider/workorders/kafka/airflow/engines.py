@@ -1,17 +1,10 @@
-"""Where a batch runs: an engine submits it there. What was committed is for the ledger to tell."""
+"""Engines of users: each submits a batch somewhere. What was committed is for the ledger to tell."""
 
-import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ingest.ingest_attempt import IngestAttempt
-
-if TYPE_CHECKING:
-    from workorders.kafka.spark.connect import ConnectSession
 
 
 class Engine(Protocol):
@@ -58,31 +51,3 @@ def load_engine(path: str, connection_id: str, options: Sequence[str]) -> Engine
             f"submitted. Write the method, or name another class."
         )
     return engine  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True, slots=True)
-class SparkConnectEngine:
-    """Does the driver's part for one batch in this process, with a session on a running server."""
-
-    session: "ConnectSession"
-    attempt: IngestAttempt
-    """The attempt that the task has begun; an application would check the batch again."""
-    log: "logging.Logger | Any"
-
-    def submit(self, batch: int, epoch: int) -> None:
-        """Ingest the batch on the server and let it grow, and log the table of its ranges.
-
-        Raises:
-            StalledError: some ranges could not be ingested; the others were.
-        """
-        # A task that submits an application loads neither PySpark nor Arrow.
-        from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
-
-        del batch, epoch  # those of the attempt
-        errors = ingest(self.attempt, self.session.open, self._report)
-        if errors:
-            raise StalledError(" ".join(errors))
-
-    def _report(self, text: str) -> None:
-        for line in text.splitlines():
-            self.log.info("%s", line)

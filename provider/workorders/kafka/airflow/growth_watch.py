@@ -18,7 +18,7 @@ class GrowthWatch:
 
     Args:
         attempt: at the batch.
-        dags: the listener, which disables the trigger, and the ingest, which holds batches back.
+        dags: the listener, which disables the trigger, and the ingest, which holds batches back; or none.
         log: of the task.
     """
 
@@ -30,7 +30,7 @@ class GrowthWatch:
         self._thread = threading.Thread(target=self._watch, name="workorders-growth-watch", daemon=True)
 
     def __enter__(self) -> Self:
-        if not self._is_closed():
+        if self._dags and not self._is_closed():
             self._thread.start()
         return self
 

@@ -72,9 +72,8 @@ class PlanBatchOperator(BaseOperator):
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
             plan = self._plan(database)
-            Alerting(self.definition.alert_after, self.definition.notify).after_attempt(
-                self.definition.database_connection, self.definition.name, context, self.log
-            )
+            alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
+            alerting.send(alerting.claim(database, self.definition.name), context)
             started = self._start(database, self._list_inactive(database, plan.batch_id), plan)
             if plan.stalled:
                 raise NotPlannedError(" ".join(plan.stalled))

@@ -4,11 +4,11 @@ import logging
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from inspect import unwrap
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -18,12 +18,16 @@ from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
+from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.spark import kafka_source
 from workorders.kafka.spark.class_archive import use_archive
 from workorders.kafka.spark.installed_package import package_archive
 from workorders.kafka.spark.kafka_source import split_jars
 from workorders.kafka.spark.network import is_one_process
 from workorders.kafka.spark.programs import find_spark_submit, python_variables
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 _IN_IMAGE: Final = "local:"
 """How Spark writes the path of a file that the machines of the driver and the executors have already."""
@@ -67,20 +71,19 @@ class TellingLines:
             yield line
 
 
-@dataclass(frozen=True, slots=True)
-class SparkSubmitEngine:
-    """Runs `spark-submit` by Airflow's operator."""
+class SubmitOperator(SparkSubmitOperator):
+    """Submits an application of this package."""
 
-    operator: SparkSubmitOperator
-    connections: JobSecrets
-    options: Sequence[str]
-    """Further arguments of the application."""
-    execute: Callable[[], object]
-    """The operator's own `execute`, which submits."""
-    printed: TellingLines
-    """Watches the hook that submits."""
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("application", default_application())
+        kwargs["conf"] = {**DEFAULT_CONF, **(kwargs.get("conf") or {})}
+        _add_kafka_source(kwargs)
+        # With True, a task that is cleared after its success would find its old application and not submit again.
+        kwargs.setdefault("durable", False)
+        super().__init__(**kwargs)
+        self._printed = TellingLines()
 
-    def submit(self, batch: int, epoch: int) -> None:
+    def submit(self, context: "Context", arguments: Sequence[str], secrets: JobSecrets) -> None:
         """Submit the application, and wait for its end.
 
         Raises:
@@ -89,25 +92,33 @@ class SparkSubmitEngine:
             AirflowException: the application failed; the text has how it ended, and the last lines that tell why.
             OSError: `spark-submit` cannot be started.
         """
-        operator = self.operator
-        operator.application_args = ["--batch", str(batch), "--epoch", str(epoch), *self.options]
-        _use_class_archive(operator)
+        self.application_args = list(arguments)
+        _use_class_archive(self)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
-        operator._hook = None
-        with environment_of_driver(make_hook(operator), self.connections):
+        self._hook = None
+        with environment_of_driver(make_hook(self), secrets):
             try:
-                self.execute()
+                # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
+                unwrap(SparkSubmitOperator.execute)(self, context)
             except AirflowException as error:
-                raise AirflowException(self._explain(error)) from error
+                raise AirflowException(self._explain(error, secrets)) from error
 
-    def _explain(self, error: AirflowException) -> str:
+    def _get_hook(self) -> SparkSubmitHook:
+        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
+        self.conf = without_lineage_secrets(self.conf or {}, self.log)
+        hook = super()._get_hook()
+        use_own_program(hook)
+        self._printed.watch(hook)
+        send_package(hook, self.application)
+        return hook
+
+    def _explain(self, error: AirflowException, secrets: JobSecrets) -> str:
         """Return how the application ended and why, in one line; Airflow's own text begins with the whole command."""
-        hook = self.operator._hook
-        process = None if hook is None else hook._submit_sp
+        process = None if self._hook is None else self._hook._submit_sp
         text = one_line(str(error).partition("\nLast spark-submit output:")[0])
         if process is not None and process.returncode:
             text = f"spark-submit ended with exit code {process.returncode}"
-        lines = self.connections.mask(str(self.printed))
+        lines = secrets.mask(str(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
 
 
@@ -217,7 +228,7 @@ def default_application() -> str:
     return str(folder / "create_work_orders.py")
 
 
-def add_kafka_source(arguments: dict[str, Any]) -> None:
+def _add_kafka_source(arguments: dict[str, Any]) -> None:
     """Name the jars of Spark's Kafka source, or else its Maven package, unless the arguments name one of them."""
     jars = os.environ.get(SPARK_JARS_VARIABLE)
     if jars:

@@ -82,13 +82,13 @@ class KafkaTriggerDefinition(TriggerDefinition):
     from their first offset in any case."""
 
     max_messages: Whole = Field(default=100_000, ge=1, le=10_000_000)
-    """Maximum number of messages per batch."""
+    """Maximum number of messages per round of a batch."""
     max_bytes: Annotated[int, byte_count(KIB)] = 256 * MIB
-    """Maximum number of bytes per batch, estimated from previous sizes."""
+    """Maximum number of bytes per round of a batch, estimated from previous sizes."""
     rate_limit_per_second: Rate | None = None
     """Maximum messages per second, averaged over the batches; no limit if not given."""
     virtual_partitions: Whole = Field(default=1, ge=1, le=MAX_VIRTUAL_PARTITIONS)
-    """Maximum number of parts that a partition's range of a batch is cut into. They are read and written at the same
+    """Maximum number of virtual partitions that a range is cut into. They are read and written at the same
     time, in any order, each in a transaction of its own. Not together with `sequence`, nor with a workflow that has an
     `ordering_key` or `concurrency: 1`."""
     max_wait: Annotated[float, seconds(0)] = 0.0

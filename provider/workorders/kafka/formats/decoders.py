@@ -28,11 +28,11 @@ _UNKNOWN_SECONDS: Final = 60.0
 class RegistryDecoder:
     """Decodes payloads that begin with the id of their schema: a zero byte, and four bytes of the id."""
 
-    def __init__(self, registry: SchemaRegistry, parse: ParseSchema, part: str) -> None:
-        """Decode one part of messages, `key` or `value`."""
+    def __init__(self, registry: SchemaRegistry, parse: ParseSchema, kind: str) -> None:
+        """Decode the `key` or the `value` of messages."""
         self._registry = registry
         self._parse = parse
-        self._part = part
+        self._kind = kind
         self._readers: dict[int, ReadPayload | Rejection] = {}
         self._registrations: dict[tuple[int, str], bytes] = {}
         self._unknown: dict[int, float] = {}
@@ -46,11 +46,11 @@ class RegistryDecoder:
         """
         schema_id = int.from_bytes(payload[1:_HEADER_BYTES], "big")
         if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC or schema_id == 0:
-            return _without_id(self._part, payload)
+            return _without_id(self._kind, payload)
         read = self._readers.get(schema_id) or self._reader(schema_id)
         if isinstance(read, Rejection):
             return read
-        violated = f"the {self._part} violates schema {schema_id}"
+        violated = f"the {self._kind} violates schema {schema_id}"
         try:
             json = read(payload[_HEADER_BYTES:])
         except RefusedPayloadError as refused:
@@ -61,7 +61,7 @@ class RegistryDecoder:
         return Decoded(json, registration)
 
     def _reader(self, schema_id: int) -> ReadPayload | Rejection:
-        unknown = Rejection("unknown-schema", f"the registry does not have schema {schema_id} of the {self._part}")
+        unknown = Rejection("unknown-schema", f"the registry does not have schema {schema_id} of the {self._kind}")
         if time.monotonic() < self._unknown.get(schema_id, 0.0):
             return unknown
         try:
@@ -70,19 +70,19 @@ class RegistryDecoder:
             self._unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
             return unknown
         except UnsafeSchemaError as error:
-            found = Rejection("unusable-schema", f"schema {schema_id} of the {self._part} cannot be used: {error}")
+            found = Rejection("unusable-schema", f"schema {schema_id} of the {self._kind} cannot be used: {error}")
         self._readers[schema_id] = found
         return found
 
     def _registration(self, schema_id: int, topic: str) -> bytes:
-        found = self._registry.registration(schema_id, f"{topic}-{self._part}")
+        found = self._registry.registration(schema_id, f"{topic}-{self._kind}")
         self._registrations[schema_id, topic] = found
         return found
 
 
-def _without_id(part: str, payload: bytes) -> Rejection:
+def _without_id(kind: str, payload: bytes) -> Rejection:
     found = recognize(payload)
     if payload.lstrip().startswith((b"{", b"[")):
-        found = f"JSON: set {'format: json' if part == 'value' else 'key_format: text'} in the trigger"
-    lacking = f"the {part} does not begin with a zero byte and the four bytes of a schema's id"
+        found = f"JSON: set {'format: json' if kind == 'value' else 'key_format: text'} in the trigger"
+    lacking = f"the {kind} does not begin with a zero byte and the four bytes of a schema's id"
     return Rejection("no-schema-id", lacking if found is None else f"{lacking}; it is {found}")

@@ -85,7 +85,7 @@ class Payloads:
 
 
 @cache
-def _decoder(format_: str, part: str, registry: str | None, json_schema: str | None) -> Decoder:
+def _decoder(format_: str, kind: str, registry: str | None, json_schema: str | None) -> Decoder:
     """Return a decoder of this process: schemas never change under their id, so they are parsed once."""
     # What one format needs is an extra of the package; another format does without it.
     found = FORMATS[format_]
@@ -96,4 +96,4 @@ def _decoder(format_: str, part: str, registry: str | None, json_schema: str | N
     from workorders.kafka.formats.decoders import RegistryDecoder  # noqa: PLC0415
     from workorders.kafka.formats.registry import SchemaRegistry  # noqa: PLC0415
 
-    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, part)
+    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind)

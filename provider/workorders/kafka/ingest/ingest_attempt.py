@@ -1,6 +1,6 @@
 """One attempt at a batch: it takes the batch, knows what came of it, and asks the database for nothing twice."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from typing import Final
@@ -61,8 +61,6 @@ class IngestAttempt:
         self.lock = lock
         self.database = database
         self.max_rejected_share = max_rejected_share
-        self._unfinished_before = 0
-        self._refusal: WorkOrdersError | None = None
 
     @cached_property
     def cluster(self) -> KafkaAdmin:
@@ -73,54 +71,53 @@ class IngestAttempt:
         """
         return shared_admin(client_settings(self.secrets.kafka))
 
-    def require_own(self, trigger: str) -> None:
-        """Refuse the batch of another trigger before an epoch is taken, which fences others.
+    def begin(self, definition: KafkaTriggerDefinition, *, is_retry: bool, report: Callable[[str], object]) -> bool:
+        """Take the batch, so that earlier attempts change nothing any more, and check it before Spark is started.
 
-        Raises:
-            ForeignBatchError: it belongs to another trigger; nothing was done.
-            UnknownBatchError: there is none.
-        """
-        self._unfinished_before = batches.require_own(self.database, self.batch_id, trigger)
-
-    def take(self, definition: KafkaTriggerDefinition | None) -> None:
-        """Take the batch: earlier attempts change nothing any more.
+        Nothing is left to do if an operator's decision superseded the batch, or an earlier attempt stored everything
+        and died before it moved the ledger. A retry then succeeds, and a clear replays what was ingested.
 
         Args:
-            definition: the trigger's current file, which is stored first: while all partitions are stalled, nothing is
-                planned, and only a change of the file may end the stall. None keeps what is stored.
-        """
-        batches.mark_dispatched(self.database, [self.batch_id])
-        self._refusal = self._store(definition)
-        self.epoch = ledger.take_epoch(self.database, self.batch_id)
-        self.batch = batches.load(self.database, self.batch_id)
-
-    def has_work(self, *, is_retry: bool) -> bool:
-        """Return whether there is anything to ingest, or to replay.
-
-        There is not if an operator's decision superseded the batch, or an earlier attempt stored everything and died
-        before it moved the ledger. A retry then succeeds, and a clear replays what was ingested.
-
-        Args:
+            definition: the only trigger whose batch may be taken. It is stored first: while all partitions are stalled,
+                nothing is planned, and only a change of the file may end the stall.
             is_retry: whether an earlier try of the task failed, since it was cleared.
-        """
-        superseded = bool(self.batch.supersessions) and (is_retry or not self.batch.finished)
-        return bool(self.batch.unfinished) or not (self._unfinished_before or superseded)
+            report: receives what people read about the batch.
 
-    def check(self) -> None:
-        """Check Postgres and Kafka before Spark is started for the batch.
+        Returns:
+            Whether there is anything to ingest, or to replay.
 
         Raises:
+            ForeignBatchError: the batch belongs to another trigger; nothing was done.
+            UnknownBatchError: there is none.
             BatchExpiredError: it would be a replay, and retention may have deleted work orders of the batch.
             WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
         """
+        unfinished = batches.require_own(self.database, self.batch_id, definition.name)
+        batches.mark_dispatched(self.database, [self.batch_id])
+        refusal = self._store(definition)
+        self.epoch = ledger.take_epoch(self.database, self.batch_id)
+        self.batch = batch = batches.load(self.database, self.batch_id)
+        report(f"Batch {batch.id} of trigger {definition.name} (epoch {self.epoch}): {batch.label}")
+        for sentence in batch.supersessions:
+            report(sentence)
+        superseded = batch.supersessions and (is_retry or not batch.finished)
+        if not batch.unfinished and (unfinished or superseded):
+            report(f"Nothing of batch {batch.id} is left to ingest.")
+            return False
+        self._check(refusal)
+        for sentence in self.prepared.not_read:
+            report(sentence)
+        return True
+
+    def _check(self, refusal: WorkOrdersError | None) -> None:
         if not self.batch.unfinished:
             batches.require_kept(self.database, self.batch_id)
         try:
-            if self._refusal is not None:
-                raise self._refusal
+            if refusal is not None:
+                raise refusal
             if self.batch.unfinished:  # a replay creates nothing that was not counted before
                 limits.require_capacity(self.database, self.batch.trigger)
-            self.prepared = self._check()
+            self.prepared = self._ask_kafka()
         except WorkOrdersError as error:
             stalls.record_all(self.database, self.batch, self.epoch, f"{one_line(error)} {NOTHING_COMMITTED}")
             raise
@@ -129,10 +126,8 @@ class IngestAttempt:
             stalls.record(self.database, self.batch, self.epoch, refusals)
             raise StalledError(" ".join(refusals.values()))
 
-    def _store(self, definition: KafkaTriggerDefinition | None) -> WorkOrdersError | None:
+    def _store(self, definition: KafkaTriggerDefinition) -> WorkOrdersError | None:
         """Store the definition; return why it cannot be used, which is recorded once the batch is known."""
-        if definition is None:
-            return None
         try:
             with self.database.transaction():
                 planner.register(self.database, definition)
@@ -149,7 +144,7 @@ class IngestAttempt:
         """
         self.epoch = ledger.take_epoch(self.database, self.batch_id) if epoch is None else epoch
         self.batch = batches.load(self.database, self.batch_id)
-        self.prepared = self._check()
+        self.prepared = self._ask_kafka()
 
     def growth(self) -> GrowingBatch:
         """Return the growth of the batch, once its own ranges are ingested."""
@@ -157,7 +152,7 @@ class IngestAttempt:
             self.database, self.cluster, self.batch, self.epoch, max_rejected_share=self.max_rejected_share
         )
 
-    def _check(self) -> PreflightResult:
+    def _ask_kafka(self) -> PreflightResult:
         return run(check_batch(self.cluster, self.batch, self.epoch, max_rejected_share=self.max_rejected_share))
 
     def settle(self, failure: str = "") -> None:
@@ -177,7 +172,8 @@ class IngestAttempt:
         if errors:
             stalls.record_unexplained(self.database, self.ended, self.epoch, failure)
         if errors or failure:
-            raise StalledError(" ".join(errors) or failure, retry_after_seconds=self._seconds_to_next_try())
+            wait = ledger.seconds_to_next_try(self.database, self.batch_id)
+            raise StalledError(" ".join(errors) or failure, retry_after_seconds=wait)
 
     @property
     def created(self) -> tuple[int, int]:
@@ -193,9 +189,6 @@ class IngestAttempt:
         """
         with connect(self.secrets.database_url, autocommit=True, application_name="workorders watch") as connection:
             batches.close_lease(connection, self.batch_id)
-
-    def _seconds_to_next_try(self) -> int | None:
-        return ledger.seconds_to_next_try(self.database, self.batch_id)
 
 
 @contextmanager

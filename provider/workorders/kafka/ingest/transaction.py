@@ -132,18 +132,18 @@ def ingest(
 
 
 def _write_virtual_partition(
-    connection: Connection, attempt: Attempt, part: VirtualPartition, write: Callable[[], Created]
+    connection: Connection, attempt: Attempt, virtual: VirtualPartition, write: Callable[[], Created]
 ) -> Created:
     """Write a virtual partition and commit, or return the counts of the copy of this attempt that has finished it."""
     with connection.transaction():
-        positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, part)
+        positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, virtual)
         locked = _lock_ledger(connection, attempt)
-        finished = virtual_partitions.lock(connection, attempt.batch_id, part)
+        finished = virtual_partitions.lock(connection, attempt.batch_id, virtual)
         if finished is not None:
             return finished
         _require_position(attempt, locked)
         created = write()
-        virtual_partitions.finish(connection, attempt.batch_id, part, created)
+        virtual_partitions.finish(connection, attempt.batch_id, virtual, created)
     return created
 
 

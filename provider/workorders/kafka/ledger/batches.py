@@ -59,7 +59,7 @@ class BatchRange:
     cluster_id: str | None = None
     """The cluster that the ledger follows; None if it is unknown."""
     virtual_partitions: tuple["BatchRange", ...] = ()
-    """The parts that the range is cut into, by their offsets; empty if it is not cut."""
+    """What the range is cut into, by offsets; empty if it is not cut."""
 
     @property
     def finished(self) -> bool:
@@ -81,12 +81,12 @@ class BatchRange:
         """Return what an attempt reads: the unfinished virtual partitions, or the range itself, as for a replay."""
         if self.finished or not self.virtual_partitions:
             return (self,)
-        return tuple(part for part in self.virtual_partitions if not part.finished)
+        return tuple(virtual for virtual in self.virtual_partitions if not virtual.finished)
 
     @property
     def progress(self) -> str | None:
         """How many of the virtual partitions are stored, as text; None for a range that is not cut."""
-        stored = sum(part.finished for part in self.virtual_partitions)
+        stored = sum(virtual.finished for virtual in self.virtual_partitions)
         count = len(self.virtual_partitions)
         return f"{stored} of {count} virtual partitions are stored" if count else None
 
@@ -121,26 +121,26 @@ class Batch:
     @property
     def label(self) -> str:
         """Return the ranges as text, which is the note in Airflow: `orders 0 [100, 2100), orders 1 [7, 9)`."""
-        return ", ".join(str(part.range) for part in self.ranges)
+        return ", ".join(str(range_.range) for range_ in self.ranges)
 
     @property
     def unfinished(self) -> tuple[BatchRange, ...]:
         """Return the ranges that wait to be ingested."""
-        return tuple(part for part in self.ranges if part.unfinished)
+        return tuple(range_ for range_ in self.ranges if range_.unfinished)
 
     @property
     def finished(self) -> tuple[BatchRange, ...]:
         """Return the ranges whose messages all have work orders."""
-        return tuple(part for part in self.ranges if part.finished)
+        return tuple(range_ for range_ in self.ranges if range_.finished)
 
     @property
     def supersessions(self) -> tuple[str, ...]:
         """One sentence for each range that an operator's decision superseded."""
         return tuple(
-            f"{part.range} was superseded by decision {part.superseded_by} and is not ingested; "
+            f"{range_.range} was superseded by decision {range_.superseded_by} and is not ingested; "
             f"`workorders decisions` shows who decided and why."
-            for part in self.ranges
-            if part.superseded
+            for range_ in self.ranges
+            if range_.superseded
         )
 
 
@@ -200,7 +200,7 @@ def create(
     connection: Connection,
     trigger: Trigger,
     ranges: Sequence[OffsetRange],
-    parts: Iterable[VirtualPartition] = (),
+    cut: Iterable[VirtualPartition] = (),
     *,
     lease_seconds: float | None = None,
 ) -> int:
@@ -210,7 +210,7 @@ def create(
         connection: where the caller's transaction is.
         trigger: the trigger.
         ranges: at most one for each partition.
-        parts: all virtual partitions of the ranges that are cut.
+        cut: all virtual partitions of the ranges that are cut.
         lease_seconds: for how long the free partitions are left to the batch's first attempt; None if it does not grow.
 
     Raises:
@@ -218,7 +218,7 @@ def create(
     """
     values = {"trigger_id": trigger.id, "lease_seconds": lease_seconds}
     batch_id = int(fetch_row(connection, _QUERIES["insert_batch"], values)[0])
-    add_ranges(connection, batch_id, trigger, ranges, parts)
+    add_ranges(connection, batch_id, trigger, ranges, cut)
     return batch_id
 
 
@@ -227,13 +227,13 @@ def add_ranges(
     batch_id: int,
     trigger: Trigger,
     ranges: Iterable[OffsetRange],
-    parts: Iterable[VirtualPartition] = (),
+    cut: Iterable[VirtualPartition] = (),
 ) -> None:
     """Record ranges of a batch; see `create`."""
     for range_ in ranges:
         place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
         connection.execute(_QUERIES["insert_range"], {**place, "end_offset": range_.end})
-    virtual_partitions.insert(connection, batch_id, parts)
+    virtual_partitions.insert(connection, batch_id, cut)
 
 
 def renew_lease(connection: Connection, batch_id: int, epoch: int) -> bool:
@@ -292,9 +292,9 @@ def load(connection: Connection, batch_id: int) -> Batch:
 def load_ranges(connection: Connection, batch_id: int, *, unfinished: bool = False) -> tuple[BatchRange, ...]:
     """Return the ranges of a batch with their virtual partitions, or only its unfinished ranges."""
     wanted = {"batch_id": batch_id, "unfinished": unfinished}
-    parts = virtual_partitions.rows_of_batch(connection, batch_id, unfinished=unfinished)
+    cut = virtual_partitions.rows_of_batch(connection, batch_id, unfinished=unfinished)
     return tuple(
-        _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), parts)
+        _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), cut)
         for topic, partition, topic_id, start, end, *results in connection.execute(_QUERIES["ranges"], wanted)
     )
 
@@ -306,10 +306,10 @@ def _unknown(batch_id: int) -> UnknownBatchError:
     )
 
 
-def _cut(range_: BatchRange, parts: Mapping[tuple[str, int, int], Sequence[Sequence[Any]]]) -> BatchRange:
+def _cut(range_: BatchRange, cut: Mapping[tuple[str, int, int], Sequence[Sequence[Any]]]) -> BatchRange:
     """Return a range with its virtual partitions."""
     planned = range_.range
-    rows = parts.get((*planned.partition.topic_partition, planned.start), ())
+    rows = cut.get((*planned.partition.topic_partition, planned.start), ())
     return replace(
         range_,
         virtual_partitions=tuple(

@@ -1,5 +1,7 @@
 """Which batch created a work order."""
 
+from typing import Final
+
 from workorders.core.history.work_orders import WorkOrder
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -8,6 +10,9 @@ from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.ledger.positions import parse_stream_name
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/origin.sql")
+
+DELETED: Final = "deleted by retention: it was older than the workflow keeps some work orders"
+"""What people read in place of the batch of a message's work order, if it has none."""
 
 
 def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:

@@ -236,6 +236,11 @@ def stall(
     connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delay_seconds": delay_seconds})
 
 
+def count_attempts(connection: Connection, trigger: Trigger, partition: Partition) -> int:
+    """Return the number of attempts at the range that holds a partition, or 1 without a row in the ledger."""
+    return int(fetch_row(connection, _QUERIES["count_attempts"], _key(trigger, partition))[0])
+
+
 def record_unanswered(
     connection: Connection, trigger: Trigger, errors: Mapping[tuple[str, int], str]
 ) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ it. The alert is sent after that commit: a crash between the two loses the alert
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from workorders import times
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -58,19 +59,15 @@ def _stalled(  # noqa: PLR0917 - the columns of one query
     place = f"{topic} {partition}" if end_offset is None else f"{topic} {partition} [{next_offset}, {end_offset})"
     reason = one_line(last_error or "No error was recorded.")
     sentence = (
-        f"Trigger {trigger}: {place} has been stalled since {_time(since)}, and attempt {attempts} failed as well. "
-        f"{reason} Nothing is skipped, and the retries continue without end."
+        f"Trigger {trigger}: {place} has been stalled since {times.show(since)}, and attempt {attempts} failed as "
+        f"well. {reason} Nothing is skipped, and the retries continue without end."
     )
     return Alert(trigger, topic, partition, next_offset, end_offset, since, attempts, sentence, cleared=False)
 
 
 def _cleared(trigger: str, topic: str, partition: int, next_offset: int, since: datetime) -> Alert:
     sentence = (
-        f"Trigger {trigger}: the stall of {topic} {partition} that began at {_time(since)} has ended; "
+        f"Trigger {trigger}: the stall of {topic} {partition} that began at {times.show(since)} has ended; "
         f"the ledger is at offset {next_offset}."
     )
     return Alert(trigger, topic, partition, next_offset, None, since, 0, sentence, cleared=True)
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -25,13 +25,12 @@ def record(
     A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. One that
     was committed after all stalls nothing either. The breaker tripped at the ranges in `tripped`.
     """
-    attempts = {(row.topic, row.partition): row.attempts for row in positions.status(connection, batch.trigger.name)}
     finished = {range_.range for range_ in batch.ranges if range_.finished}
     for range_, error in errors.items():
         is_replay = range_ in finished
         batches.write_error(connection, batch.id, range_, epoch=epoch, error=error, is_replay=is_replay)
         if not is_replay:
-            failures = attempts.get(range_.partition.topic_partition, 1)
+            failures = positions.count_attempts(connection, batch.trigger, range_.partition)
             positions.stall(
                 connection,
                 batch.trigger,

@@ -1,7 +1,8 @@
 """The process that forks the Python workers of our Spark Connect server.
 
 It imports what every worker needs before it forks, because an idle worker ends after a minute and the next batch would
-import it again. pyarrow, and so `executor`, are left out: they start threads, and a process with threads must not fork.
+import it again. pyarrow, and so `partition_ingest`, are left out: they start threads, and a process with threads must
+not fork.
 """
 
 import orjson  # noqa: F401

@@ -2,11 +2,15 @@
 
 import json
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import psycopg
 import pytest
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.bases.operator import ExecutorSafeguard
@@ -16,6 +20,7 @@ from structlog.testing import capture_logs
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
+from support import attempt_on_server
 from support.dag_runs import DagRuns
 from support.definitions import define
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
@@ -28,17 +33,20 @@ from workorders.airflow.assets import outlet, work_orders_asset
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres import connection as connections
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, growth_watch
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.client import admin
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
+from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -57,7 +65,9 @@ class Task:
         *,
         application: Callable[[], object] | None = None,
         variables: Mapping[str, str] | None = None,
-        **arguments: Any,
+        definition: KafkaTriggerDefinition | None = None,
+        listener_dag_id: str | None = None,
+        **fields: Any,
     ) -> None:
         """Describe the task.
 
@@ -68,12 +78,18 @@ class Task:
             monkeypatch: of the test.
             application: what to do instead of the application; without it, it is only noted.
             variables: environment in which the application is really submitted.
-            arguments: of the operator.
+            definition: the trigger, if it is not one of these fields.
+            listener_dag_id: as the operator's.
+            fields: of the trigger.
         """
         self._stack = stack
         self._batch_id = batch_id
         self._operator = CreateWorkOrdersOperator(
-            task_id="create", trigger_name=name, batch_id=batch_id, **arguments, **unlimited_retries()
+            task_id="create",
+            definition=definition or define(name, **fields),
+            batch_id=batch_id,
+            listener_dag_id=listener_dag_id,
+            **unlimited_retries(),
         )
         #: Of the last run.
         self.outlet_events = OutletEventAccessors()
@@ -112,6 +128,15 @@ class Task:
         self.outlet_events = OutletEventAccessors()
         context: Any = {"ti": ti, "outlet_events": self.outlet_events}
         self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
+
+    def stop(self) -> None:
+        """Stop the task, as Airflow does."""
+        self._operator.on_kill()
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the application was given."""
+        return [*(self._operator.application_args or ())]
 
     def _note(self, *_: object) -> None:
         with connect(self._stack.database_url) as own:
@@ -205,8 +230,8 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
     (stalled,) = positions.status(connection, name)
     assert (stalled.status, batches.load(connection, batch_id).trigger.workflow) == ("stalled", "admit")
     retry(define(name, tombstones="accept"))
-    (part,) = batches.load(connection, batch_id).finished
-    assert (part.created, part.rejected) == (3, 0)
+    (range_,) = batches.load(connection, batch_id).finished
+    assert (range_.created, range_.rejected) == (3, 0)
 
 
 def test_no_lock_of_an_attempt_is_held_while_the_task_is_deferred(
@@ -285,7 +310,7 @@ def test_a_batch_whose_virtual_partitions_are_all_stored_needs_no_spark(
         trigger.attempt(batch_id)
     assert not batches.load(connection, batch_id).finished
     connection.commit()
-    task = Task(stack, name, batch_id, monkeypatch)
+    task = Task(stack, name, batch_id, monkeypatch, virtual_partitions=2)
     task.run(tries=2)
     assert task.submitted == []
     assert batches.load(connection, batch_id).ranges[0].messages == 2000
@@ -312,7 +337,7 @@ def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_rep
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
     task.run()
     batch = batches.load(connection, planned)
-    assert [(part.created, part.rejected) for part in batch.finished] == [(10, 0), (10, 0)]
+    assert [(range_.created, range_.rejected) for range_ in batch.finished] == [(10, 0), (10, 0)]
     before = everything(connection, batch.trigger)
     task.run(clears=1)
     after = everything(connection, batch.trigger)
@@ -331,7 +356,7 @@ def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_inge
     variables = {**stack.environment(), **stack.spark_cluster.variables}
     Task(stack, name, planned, monkeypatch, variables=variables).run()
     batch = batches.load(connection, planned)
-    assert [(part.created, part.rejected) for part in batch.finished] == [(10, 0), (10, 0)]
+    assert [(range_.created, range_.rejected) for range_ in batch.finished] == [(10, 0), (10, 0)]
     assert list(kept(connection, name).values()) == [list(range(10)), list(range(10))]
     assert len(stack.spark_cluster.applications() - ran_before) == 1
 
@@ -404,7 +429,13 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
 ) -> None:
     monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
     task = Task(
-        stack, name, planned, monkeypatch, variables={}, engine="shop.engines.Elsewhere", max_rejected_share=0.5
+        stack,
+        name,
+        planned,
+        monkeypatch,
+        variables={},
+        spark={"engine": "shop.engines.Elsewhere"},
+        max_rejected_share=0.5,
     )
     with pytest.raises(StalledError, match=r"attempt ended without recording an error.* Next try in"):
         task.run()
@@ -415,10 +446,47 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(refuse))
     with pytest.raises(StalledError, match="Next try in"):
         task.run(tries=2)
+
+    def lose_the_database(_: int) -> None:
+        raise psycopg.errors.LockNotAvailable("canceling statement due to lock timeout")
+
+    monkeypatch.setattr(Elsewhere, "ingest", staticmethod(lose_the_database))
+    with pytest.raises(
+        StalledError, match=r"lock timeout\. \[WO-POSTGRES-\w+\] The ledger has what was committed; the next try takes"
+    ):
+        task.run(tries=3)
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))
-    task.run(tries=3)
-    assert [part.created for part in batches.load(connection, planned).finished] == [10, 10]
-    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 3
+    task.run(tries=4)
+    assert [range_.created for range_ in batches.load(connection, planned).finished] == [10, 10]
+    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 4
+
+
+def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
+    stack: LocalStack, connection: Connection, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics.create(name)
+    topics.produce(name, TEN)
+    trigger = InProcessTrigger(stack, name, linger=60.0, spark={"engine": "shop.engines.Elsewhere"})
+    batch_id = trigger.plan().batch_id
+    assert batch_id is not None
+    task = Task(stack, name, batch_id, monkeypatch, variables={}, definition=trigger.definition)
+    is_open: list[bool] = []
+
+    def look() -> None:
+        is_open.append(batches.last_plan(connection, name).is_open)
+        connection.rollback()
+
+    def stopped(_: int) -> None:
+        look()
+        task.stop()
+        look()
+
+    monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
+    monkeypatch.setattr(Elsewhere, "submitted", [])
+    monkeypatch.setattr(Elsewhere, "ingest", staticmethod(stopped))
+    with pytest.raises(StalledError):
+        task.run()
+    assert is_open == [True, False]
 
 
 def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
@@ -434,7 +502,7 @@ def fail(stack: LocalStack, batch_id: int, waits: dict[int, int]) -> None:
     raise AirflowException("Error code is: 1.")
 
 
-def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_once(
+def test_a_clear_of_a_batch_that_is_older_than_its_work_orders_are_kept_or_deleted_fails_once(
     stack: LocalStack, connection: Connection, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
@@ -448,13 +516,17 @@ def test_a_replay_of_a_batch_that_is_older_than_its_work_orders_are_kept_fails_o
         "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (planned.batch_id,)
     )
     connection.commit()
-    task = Task(stack, name, planned.batch_id, monkeypatch)
+    task = Task(stack, name, planned.batch_id, monkeypatch, workflow=name)
     task.run()
     assert task.submitted == [False]
     trigger.attempt(planned.batch_id)
     with pytest.raises(AirflowFailException, match=r"was not replayed, because .* \[WO-BATCH-EXPIRED\]$"):
         task.run(clears=1)
     assert task.submitted == [False]
+    for _ in batches.delete_expired(connection, datetime.now(UTC) + timedelta(hours=2)):
+        connection.commit()
+    with pytest.raises(AirflowFailException, match=r"nothing was done\. Retention may have deleted it"):
+        task.run(clears=1)
 
 
 def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
@@ -465,7 +537,7 @@ def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
     before = everything(connection, trigger)
     task = Task(stack, "another", planned, monkeypatch)
     heard = Heard()
-    monkeypatch.setattr(Alerting, "after_attempt", heard)
+    monkeypatch.setattr(Alerting, "claim", heard)
     with pytest.raises(AirflowFailException) as raised:
         task.run()
     assert str(raised.value) == (
@@ -494,7 +566,7 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
 ) -> None:
     """A person started it by hand, and the dispatch of batch 18 finds its run there already."""
     assert (batch == 18) == (run_id == dag_ids.batch(18))
-    create = CreateWorkOrdersOperator(task_id="create", trigger_name="orders")
+    create = CreateWorkOrdersOperator(task_id="create", definition=define("orders"))
     commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))
     for operator in (create, commit):
         operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})
@@ -514,12 +586,12 @@ class Backlog:
 
     def task(self, **arguments: Any) -> Task:
         """Return the task of the batch, which uses the server."""
+        arguments.setdefault("application", lambda: pytest.fail("an application was submitted"))
         return Task(
             self.stack,
             self.name,
             self.own,
             self.monkeypatch,
-            application=lambda: pytest.fail("an application was submitted"),
             definition=self.trigger.definition,
             listener_dag_id="a_listener",
             **arguments,
@@ -569,6 +641,46 @@ def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_i
     assert list(kept(connection, backlog.name).values()) == [list(range(31))]
 
 
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_a_healthy_batch_is_loaded_once_before_and_once_after_its_engine_on_two_connections_and_one_client_of_kafka(
+    backlog: Backlog, *, is_submitted: bool
+) -> None:
+    """However often it grows; the partitions' connections are those of Spark's own processes."""
+    opened, loaded, clients = Counter[str](), Counter[int](), Counter[str]()
+    connection_string, load, new_client = connections.connection_string, batches.load, KafkaAdmin.__init__
+
+    def counted_string(url: str, application_name: str, *rest: Any) -> str:
+        opened[application_name] += 1
+        return connection_string(url, application_name, *rest)
+
+    def counted_load(database: Connection, batch_id: int) -> Batch:
+        loaded[batch_id] += 1
+        return load(database, batch_id)
+
+    def counted_client(self: KafkaAdmin, settings: Mapping[str, Any], **options: Any) -> None:
+        clients[settings["bootstrap.servers"]] += 1
+        new_client(self, settings, **options)
+
+    def driver() -> None:
+        patch.setattr(sys, "argv", ["driver", *task.arguments])
+        assert attempt_on_server.main() == 0
+
+    task, patch = backlog.task(application=driver), backlog.monkeypatch
+    patch.setattr(connections, "connection_string", counted_string)
+    patch.setattr(batches, "load", counted_load)
+    patch.setattr(KafkaAdmin, "__init__", counted_client)
+    admin._shared_admin.cache_clear()
+    if is_submitted:
+        patch.setenv(attempt_on_server.ON_SERVER, backlog.stack.spark_connect.airflow_connection)
+        patch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
+    task.run()
+    lock = f"workorders attempt at batch {backlog.own}"
+    of_driver = {"workorders driver": 1, lock: 1} if is_submitted else {}
+    assert opened == Counter({"workorders check": 1, lock: 1}) + Counter(of_driver)
+    assert loaded == {backlog.own: 3 if is_submitted else 2}
+    assert clients == {backlog.stack.kafka_settings["bootstrap.servers"]: 1}
+
+
 @pytest.mark.timeout(180)  # far less than the hour for which it would wait
 @pytest.mark.parametrize("dag_id", ["a_listener", "an_ingest"])
 def test_a_batch_does_not_grow_once_one_of_its_dags_is_paused(
@@ -589,8 +701,9 @@ def test_a_range_that_fails_while_the_batch_grows_ends_its_growth_and_the_retry_
 ) -> None:
     topics.produce(backlog.name, [b"no JSON"] * 20)
     topics.produce(backlog.name, [*TEN] * 20, partition=1)
-    backlog.trigger.definition = backlog.trigger.definition.model_copy(update={"max_messages": 20})
-    task = backlog.task(max_rejected_share=0.5)
+    changed = {"max_messages": 20, "max_rejected_share": 0.5}
+    backlog.trigger.definition = backlog.trigger.definition.model_copy(update=changed)
+    task = backlog.task()
     with pytest.raises(StalledError, match=rf"{backlog.name} 0 \[\d+, \d+\).* were rejected"):
         task.run()
     (stalled,) = (found for found in positions.status(connection, backlog.name) if found.status == "stalled")

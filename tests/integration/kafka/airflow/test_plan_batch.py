@@ -262,10 +262,3 @@ def test_a_connection_that_is_missing_is_named(
         planning.sentence()
         == f"The conn_id `{connection_id}` isn't defined: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"
     )
-
-
-def test_an_airflow_that_does_not_answer_leaves_the_planned_batch_to_the_next_try(planning: Planning) -> None:
-    planning.airflow.never_answers = lambda _: True
-    assert "API_SERVER_ERROR" in planning.sentence()
-    planning.airflow.never_answers = lambda _: False
-    assert len(planning.started()) == 1

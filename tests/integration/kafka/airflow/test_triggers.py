@@ -181,15 +181,6 @@ def test_it_does_not_fire_for_a_partition_that_a_batch_holds(known: Waiting, nam
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
 
 
-def test_it_fires_for_the_free_partition_next_to_one_that_a_batch_holds(
-    known: Waiting, name: str, topics: Topics
-) -> None:
-    topics.produce(name, [b"{}"])
-    known.plan_and_dispatch()
-    topics.produce(name, [b"{}"], 1)
-    assert isinstance(known.event(), TaskSuccessEvent)
-
-
 def test_it_does_not_fire_for_an_open_transaction(known: Waiting, name: str, topics: Topics) -> None:
     with topics.open_transaction(name, [b"{}"] * 3):
         assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)

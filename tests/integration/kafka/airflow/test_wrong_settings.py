@@ -41,7 +41,7 @@ MADE: dict[type[BaseOperator], Make] = {
         task_id="plan", definition=define(name), ingest_dag_id="orders_ingest", **unlimited_retries()
     ),
     CreateWorkOrdersOperator: lambda name, batch_id: CreateWorkOrdersOperator(
-        task_id="create", trigger_name=name, batch_id=batch_id, **unlimited_retries()
+        task_id="create", definition=define(name), batch_id=batch_id, **unlimited_retries()
     ),
     CommitOffsetsOperator: lambda name, batch_id: CommitOffsetsOperator(
         task_id="commit", definition=define(name), batch_id=batch_id, **unlimited_retries()

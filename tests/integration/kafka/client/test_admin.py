@@ -21,8 +21,8 @@ THREE = [b"{}"] * 3
 def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name, partitions=3)
     found = run(cluster.partitions([name])).require()
-    assert [(part.topic, part.partition) for part in found] == [(name, 0), (name, 1), (name, 2)]
-    (topic_id,) = {part.topic_id for part in found}
+    assert [(partition.topic, partition.partition) for partition in found] == [(name, 0), (name, 1), (name, 2)]
+    (topic_id,) = {partition.topic_id for partition in found}
     assert topic_id
 
 
@@ -57,12 +57,12 @@ def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: KafkaAdm
     for topic in (f"{name}-a", f"{name}-b", f"x-{name}-c"):
         topics.create(topic)
     found = run(cluster.partitions([f"^{name}-.*"])).require()
-    assert [part.topic for part in found] == [f"{name}-a", f"{name}-b"]
+    assert [partition.topic for partition in found] == [f"{name}-a", f"{name}-b"]
 
 
 def test_a_topic_that_is_named_and_matched_comes_once(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
-    assert [part.topic for part in run(cluster.partitions([name, f"^{name}"])).require()] == [name]
+    assert [partition.topic for partition in run(cluster.partitions([name, f"^{name}"])).require()] == [name]
 
 
 def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topics(
@@ -71,7 +71,7 @@ def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topic
     topics.create(name)
     topics.produce_committed(name, THREE)  # makes __transaction_state
     assert run(cluster.partitions([f"^{name}-no-such-topic"])).require() == []
-    assert all(not part.topic.startswith("__") for part in run(cluster.partitions(["^.*"])).require())
+    assert all(not partition.topic.startswith("__") for partition in run(cluster.partitions(["^.*"])).require())
 
 
 def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_watermark_does_not(

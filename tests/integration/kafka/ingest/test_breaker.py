@@ -3,8 +3,8 @@
 import pytest
 
 from local_stack.stack import LocalStack
-from support.ingesting import attempt, everything, no_proof, partition_of, plan, row, same_log
-from support.work_orders import accepted_range, positions, rejected
+from support.ingesting import attempt, everything, no_proof, partition_of, plan, same_log
+from support.work_orders import accepted_range, rejected
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
@@ -51,18 +51,6 @@ def test_a_range_with_too_much_rejected_leaves_nothing_behind(
     assert everything(connection, trigger) == before
 
 
-def test_a_range_with_gaps_is_checked_by_its_messages_once_all_are_read(
-    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int
-) -> None:
-    made = attempt(connection, batch_id, max_rejected_share=0.5)
-    # 16 of 30 messages are too many; of the range's 40 offsets they would not be.
-    items = messages(made.range, 16)[10:]
-    before = everything(connection, trigger)
-    with connect(stack.database_url) as own, pytest.raises(TooManyRejectedError, match="16 of 30 messages"):
-        ingest(own, made, items, no_proof, same_log)
-    assert everything(connection, trigger) == before
-
-
 def test_messages_out_of_order_are_reported_as_such_however_many_are_rejected(
     stack: LocalStack, connection: Connection, batch_id: int
 ) -> None:
@@ -71,16 +59,6 @@ def test_messages_out_of_order_are_reported_as_such_however_many_are_rejected(
     items = [rejected(stream_name(made.range.partition), offset) for offset in (*range(100, 109), 107)]
     with connect(stack.database_url) as own, pytest.raises(UnexpectedMessageError, match="delivered offset 107"):
         ingest(own, made, items, no_proof, same_log)
-
-
-def test_it_continues_by_itself_once_the_limit_is_raised(
-    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange
-) -> None:
-    with pytest.raises(TooManyRejectedError):
-        run(stack, attempt(connection, batch_id, max_rejected_share=0.5), 30)
-    assert run(stack, attempt(connection, batch_id, max_rejected_share=0.8), 30) == Created(10, 30, 0)
-    assert positions(connection, trigger, stream_name(range_.partition)) == list(range(100, 140))
-    assert row(connection, trigger).next_offset == 140
 
 
 @pytest.mark.parametrize(("most", "bad"), [(None, 40), (0.5, 20), (0.001, 9)], ids=["off", "not more", "too few"])

@@ -42,7 +42,9 @@ def test_messages_that_the_filter_leaves_out_are_counted_and_move_the_ledger(
     assert [outcome.error for outcome in outcomes if outcome.error] == []
     assert sum((outcome.created for outcome in outcomes), Created()) == Created(2, 1, filtered=5)
     batch = batches.load(connection, batch_id)
-    assert [(part.created, part.rejected, part.filtered, part.messages) for part in batch.ranges] == [(2, 1, 5, 3)]
+    assert [(range_.created, range_.rejected, range_.filtered, range_.messages) for range_ in batch.ranges] == [
+        (2, 1, 5, 3)
+    ]
     assert row(connection, batch.trigger).next_offset == range_.end == 8
     assert list(kept(connection, batch.trigger.name).values()) == [[3, 4, 5]]
 

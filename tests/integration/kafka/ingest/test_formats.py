@@ -319,8 +319,8 @@ def test_executors_of_spark_decode_and_filter(
         check=False,
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    (part,) = batches.load(connection, batch_id).ranges
-    assert (part.created, part.rejected, part.filtered) == (2, 1, 1)
+    (range_,) = batches.load(connection, batch_id).ranges
+    assert (range_.created, range_.rejected, range_.filtered) == (2, 1, 1)
     assert [row["body"]["id"] for row in stored(connection, name) if row["body"]] == ["a", "c"]
 
 

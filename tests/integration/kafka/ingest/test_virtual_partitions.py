@@ -89,7 +89,7 @@ def finished(connection: Connection, batch_id: int) -> list[bool]:
     """Return which virtual partitions are finished."""
     (range_,) = batches.load(connection, batch_id).ranges
     connection.rollback()
-    return [part.finished for part in range_.virtual_partitions]
+    return [virtual.finished for virtual in range_.virtual_partitions]
 
 
 def offsets(connection: Connection, trigger: Trigger, stream: str) -> list[int]:
@@ -341,15 +341,6 @@ def test_a_batch_of_a_real_topic_is_cut_and_its_whole_range_is_replayed(
     (replay,) = cut.attempt(planned.batch_id).attempts
     assert (replay.range, replay.replayed) == (planned.ranges[0], TOPIC)
     assert list(kept(connection, name).values()) == [stored]
-
-
-def test_a_trickle_is_not_cut(topics: Topics, stack: LocalStack, name: str, connection: Connection) -> None:
-    topics.create(name)
-    topics.produce(name, [b"{}"] * 1999)
-    planned = InProcessTrigger(stack, name, virtual_partitions=4).plan()
-    assert planned.batch_id is not None
-    (range_,) = batches.load(connection, planned.batch_id).ranges
-    assert range_.virtual_partitions == ()
 
 
 def test_retention_that_takes_finished_virtual_partitions_is_no_loss(

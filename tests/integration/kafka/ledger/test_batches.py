@@ -31,8 +31,8 @@ def test_a_recorded_batch_is_loaded_as_it_was_planned(
 ) -> None:
     batch = batches.load(connection, plan(connection, trigger, ranges[1], ranges[0]))
     assert batch.trigger == trigger
-    assert [part.range for part in batch.ranges] == ranges
-    assert [(part.finished, part.created, part.rejected) for part in batch.ranges] == [(False, None, None)] * 2
+    assert [range_.range for range_ in batch.ranges] == ranges
+    assert [(range_.finished, range_.created, range_.rejected) for range_ in batch.ranges] == [(False, None, None)] * 2
     assert batch.dispatched_at is None
     assert batch.label == f"{name} 0 [0, 50), {name} 1 [100, 150)"
 

@@ -67,20 +67,13 @@ def test_a_batch_is_read_back_with_its_virtual_partitions(
 ) -> None:
     finish(connection, begun[1])
     found = the_range(connection, batch_id)
-    assert [str(part.range) for part in found.virtual_partitions] == [
+    assert [str(virtual.range) for virtual in found.virtual_partitions] == [
         f"{planned.partition.topic} 0 [{end - 10}, {end}) of [100, 140)" for end in ENDS
     ]
-    assert [part.finished for part in found.virtual_partitions] == [False, True, False, False]
+    assert [virtual.finished for virtual in found.virtual_partitions] == [False, True, False, False]
     assert found.virtual_partitions[1].messages == 10
     assert not found.finished
-    assert [part.range.start for part in found.to_ingest] == [100, 120, 130]
-
-
-def test_a_range_that_was_not_cut_is_ingested_as_a_whole(
-    connection: Connection, trigger: Trigger, planned: OffsetRange
-) -> None:
-    found = the_range(connection, plan(connection, trigger, planned))
-    assert found.to_ingest == (found,)
+    assert [range_.range.start for range_ in found.to_ingest] == [100, 120, 130]
 
 
 def test_the_ledger_is_at_the_first_gap_in_every_order_of_finishing(
@@ -163,15 +156,6 @@ def test_a_range_that_a_decision_superseded_is_neither_finished_nor_passed(
     advance(connection, begun[0])
     assert row(connection, trigger).next_offset == 100
     assert not the_range(connection, batch_id).finished
-
-
-def test_a_virtual_partition_that_is_finished_reports_its_counts(
-    connection: Connection, batch_id: int, begun: list[Attempt]
-) -> None:
-    finish(connection, begun[0])
-    part = begun[0].range
-    assert isinstance(part, VirtualPartition)
-    assert virtual_partitions.lock(connection, batch_id, part) == Created(7, 2, 1)
 
 
 def test_a_virtual_partition_that_was_not_planned_is_a_conflict(

@@ -68,10 +68,10 @@ def plan(stack: LocalStack, cluster: KafkaAdmin) -> Callable[..., Plan]:
 
 def ingest_all(stack: LocalStack, connection: Connection, batch_id: int) -> None:
     """Ingest a batch of messages without gaps, without Spark."""
-    for number, part in enumerate(batches.load(connection, batch_id).ranges):
+    for number, range_ in enumerate(batches.load(connection, batch_id).ranges):
         connection.commit()
         with connect(stack.database_url) as own:
-            items = accepted_range(stream_name(part.range.partition), part.range.start, part.range.end)
+            items = accepted_range(stream_name(range_.range.partition), range_.range.start, range_.range.end)
             ingest(own, attempt(connection, batch_id, number), items, no_proof, same_log)
 
 
@@ -81,7 +81,10 @@ def labels(planned: Plan) -> list[tuple[int, int, int]]:
 
 def begins(connection: Connection, name: str) -> dict[int, int]:
     connection.rollback()
-    return {part.partition: position.next_offset for part, position in positions.positions(connection, name).items()}
+    return {
+        partition.partition: position.next_offset
+        for partition, position in positions.positions(connection, name).items()
+    }
 
 
 def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
@@ -94,7 +97,7 @@ def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
     assert begins(connection, name) == {0: 0, 1: 0}
     assert planned.batch_id is not None
     batch = batches.load(connection, planned.batch_id)
-    assert [part.range for part in batch.ranges] == list(planned.ranges)
+    assert [range_.range for range_ in batch.ranges] == list(planned.ranges)
     assert batch.trigger == planned.trigger == triggers.find(connection, name)
     assert batch.definition == define(name).model_dump(mode="json")
 
@@ -169,15 +172,6 @@ def test_the_group_is_never_read_again(
     assert labels(plan(definition)) == [(0, 10, 20)]
 
 
-def test_nothing_new_makes_no_batch(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
-    topics.create(name)
-    planned = plan(define(name))
-    assert (planned.batch_id, planned.ranges) == (None, ())
-    assert batches.summaries(connection, name) == []
-
-
 def test_batches_one_after_the_other_take_every_offset_once(
     stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
@@ -239,19 +233,6 @@ def test_of_two_first_planners_the_one_that_writes_first_decides_where_reading_b
     assert plan(definition, InterruptedCluster(stack, first_planner)).batch_id is None
     assert begins(connection, name) == {0: 0}
     assert labels(plan(definition)) == [(0, 0, 10)]
-
-
-def test_a_planner_that_dies_before_it_wrote_leaves_nothing(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
-    topics.create(name)
-
-    def dies() -> None:
-        raise PlannerDiedError
-
-    with pytest.raises(PlannerDiedError):
-        plan(define(name), InterruptedCluster(stack, dies))
-    assert begins(connection, name) == {}
 
 
 def test_a_planner_that_dies_between_first_offsets_and_batch_leaves_nothing_and_may_run_again(

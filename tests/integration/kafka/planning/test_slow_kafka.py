@@ -151,5 +151,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
         shown = preview(own, slow, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 3))
         apply(own, slow, shown, actor="ada", reason="a test", group=trigger.definition.group)
     assert slow.asked == 1
-    moved = {part.partition: position.next_offset for part, position in ledger.positions(connection, name).items()}
+    moved = {
+        partition.partition: position.next_offset for partition, position in ledger.positions(connection, name).items()
+    }
     assert moved == {0: 3, 1: 10}

@@ -26,15 +26,13 @@ def resolved(cluster: KafkaAdmin, name: str, starting_offsets: str | int, known:
     async def resolve() -> dict[int, int]:
         partitions = (await cluster.partitions([name])).require()
         logs = (await cluster.offsets(partitions)).require()
-        ledger = {part: Position(part, 0, busy=False) for part in partitions if part.partition == known}
+        ledger = {
+            partition: Position(partition, 0, busy=False) for partition in partitions if partition.partition == known
+        }
         found = await first_offsets(cluster, define(name, starting_offsets=starting_offsets), logs, ledger)
-        return {part.partition: offset for part, offset in found.require().items()}
+        return {partition.partition: offset for partition, offset in found.require().items()}
 
     return run(resolve())
-
-
-def test_earliest_begins_where_the_log_begins(cluster: KafkaAdmin, filled: str) -> None:
-    assert resolved(cluster, filled, "earliest") == {0: 2, 1: 0}
 
 
 def test_latest_begins_at_the_last_stable_offset_so_that_an_open_transaction_is_not_skipped(
@@ -42,21 +40,6 @@ def test_latest_begins_at_the_last_stable_offset_so_that_an_open_transaction_is_
 ) -> None:
     with topics.open_transaction(filled, [b"{}"]):
         assert resolved(cluster, filled, "latest") == {0: 6, 1: 0}
-
-
-@pytest.mark.parametrize(
-    ("timestamp", "offset"),
-    [
-        pytest.param(1_600_000_000_000, 2, id="older than the log"),
-        pytest.param(1_600_000_004_000, 4, id="of a message"),
-        pytest.param(1_600_000_004_001, 5, id="between two messages"),
-        pytest.param(1_600_000_999_000, 6, id="newer than every message"),
-    ],
-)
-def test_a_time_begins_at_the_first_message_that_is_not_older(
-    cluster: KafkaAdmin, filled: str, timestamp: int, offset: int
-) -> None:
-    assert resolved(cluster, filled, timestamp) == {0: offset, 1: 0}
 
 
 def test_group_begins_at_the_group_offset_and_at_the_earliest_offset_where_there_is_none(
@@ -73,7 +56,3 @@ def test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_th
     cluster: KafkaAdmin, filled: str, policy: str | int
 ) -> None:
     assert resolved(cluster, filled, policy, known=1) == {0: 2}
-
-
-def test_a_known_partition_begins_nowhere(cluster: KafkaAdmin, filled: str) -> None:
-    assert 1 not in resolved(cluster, filled, "earliest", known=1)

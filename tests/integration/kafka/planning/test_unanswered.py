@@ -81,7 +81,7 @@ def test_a_partition_without_a_leader_has_no_starting_offset_and_is_named(
     planned = plan()
     assert [str(range_) for range_ in planned.ranges] == [f"{name} 0 [0, 5)"]
     assert list(planned.errors) == [(lost_broker.topic, 0)]
-    assert {part.topic for part in positions.positions(connection, name)} == {name}
+    assert {partition.topic for partition in positions.positions(connection, name)} == {name}
 
 
 def test_a_range_of_a_partition_without_a_leader_fails_alone(

@@ -67,14 +67,18 @@ def considered(stack: LocalStack, cluster: KafkaAdmin, wish: DecisionRequest) ->
 
 def stream(trigger: InProcessTrigger, number: int = 0, suffix: str = "") -> str:
     (partition,) = (
-        part for part in run(trigger.cluster.partitions(trigger.definition.topics)).found if part.partition == number
+        partition
+        for partition in run(trigger.cluster.partitions(trigger.definition.topics)).found
+        if partition.partition == number
     )
     return f"{ledger.stream_name(partition)}{suffix}"
 
 
 def next_offsets(connection: Connection, name: str) -> dict[int, int]:
     connection.rollback()
-    return {part.partition: position.next_offset for part, position in ledger.positions(connection, name).items()}
+    return {
+        partition.partition: position.next_offset for partition, position in ledger.positions(connection, name).items()
+    }
 
 
 def last(connection: Connection, name: str) -> RecordedDecision:
@@ -324,8 +328,8 @@ def test_seek_back_reads_again_restores_what_is_missing_and_duplicates_nothing(
     (prepared,) = idle_trigger.until_idle()
     assert [str(attempt.range) for attempt in prepared.attempts] == [f"{name} 0 [5, 20)"]
     assert kept(connection, name) == {stream(idle_trigger): [number for number in range(20) if number != 2]}
-    (part,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
-    assert (part.created, part.rejected, part.existing, part.messages) == (11, 0, 4, 15)
+    (range_,) = batches.load(connection, prepared.attempts[0].batch_id).ranges
+    assert (range_.created, range_.rejected, range_.existing, range_.messages) == (11, 0, 4, 15)
 
 
 def test_the_preview_of_a_seek_back_names_what_retention_deleted(
@@ -411,8 +415,8 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
 ) -> None:
     number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     batch = batches.load(connection, stalled)
-    (part,) = batch.ranges
-    assert (part.finished, part.unfinished, part.superseded_by, part.last_error) == (False, False, number, None)
+    (range_,) = batch.ranges
+    assert (range_.finished, range_.unfinished, range_.superseded_by, range_.last_error) == (False, False, number, None)
     assert batch.supersessions == (
         f"{name} 0 [10, 20) was superseded by decision {number} and is not ingested; "
         f"`workorders decisions` shows who decided and why.",
@@ -423,7 +427,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     assert (prepared.attempts, dict(prepared.unreadable)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
     with pytest.raises(FencedError), connection.transaction():
-        batches.finish(connection, stalled, part.range, Created(10))
+        batches.finish(connection, stalled, range_.range, Created(10))
 
 
 def test_a_decision_waits_for_no_attempt_and_overtakes_none(

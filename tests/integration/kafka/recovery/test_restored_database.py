@@ -45,7 +45,9 @@ def copy(server: psycopg.Connection, source: str, target: str, owner: str) -> No
 def positions(url: str, trigger: str) -> dict[Partition, int]:
     """Return the ledger's position of a trigger."""
     with connect(url) as connection:
-        return {part: position.next_offset for part, position in ledger.positions(connection, trigger).items()}
+        return {
+            partition: position.next_offset for partition, position in ledger.positions(connection, trigger).items()
+        }
 
 
 def test_what_came_after_the_backup_is_read_again_though_the_group_is_ahead(

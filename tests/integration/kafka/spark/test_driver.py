@@ -210,7 +210,7 @@ def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_
         ("stalled", recreated, 0), ("active", None, 5), ("stalled", conflict, 3)
     ]  # fmt: skip
     assert [place.next_attempt_at is not None for place in entries] == [True, False, True]
-    assert [part.finished for part in batches.load(connection, batch_of(planned)).ranges] == [False, True, False]
+    assert [range_.finished for range_ in batches.load(connection, batch_of(planned)).ranges] == [False, True, False]
 
 
 def test_an_attempt_with_an_older_epoch_changes_nothing(

@@ -16,7 +16,6 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.planning.planner import Plan, plan_batch
@@ -81,7 +80,7 @@ def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_
     ]  # fmt: skip
     assert [row(connection, planned.trigger, number).next_offset for number in range(3)] == [4000, 4000, 5]
     found = batches.load(connection, batch_of(planned)).ranges
-    assert [[part.created for part in range_.virtual_partitions] for range_ in found] == [
+    assert [[virtual.created for virtual in range_.virtual_partitions] for range_ in found] == [
         [1000] * 4, [1000, 900, 899, 0], []
     ]  # fmt: skip
 
@@ -122,20 +121,3 @@ def test_what_fails_is_named_and_the_next_attempt_reads_only_that(
     assert set(before) < set(everything(connection, planned.trigger)["work_orders"])
     (range_,) = batches.load(connection, batch_of(planned)).ranges
     assert (range_.finished, range_.created, range_.rejected) == (True, 3000, 1000)
-
-
-def test_an_attempt_with_an_older_epoch_changes_no_virtual_partition(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
-) -> None:
-    topics.create(name)
-    topics.produce(name, [b"{}"] * 4000)
-    planned = plan()
-    old = ledger.take_epoch(connection, batch_of(planned))
-    ledger.take_epoch(connection, batch_of(planned))
-    connection.commit()
-    before = everything(connection, planned.trigger)
-    done = submit(batch_of(planned), "--epoch", str(old))
-    assert done.returncode == 1, done.stderr[-3000:]
-    assert f"of [0, 4000): this attempt (epoch {old}) was fenced" in done.stdout.splitlines()[-1]
-    assert done.stdout.splitlines()[-1].endswith("3 more of its virtual partitions failed.")
-    assert everything(connection, planned.trigger) == before

@@ -203,23 +203,6 @@ def test_a_planned_batch_and_its_stall_are_shown(
     assert other.status == "up to date"
 
 
-def test_a_new_partition_is_not_planned_yet(
-    connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
-) -> None:
-    topics.grow(planned.name, 3)
-    eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the new partition")
-    row = look(connection, stack, planned.name).partitions[2]
-    assert (row.partition, row.status, row.next_offset) == (2, "not planned yet", None)
-
-
-def test_messages_deleted_unread_are_shown(
-    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
-) -> None:
-    topics.produce(planned.name, MESSAGES)
-    topics.delete_before(planned.name, 3)
-    assert first(look(connection, stack, planned.name)).status == "unread messages deleted"
-
-
 def test_a_recreated_topic_is_shown(
     connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
 ) -> None:
@@ -255,10 +238,6 @@ def unreachable(_connection_id: str) -> Mapping[str, Any]:
     return {"bootstrap.servers": f"127.0.0.1:{free_port()}", "socket.connection.setup.timeout.ms": 1000}
 
 
-def no_settings(connection_id: str) -> Mapping[str, Any]:
-    raise ConfigurationError(f"There is no connection {connection_id}.")
-
-
 def test_the_ledger_is_shown_when_kafka_is_away(
     connection: Connection, planned: KafkaTriggerDefinition, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -267,14 +246,6 @@ def test_the_ledger_is_shown_when_kafka_is_away(
     assert "did not answer" in found.problem
     assert [(row.status, row.next_offset, row.last_stable) for row in found.partitions] == [("?", 0, None)] * 2
     assert "rdkafka" not in capfd.readouterr().err
-
-
-def test_the_ledger_is_shown_without_a_kafka_connection(
-    connection: Connection, planned: KafkaTriggerDefinition
-) -> None:
-    (found,) = collect(connection, KafkaAnswers(no_settings), planned.name)
-    assert found.problem == "There is no connection kafka_default."
-    assert [row.next_offset for row in found.partitions] == [0, 0]
 
 
 def test_the_ledger_is_shown_when_the_kafka_client_refuses_its_settings(

@@ -3,12 +3,13 @@ from typing import Any
 
 import pytest
 
+from support.definitions import define
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.spark.kafka_source import EXCLUDED, package
 
 
 def operator(**arguments: Any) -> CreateWorkOrdersOperator:
-    return CreateWorkOrdersOperator(task_id="create_work_orders", trigger_name="orders", **arguments)
+    return CreateWorkOrdersOperator(task_id="create_work_orders", definition=define("orders"), **arguments)
 
 
 @pytest.fixture(autouse=True)

@@ -163,12 +163,6 @@ def test_a_run_is_named_after_its_batch() -> None:
     assert dag_ids.batch(17) == "batch_17"
 
 
-def test_the_ingest_knows_when_a_stall_is_worth_an_alert_and_what_is_too_much_rejected() -> None:
-    _, ingest = dags(alert_after="10 m", notify=["shop.alerts.page"], max_rejected_share=0.25)
-    create: Any = ingest.task_dict["create_work_orders"]
-    assert (create.alert_after, create.notify, create.max_rejected_share) == (600.0, ("shop.alerts.page",), 0.25)
-
-
 def test_one_form_serves_all_kafka_triggers_of_a_folder_and_selects_none_by_itself(tmp_path: Path) -> None:
     for name in ("orders", "returns"):
         (tmp_path / f"{name}.yaml").write_text(f"name: {name}\ntype: kafka\nworkflow: ship\ntopics: [shop.{name}]\n")

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from airflow.providers.apache.spark.hooks import spark_submit
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators import spark_submit as operators_spark_submit
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowException
 
 from support.definitions import define
@@ -21,7 +20,7 @@ from support.spark_submit import replace_spark_submit
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.dags import make_dags
-from workorders.kafka.airflow.spark_submission import SparkSubmitEngine, TellingLines, environment_of_driver, make_hook
+from workorders.kafka.airflow.spark_submission import environment_of_driver, make_hook
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.spark.installed_package import package_archive
 
@@ -205,10 +204,9 @@ def test_the_properties_of_open_lineage_reach_spark_submit_without_their_secrets
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments')
     task = CreateWorkOrdersOperator(
-        task_id="create", trigger_name="orders", batch_id=7, openlineage_inject_parent_job_info=True
+        task_id="create", definition=define("orders"), batch_id=7, openlineage_inject_parent_job_info=True
     )
-    execute = partial(SparkSubmitOperator.execute, task, {})
-    SparkSubmitEngine(task, SECRETS, (), execute, TellingLines()).submit(7, 1)
+    task.submit(Context(), ["--batch", "7", "--epoch", "1"], SECRETS)
     arguments = (tmp_path / "arguments").read_text()
     assert "--conf spark.openlineage.parentRunId=the-run" in arguments
     assert "--conf spark.openlineage.transport.url=http://lineage" in arguments
@@ -220,9 +218,8 @@ def attempted(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, **argu
     """Submit batch 7 to this machine by a script in place of `spark-submit`."""
     replace_spark_submit(monkeypatch, folder, script)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
-    task = CreateWorkOrdersOperator(task_id="create", trigger_name="orders", batch_id=7, **arguments)
-    execute = partial(SparkSubmitOperator.execute, task, {})
-    SparkSubmitEngine(task, SECRETS, (), execute, task._printed).submit(7, 1)
+    task = CreateWorkOrdersOperator(task_id="create", definition=define("orders"), batch_id=7, **arguments)
+    task.submit(Context(), [], SECRETS)
 
 
 def test_the_driver_is_a_process_of_this_python_unless_the_user_names_another(

@@ -14,10 +14,10 @@ FINISHED = BatchRange(OffsetRange(ORDERS, 100, 200), datetime(2026, 1, 1, tzinfo
 HEALTHY = PartitionOffsets(ORDERS, 0, 200, 200)
 
 
-@pytest.mark.parametrize("part", [PLANNED, FINISHED])
+@pytest.mark.parametrize("range_", [PLANNED, FINISHED])
 @pytest.mark.parametrize("log_start", [0, 99, 100])
-def test_a_range_that_kafka_still_has_is_read_from_its_start(part: BatchRange, log_start: int) -> None:
-    assert first_readable_offset("shop", part, replace(HEALTHY, log_start=log_start)) == 100
+def test_a_range_that_kafka_still_has_is_read_from_its_start(range_: BatchRange, log_start: int) -> None:
+    assert first_readable_offset("shop", range_, replace(HEALTHY, log_start=log_start)) == 100
 
 
 @pytest.mark.parametrize(("log_start", "gone"), [(101, "[100, 101)"), (200, "[100, 200)"), (900, "[100, 900)")])
@@ -56,19 +56,19 @@ RECREATED = PartitionOffsets(replace(ORDERS, topic_id="other"), 0, 1000, 1000)
 
 
 @pytest.mark.parametrize(
-    ("part", "log"),
+    ("range_", "log"),
     [(replace(FINISHED, of_earlier_log=True), HEALTHY), (FINISHED, RECREATED), (FINISHED, None)],
     ids=["truncated, and decided", "re-created", "deleted"],
 )
-def test_a_replay_of_a_log_that_is_gone_reads_nothing(part: BatchRange, log: PartitionOffsets | None) -> None:
-    assert first_readable_offset("shop", part, log) == 200
+def test_a_replay_of_a_log_that_is_gone_reads_nothing(range_: BatchRange, log: PartitionOffsets | None) -> None:
+    assert first_readable_offset("shop", range_, log) == 200
 
 
-@pytest.mark.parametrize("part", [PLANNED, FINISHED])
-def test_a_log_that_ends_before_what_is_stored_is_not_read_at_all(part: BatchRange) -> None:
+@pytest.mark.parametrize("range_", [PLANNED, FINISHED])
+def test_a_log_that_ends_before_what_is_stored_is_not_read_at_all(range_: BatchRange) -> None:
     """The ledger was set back; what comes at the offsets after the cut would be taken for what is stored there."""
     with pytest.raises(DataLostError, match=r"the log ends at offset 250, .* and work orders exist up to offset 300;"):
-        first_readable_offset("shop", replace(part, stored_end=300), PartitionOffsets(ORDERS, 0, 250, 250))
+        first_readable_offset("shop", replace(range_, stored_end=300), PartitionOffsets(ORDERS, 0, 250, 250))
 
 
 @pytest.mark.parametrize("log_start", [0, 150, 900])

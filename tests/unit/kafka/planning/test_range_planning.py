@@ -119,7 +119,7 @@ def test_of_two_partitions_none_gets_less_than_the_other_but_by_its_backlog_or_o
 ) -> None:
     by_count = replace(situation, limits=BatchLimits(situation.limits.messages, ENOUGH.bytes))
     taken = dict.fromkeys(by_count.backlogs, 0) | {range_.partition: length(range_) for range_ in by_count.plan()}
-    left_behind = [taken[part] for part, backlog in by_count.backlogs.items() if taken[part] < backlog]
+    left_behind = [taken[partition] for partition, backlog in by_count.backlogs.items() if taken[partition] < backlog]
     assert max(taken.values(), default=0) <= min(left_behind, default=math.inf) + 1
 
 
@@ -134,9 +134,14 @@ def test_everything_that_waits_is_taken_when_it_fits(situation: Situation) -> No
 def test_planning_again_and_again_takes_every_offset_exactly_once(situation: Situation, data: st.DataObject) -> None:
     """Batches stay unfinished for a while and logs grow meanwhile, as they do."""
     logs = {log.partition: replace(log, last_stable=min(log.last_stable, log.log_start + 40)) for log in situation.logs}
-    starts = {part: min(row.next_offset, logs[part].last_stable) for part, row in situation.ledger.items()}
-    ledger = {part: replace(row, next_offset=starts[part], busy=False) for part, row in situation.ledger.items()}
-    taken: dict[Partition, list[int]] = {part: [] for part in ledger}
+    starts = {
+        partition: min(row.next_offset, logs[partition].last_stable) for partition, row in situation.ledger.items()
+    }
+    ledger = {
+        partition: replace(row, next_offset=starts[partition], busy=False)
+        for partition, row in situation.ledger.items()
+    }
+    taken: dict[Partition, list[int]] = {partition: [] for partition in ledger}
     unfinished: list[OffsetRange] = []
     growths = data.draw(st.lists(st.integers(0, 5), max_size=5))
     while True:
@@ -153,12 +158,12 @@ def test_planning_again_and_again_takes_every_offset_exactly_once(situation: Sit
         unfinished = unfinished[len(finished) :]
         growth = growths.pop() if growths else 0
         logs = {
-            part: replace(
+            partition: replace(
                 log,
                 last_stable=log.last_stable + growth,
                 high_watermark=max(log.high_watermark, log.last_stable + growth),
             )
-            for part, log in logs.items()
+            for partition, log in logs.items()
         }
     for partition, offsets in taken.items():
         assert offsets == list(range(starts[partition], logs[partition].last_stable))
@@ -284,5 +289,5 @@ def test_partitions_that_a_new_topic_lacks_are_planned_so_that_people_see_it(
 def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> None:
     gone = Partition("orders", 1, "new")
     there = Partition("orders", 0, "new")
-    ledger = {part: Position(part, 0, busy=False) for part in (there, gone)}
+    ledger = {partition: Position(partition, 0, busy=False) for partition in (there, gone)}
     assert plan_ranges([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []

@@ -21,16 +21,16 @@ def test_the_parts_are_the_whole_range_without_gaps_and_none_is_too_small(start:
         return
     assert 2 <= len(parts) <= count
     assert (parts[0].start, parts[-1].end) == (whole.start, whole.end)
-    assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
-    sizes = {part.end - part.start for part in parts}
+    assert [range_.end for range_ in parts[:-1]] == [range_.start for range_ in parts[1:]]
+    sizes = {range_.end - range_.start for range_ in parts}
     assert min(sizes) >= MIN_MESSAGES
     assert max(sizes) - min(sizes) <= 1
-    assert {part.planned for part in parts} == {whole}
+    assert {range_.planned for range_ in parts} == {whole}
 
 
 def test_a_range_has_as_many_parts_as_the_trigger_allows() -> None:
     parts = cut(OffsetRange(PARTITION, 5, 10_005), 4)
-    assert [(part.start, part.end) for part in parts] == [(5, 2505), (2505, 5005), (5005, 7505), (7505, 10_005)]
+    assert [(range_.start, range_.end) for range_ in parts] == [(5, 2505), (2505, 5005), (5005, 7505), (7505, 10_005)]
 
 
 @pytest.mark.parametrize(

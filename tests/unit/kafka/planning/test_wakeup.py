@@ -117,8 +117,8 @@ def test_a_new_partition_does_not_wait_for_the_rate_limit() -> None:
 
 @given(st.dictionaries(st.builds(Partition, st.just("t"), st.integers(0, 9), st.just("id")), st.integers(0, 99)))
 def test_every_free_offset_is_counted_once(ends: dict[Partition, int]) -> None:
-    ledger = {part: Position(part, 0, busy=part.partition % 2 == 0) for part in ends}
-    assert backlog(ends, ledger).offsets == sum(end for part, end in ends.items() if part.partition % 2)
+    ledger = {partition: Position(partition, 0, busy=partition.partition % 2 == 0) for partition in ends}
+    assert backlog(ends, ledger).offsets == sum(end for partition, end in ends.items() if partition.partition % 2)
 
 
 def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() -> None:

@@ -75,10 +75,11 @@ WITH ordered AS (
         AND ranges.start_offset > joined.start_offset
         AND ranges.end_offset <= joined.end_offset
 ), uncut AS (
-    DELETE FROM workorders.kafka_virtual_partitions AS parts
+    DELETE FROM workorders.kafka_virtual_partitions AS virtual
     USING joined
-    WHERE parts.batch_id = %(batch_id)s
-        AND (parts.topic, parts.partition, parts.range_start) = (joined.topic, joined.partition, joined.start_offset)
+    WHERE virtual.batch_id = %(batch_id)s
+        AND (virtual.topic, virtual.partition, virtual.range_start)
+            = (joined.topic, joined.partition, joined.start_offset)
 )
 UPDATE workorders.kafka_ranges AS ranges
 SET end_offset = joined.end_offset,

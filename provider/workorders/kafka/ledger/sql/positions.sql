@@ -104,6 +104,11 @@ WHERE trigger_id = %(trigger_id)s
     AND next_offset = %(start_offset)s
     AND epoch = %(epoch)s;
 
+-- name: count_attempts
+SELECT coalesce(max(attempts), 1)
+FROM workorders.kafka_ledger
+WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
+
 -- name: stall
 -- Only while the ledger is in the range: a writer that reported an error, or was taken for dead, may have committed since.
 -- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges. The epoch is the

@@ -4,12 +4,12 @@ VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(range_start)s, %(start_offset)
 
 -- name: of_batch
 SELECT topic, partition, range_start, start_offset, end_offset, finished_at, created, rejected, existing, filtered
-FROM workorders.kafka_virtual_partitions AS parts
+FROM workorders.kafka_virtual_partitions AS virtual
 WHERE batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR EXISTS (
         SELECT FROM workorders.kafka_ranges AS ranges
         WHERE (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
-                = (parts.batch_id, parts.topic, parts.partition, parts.range_start)
+                = (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
             AND ranges.finished_at IS NULL
             AND ranges.superseded_by IS NULL
     ))
@@ -50,8 +50,8 @@ WHERE batch_id = %(batch_id)s
 -- name: unfinished_ranges
 SELECT DISTINCT ranges.topic, ranges.partition, ranges.start_offset
 FROM workorders.kafka_ranges AS ranges
-JOIN workorders.kafka_virtual_partitions AS parts
-    ON (parts.batch_id, parts.topic, parts.partition, parts.range_start)
+JOIN workorders.kafka_virtual_partitions AS virtual
+    ON (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
         = (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
 WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
 ORDER BY ranges.topic, ranges.partition;
@@ -72,9 +72,9 @@ FOR NO KEY UPDATE OF ledger;
 -- Compare-and-set under the lock. A statement of its own, because its snapshot must have every virtual partition that was
 -- committed before the lock was free. The range's row is written in the same statement, and so in the same snapshot.
 WITH prefix AS (
-    SELECT coalesce(min(start_offset) FILTER (WHERE parts.finished_at IS NULL), max(end_offset)) AS end_offset,
+    SELECT coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset)) AS end_offset,
         sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
-    FROM workorders.kafka_virtual_partitions AS parts
+    FROM workorders.kafka_virtual_partitions AS virtual
     WHERE batch_id = %(batch_id)s
         AND topic = %(topic)s
         AND partition = %(partition)s

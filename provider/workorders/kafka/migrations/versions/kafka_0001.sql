@@ -137,8 +137,8 @@ CREATE INDEX kafka_ranges_planned_at_idx ON workorders.kafka_ranges (trigger_id,
 -- Leads from a work order's offset to its batch.
 CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges (trigger_id, topic, partition, start_offset);
 
--- The parts of a range that is cut, which together are the range. A row is written once more, with its work orders. The
--- ledger moves over the parts that are finished without a gap; the range is finished when all its parts are.
+-- The virtual partitions of a range that is cut, which together are the range. A row is written once more, with its work
+-- orders. The ledger moves over those that are finished without a gap; the range is finished when all of them are.
 CREATE TABLE workorders.kafka_virtual_partitions (
     batch_id bigint NOT NULL,
     topic text NOT NULL,

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import psutil
-import psycopg
-
-from benchmarks import batches, messages, trigger_files
+from benchmarks import batches, messages, stack_processes, trigger_files
+from benchmarks.stack_processes import cpu_seconds, kafka_connections, sessions
 from benchmarks.steady import until_waiting
 from local_stack.stack import LocalStack
 
@@ -60,43 +58,9 @@ def measure(triggers: int, settle_seconds: float, seconds: float, say: Callable[
             batches.seed(stack, topic, trigger=name)
         until_waiting(stack, triggers)
         time.sleep(settle_seconds)
-        parts = _parts(stack)
-        before, begun = {part: _cpu_seconds(pid) for part, pid in parts.items()}, time.monotonic()
+        parts = stack_processes.parts(stack)
+        before, begun = {part: cpu_seconds(pid) for part, pid in parts.items()}, time.monotonic()
         time.sleep(seconds)
         passed = time.monotonic() - begun
-        cores = {part: (_cpu_seconds(pid) - before[part]) / passed for part, pid in parts.items()}
-        return Idle(cores, _kafka_connections(stack), _sessions(stack))
-
-
-def _parts(stack: LocalStack) -> dict[str, int]:
-    return {
-        **{f"Airflow's {component.name}": component.process.pid for component in stack.airflow.components},
-        "Postgres": stack.postgres.process.pid,
-        "Kafka": stack.kafka.process.pid,
-        "Spark Connect server": stack.spark_connect.process.pid,
-    }
-
-
-def _kafka_connections(stack: LocalStack) -> int:
-    triggerer, port = psutil.Process(stack.airflow.triggerer.process.pid), int(stack.bootstrap_servers.split(":")[1])
-    processes = [triggerer, *triggerer.children(recursive=True)]
-    connections = [connection for process in processes for connection in process.net_connections("tcp")]
-    return sum(bool(connection.raddr) and connection.raddr.port == port for connection in connections)
-
-
-def _sessions(stack: LocalStack) -> int:
-    with psycopg.connect(stack.database_url) as connection:
-        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        return sum(count for (count,) in connection.execute(query))
-
-
-def _cpu_seconds(pid: int) -> float:
-    """Return the CPU time of a process and its descendants, those that have ended included."""
-    root = psutil.Process(pid)
-    total = 0.0
-    for process in [root, *root.children(recursive=True)]:
-        try:
-            total += sum(process.cpu_times()[:4])  # user, system, and both of the children that have ended
-        except psutil.NoSuchProcess:
-            continue
-    return total
+        cores = {part: (cpu_seconds(pid) - before[part]) / passed for part, pid in parts.items()}
+        return Idle(cores, kafka_connections(stack, [stack.airflow.triggerer.process.pid]), sessions(stack))

@@ -45,6 +45,8 @@ class Sizes:
     trickle_triggers: int = 20
     """Triggers that get a message per second each."""
     trickle_seconds: float = 300.0
+    cost_seconds: float = 600.0
+    """Time for which what a trigger costs is measured, for each engine: several time slices."""
     drained: Mapping[int, int] = field(default_factory=lambda: {4_000: 120_000, 100_000: 500_000})
     """Messages that wait for a trigger in Airflow, by the most messages that one of its batches has."""
     drain_seconds: float = 60.0
@@ -106,6 +108,7 @@ QUICK = Sizes(
     steady_busy=1,
     trickle_triggers=2,
     trickle_seconds=3.0,
+    cost_seconds=10.0,
     drained={20: 100},
     drain_seconds=120.0,
     million_rounds=1,

@@ -13,6 +13,7 @@ from benchmarks import (
     busy,
     claim,
     cli_start,
+    cost,
     create_for,
     dbos_peer,
     dedup,
@@ -387,6 +388,32 @@ def many_steady_triggers(bench: Bench) -> list[Figure]:
     return _wait_figures(name, waits, min(60.0, seconds / 5), late_bar=10)
 
 
+def cost_of_triggers(bench: Bench) -> list[Figure]:
+    """What a trigger with steady messages adds to a stack whose triggers wait."""
+    figures, seconds = [], bench.sizes.cost_seconds
+    with steady.waiting_triggers({f"cost_{to}": to for to in WAYS.values()}, bench.say, executed=True) as triggers:
+        bench.say(f"a stack with {len(WAYS)} waiting triggers, {seconds:g} s")
+        idle = cost.idle(triggers.stack, seconds)
+        figures += [
+            Figure("idle, Spark Connect server", idle.server_mib, "MiB"),
+            Figure("idle, all processes", idle.cores, "cores"),
+        ]
+        for way, to in WAYS.items():
+            bench.say(f"a trigger with steady messages, {way}, {seconds:g} s")
+            found = cost.steady(triggers, f"cost_{to}", idle, seconds)
+            figures += [
+                Figure(f"{way}, tasks", found.added.task_mib, "MiB"),
+                Figure(f"{way}, Spark Connect server", found.added.server_mib, "MiB"),
+                Figure(f"{way}, all processes", found.added.cores, "cores"),
+                Figure(f"{way}, slots of Airflow", found.added.slots, "tasks"),
+                Figure(f"{way}, sessions in the database of the work orders", found.added.sessions, ""),
+                Figure(f"{way}, connections to Kafka", found.added.kafka_connections, ""),
+                Figure(f"{way}, Dag runs", found.dag_runs_a_day, "a day"),
+                Figure(f"{way}, task instances", found.task_instances_a_day, "a day"),
+            ]
+    return figures
+
+
 def drained_backlog(bench: Bench) -> list[Figure]:
     """A backlog through Airflow in small and in large batches, start-up and planning included."""
     limit, figures = bench.sizes.drain_seconds, []
@@ -664,6 +691,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "latency": idle_trigger,
     "steady": steady_trigger,
     "trickle": many_steady_triggers,
+    "cost": cost_of_triggers,
     "drain": drained_backlog,
     "million": million_messages,
     "idle_stack": idle_whole_stack,

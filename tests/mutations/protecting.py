@@ -32,7 +32,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "forked-copy-reports-a-result",
         5,
-        (Change("core/worker/child.py", "if os.getpid() != self._pid or _file_of", "if _file_of"),),
+        (Change("core/worker/child.py", "if self._is_copy or _file_of", "if _file_of"),),
         (f"{POOL}::test_a_forked_copy_of_a_process_reports_nothing",),
     ),
     Mutation(

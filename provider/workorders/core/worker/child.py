@@ -48,7 +48,8 @@ class Child:
         self._callable: str = settings["callable"]
         self._output_bytes: int = settings["output_bytes"]
         self._context: dict[str, Any] = settings["context"]
-        self._pid = os.getpid()
+        os.register_at_fork(after_in_child=self._become_copy)
+        self._is_copy = False
         self._results_file = _file_of(self._results)
         self._logging = run_logging.install()
         for descriptor in (self._commands, self._results):
@@ -114,11 +115,14 @@ class Child:
             # A callable may have closed or replaced the stream.
             with suppress(ValueError, OSError, AttributeError):
                 stream.flush()
-        if os.getpid() != self._pid or _file_of(self._results) != self._results_file:
+        if self._is_copy or _file_of(self._results) != self._results_file:
             os._exit(1)
         rest = memoryview(frame.encode())
         while rest:
             rest = rest[os.write(self._results, rest) :]
+
+    def _become_copy(self) -> None:
+        self._is_copy = True
 
     def _end_with_parent(self) -> None:
         """End the process when its parent ends, also during a run."""

@@ -66,18 +66,19 @@ class FrameReader:
         view = memoryview(self._buffer)
         try:
             while len(view) - position >= _LENGTHS.size:
-                lengths = _LENGTHS.unpack_from(view, position)
-                if any(length > limit for length, limit in zip(lengths, self._limits, strict=True)):
-                    raise FrameError(f"parts of {lengths} bytes, of at most {self._limits}")
+                header, first, second = lengths = _LENGTHS.unpack_from(view, position)
+                most = self._limits
+                if header > most[0] or first > most[1] or second > most[2]:
+                    raise FrameError(f"parts of {lengths} bytes, of at most {most}")
                 begin = position + _LENGTHS.size
-                end = begin + sum(lengths)
+                middle = begin + header
+                end = middle + first + second
                 if end > len(view):
                     break
-                middle = begin + lengths[0]
                 yield Frame(
-                    _header(bytes(view[begin:middle])),
-                    bytes(view[middle : middle + lengths[1]]),
-                    bytes(view[middle + lengths[1] : end]),
+                    _header(view[begin:middle]),
+                    bytes(view[middle : middle + first]),
+                    bytes(view[middle + first : end]),
                 )
                 position = end
         finally:
@@ -85,7 +86,7 @@ class FrameReader:
             del self._buffer[:position]
 
 
-def _header(content: bytes) -> list[Any]:
+def _header(content: memoryview) -> list[Any]:
     try:
         header = orjson.loads(content)
     except ValueError as error:

@@ -11,6 +11,8 @@ from workorders.core.worker.exceptions import InputUnreadableError, InvalidValue
 
 # orjson reads an integer beyond 64 bits as a float, and would change it.
 _LONG_NUMBER: Final = re.compile(rb"[0-9]{19}")
+_DIGITS: Final = 19
+_NO_DIGITS: Final = bytes(set(range(256)) - set(b"0123456789"))
 
 
 def loads(text: bytes) -> Any:
@@ -20,9 +22,14 @@ def loads(text: bytes) -> Any:
         InputUnreadableError: Python has no such value, because it is nested too deep or contains too long a number.
     """
     try:
-        return json.loads(text) if _LONG_NUMBER.search(text) else orjson.loads(text)
+        return json.loads(text) if _has_long_number(text) else orjson.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputUnreadableError(f"The input of this work order cannot be read: {error}.") from error
+
+
+def _has_long_number(text: bytes) -> bool:
+    # Most texts have few digits, and counting them takes a tenth of the pattern's time.
+    return len(text.translate(None, _NO_DIGITS)) >= _DIGITS and _LONG_NUMBER.search(text) is not None
 
 
 def dumps(value: Any) -> bytes:

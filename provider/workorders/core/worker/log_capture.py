@@ -9,7 +9,7 @@ import os
 import tempfile
 from typing import Final
 
-from workorders.core.worker.captured_text import Captured, printable, printable_parts
+from workorders.core.worker.captured_text import NOTHING, Captured, printable, printable_parts
 from workorders.core.worker.secret_masking import Mask
 
 MAX_BYTES: Final = 64 * 1024 * 1024
@@ -34,6 +34,8 @@ def take(descriptor: int, max_bytes: int, *, was_emptied: bool = False) -> Captu
         was_emptied: whether `bound` has emptied the file, so that its beginning is what was written after any byte.
     """
     size = os.fstat(descriptor).st_size
+    if not size and not was_emptied:
+        return NOTHING
     if size <= max_bytes and not was_emptied:
         captured = Captured(printable(os.pread(descriptor, size, 0)))
     else:

@@ -1,5 +1,6 @@
 """What a function may leave changed in its process: compared and restored between two runs."""
 
+import _locale
 import _signal  # type: ignore[import-not-found]
 import locale
 import logging
@@ -8,15 +9,16 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, Final
 
 from workorders.core.worker.context import LOGGER
 
 _SIGNALS: Final = sorted(map(int, signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))[:29]
-# The function of `signal` creates an enum of each handler, which costs a microsecond.
+# The functions of `signal` create an enum of each handler and signal, which costs a microsecond.
 _getsignal: Final = _signal.getsignal
+_sigmask: Final = _signal.pthread_sigmask
 _TIMERS: Final = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_NO_TIMERS: Final = [(0.0, 0.0)] * len(_TIMERS)
 _LOG_DESCRIPTORS: Final = (1, 2)
 
 
@@ -36,14 +38,14 @@ class ProcessState:
         self._disabled = {name for name, logger in _loggers() if logger.disabled}
         self._logger = logging.getLogger(LOGGER)
         self._handlers = list(map(_getsignal, _SIGNALS))
-        self._blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        self._blocked = _sigmask(signal.SIG_BLOCK, ())
         self._folder = os.open(".", os.O_RDONLY)
         self._folder_name = os.getcwd()  # noqa: PTH109 - as below
         self._umask = os.umask(0o077)
         os.umask(self._umask)
         self._environ = os.environ
         self._environment: dict[Any, Any] = dict(_content(os.environ))
-        self._locale = locale.setlocale(locale.LC_ALL)
+        self._locale = _locale.setlocale(locale.LC_ALL)
         self._streams = sys.stdin, sys.stdout, sys.stderr
         self._log = os.dup(_LOG_DESCRIPTORS[0])
         self._log_file = os.fstat(self._log).st_ino
@@ -80,7 +82,7 @@ class ProcessState:
     def _has_other_streams(self) -> bool:
         if (sys.stdin, sys.stdout, sys.stderr) != self._streams or sys.stdout.closed or sys.stderr.closed:
             return True
-        return any(os.fstat(descriptor).st_ino != self._log_file for descriptor in _LOG_DESCRIPTORS)
+        return os.fstat(1).st_ino != self._log_file or os.fstat(2).st_ino != self._log_file
 
     def _restore_streams(self) -> None:
         sys.stdin, sys.stdout, sys.stderr = self._streams
@@ -113,8 +115,8 @@ class ProcessState:
     def _has_other_signals(self) -> bool:
         return (
             list(map(_getsignal, _SIGNALS)) != self._handlers
-            or any(signal.getitimer(timer)[0] for timer in _TIMERS)
-            or signal.pthread_sigmask(signal.SIG_BLOCK, ()) != self._blocked
+            or list(map(signal.getitimer, _TIMERS)) != _NO_TIMERS
+            or _sigmask(signal.SIG_BLOCK, ()) != self._blocked
         )
 
     def _restore_signals(self) -> None:
@@ -123,12 +125,13 @@ class ProcessState:
         for number, handler in zip(_SIGNALS, self._handlers, strict=True):
             if _getsignal(number) != handler:
                 signal.signal(number, handler)
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._blocked)
+        _sigmask(signal.SIG_SETMASK, self._blocked)
 
     def _has_other_folder(self) -> bool:
-        with suppress(OSError):
+        try:
             return os.getcwd() != self._folder_name  # noqa: PTH109 - between two runs, a Path is slow
-        return True
+        except OSError:
+            return True
 
     def _has_other_environment(self) -> bool:
         return os.environ is not self._environ or _content(os.environ) != self._environment
@@ -143,7 +146,7 @@ class ProcessState:
         _content(os.environ).update(self._environment)
 
     def _has_other_locale(self) -> bool:
-        return locale.setlocale(locale.LC_ALL) != self._locale
+        return _locale.setlocale(locale.LC_ALL) != self._locale
 
     def _working_threads(self) -> list[str]:
         return [thread.name for thread in threading.enumerate() if not thread.daemon and thread not in self._threads]

@@ -113,7 +113,7 @@ def _encode(message: Message) -> bytes:
 
 def decode_messages(encoded: bytes) -> tuple[Message, ...]:
     """Return the messages that `PublishedMessages` encoded."""
-    return tuple(map(_message, FrameReader().feed(encoded)))
+    return tuple(map(_message, FrameReader().feed(encoded))) if encoded else ()
 
 
 def _message(frame: Frame) -> Message:

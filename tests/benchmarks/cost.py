@@ -1,0 +1,131 @@
+"""What one trigger costs: memory, CPU, worker slots, connections, and Dag runs, idle and with steady messages."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from benchmarks.stack_processes import cpu_seconds, kafka_connections, memory_mib, parts, sessions
+from benchmarks.steady import Triggers, count_tasks
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi
+
+_PER_SECOND: Final = 5
+_WARM_UP_SECONDS: Final = 45.0
+"""From the first message until the tasks of the ingest and of the function are at work."""
+_LOOKS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What all tasks and servers of a stack use at a time; of two uses, the difference is what a trigger costs."""
+
+    task_mib: float
+    """Memory of the processes of tasks, with Spark's; a page that several share is divided among them."""
+    server_mib: float
+    """The same of the Spark Connect server, which all triggers share."""
+    cores: float
+    """CPU of everything: Airflow, Spark, Postgres, Kafka."""
+    slots: float
+    """Tasks that run."""
+    sessions: float
+    """In the database of the work orders."""
+    kafka_connections: float
+    """Of everything but the broker."""
+
+    def __sub__(self, other: "Use") -> "Use":
+        """Return what this one has more than another."""
+        return Use(*(getattr(self, name) - getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a steady trigger adds to an idle stack, and how many Dag runs it makes."""
+
+    added: Use
+    dag_runs_a_day: float
+    task_instances_a_day: float
+
+
+def idle(stack: LocalStack, seconds: float) -> Use:
+    """Return what a stack uses whose triggers wait."""
+    api = AirflowApi(stack.airflow_url)
+    try:
+        return _use(stack, api, seconds)
+    finally:
+        api.close()
+
+
+def steady(triggers: Triggers, name: str, idle_use: Use, seconds: float) -> Cost:
+    """Send steady messages to a trigger, and return what it costs for so many seconds after a warm-up.
+
+    Raises:
+        RuntimeError: a message did not reach Kafka.
+    """
+    stack = triggers.stack
+    api = AirflowApi(stack.airflow_url)
+    try:
+        with _messages(triggers, name, _WARM_UP_SECONDS + seconds):
+            time.sleep(_WARM_UP_SECONDS)
+            runs, tasks = _made(api)
+            use = _use(stack, api, seconds)
+            runs_later, tasks_later = _made(api)
+    finally:
+        api.close()
+    days = seconds / 86_400
+    return Cost(use - idle_use, (runs_later - runs) / days, (tasks_later - tasks) / days)
+
+
+@contextmanager
+def _messages(triggers: Triggers, name: str, seconds: float) -> Iterator[None]:
+    failed: list[Exception] = []
+
+    def produce() -> None:
+        try:
+            triggers.produce([name], _PER_SECOND, seconds)
+        except Exception as error:  # noqa: BLE001 - raised below, in the thread of the caller
+            failed.append(error)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _made(api: AirflowApi) -> tuple[int, int]:
+    """Return how many Dag runs and task instances there are."""
+    paths = "/dags/~/dagRuns", "/dags/~/dagRuns/~/taskInstances"
+    runs, tasks = (int(api.get(path, limit=1)["total_entries"]) for path in paths)
+    return runs, tasks
+
+
+def _use(stack: LocalStack, api: AirflowApi, seconds: float) -> Use:
+    cpu, begun = _cpu_seconds(stack), time.monotonic()
+    looks = []
+    for number in range(_LOOKS):
+        time.sleep(max(0.0, begun + (number + 1) * seconds / _LOOKS - time.monotonic()))
+        looks.append(_look(stack, api))
+    cores = (_cpu_seconds(stack) - cpu) / (time.monotonic() - begun)
+    task_mib, server_mib, slots, sessions, connections = (sum(values) / _LOOKS for values in zip(*looks, strict=True))
+    return Use(task_mib, server_mib, cores, slots, sessions, connections)
+
+
+def _look(stack: LocalStack, api: AirflowApi) -> tuple[float, float, float, float, float]:
+    server = stack.spark_connect.process.pid
+    return (
+        memory_mib(stack.airflow.scheduler.process.pid),
+        memory_mib(server),
+        count_tasks(api, "running"),
+        sessions(stack),
+        kafka_connections(stack, [server, *(component.process.pid for component in stack.airflow.components)]),
+    )
+
+
+def _cpu_seconds(stack: LocalStack) -> float:
+    return sum(map(cpu_seconds, parts(stack).values()))

@@ -53,7 +53,7 @@ class Claimable:
     is_claimable: bool = False
     """Whether `claim` would return a run, unless another transaction has it locked."""
     has_lost: bool = False
-    """Whether a run is to be recovered, because its worker sent no heartbeat for `GRACE_SECONDS`."""
+    """Whether a run is to be recovered, because its worker sent no heartbeat in its grace period."""
 
 
 def claim(
@@ -115,7 +115,6 @@ def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, 
     """
     asked = {
         "names": list(names),
-        "grace_seconds": workers.GRACE_SECONDS,
         "window": _WINDOW,
         "start": _LOWEST_KEY,
     }

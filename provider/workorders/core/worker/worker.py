@@ -137,7 +137,7 @@ class Worker:
             psycopg.Error: the database was unavailable for too long; runs that had begun will be lost.
         """
         try:
-            self._do(workers.add_worker, self._workflow, self.id)
+            self._do(workers.add_worker, self._workflow, self.id, self._config.grace_seconds)
             with self._heartbeat, self._pool:
                 try:
                     while self._step():
@@ -255,7 +255,7 @@ class Worker:
         if not taken:
             return
         # Mark them before they begin, so that a run that has begun is never executed again as if it had not.
-        owned = self._do(lifecycle.start, self.id, [run.run_id for run in taken])
+        owned = self._do(lifecycle.start, self.id, [run.run_id for run in taken], begin_later=True)
         self._pool.submit(run for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 

@@ -16,7 +16,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
-from support.hanging_proxy import HangingProxy
+from support.proxies import HangingProxy
 from workorders.core.exceptions import ConfigurationError, OwnershipLostError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
@@ -666,7 +666,7 @@ def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy
 
         def recovered() -> int:
             with connect(executing.url) as connection:
-                return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=grace_seconds).lost
+                return lifecycle.recover_lost(connection, executing.workflow).lost
 
         eventually(recovered, seconds=60, what="the recovery")
         state = Path(f"/proc/{process}/stat")

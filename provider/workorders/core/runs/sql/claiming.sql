@@ -264,9 +264,9 @@ WITH asked AS MATERIALIZED (
     END AS is_claimable, EXISTS (
         SELECT FROM workorders.workers
         WHERE workers.workflow_id = asked.id AND (
-            heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+            expires_at < statement_timestamp()
             -- The owner of delegated runs of a workflow that has a callable by now.
-            OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+            OR expires_at IS NULL AND asked.dag_id IS NULL
         ) AND EXISTS (
             SELECT FROM workorders.runs
             WHERE runs.workflow_id = asked.id AND runs.worker_id = workers.id AND claimed_at IS NOT NULL

@@ -1,6 +1,7 @@
 -- name: start
 UPDATE workorders.runs
-SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
+SET state = 'started',
+    started_at = coalesce(started_at, CASE WHEN NOT %(begin_later)s::boolean THEN statement_timestamp() END)
 WHERE id = ANY (%(ids)s) AND worker_id = %(worker_id)s AND state IN ('claimed', 'started')
 RETURNING id;
 

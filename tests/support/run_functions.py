@@ -184,8 +184,10 @@ def _meet(body: dict[str, Any], context: Context) -> None:
 
 
 def _leave_program(body: dict[str, Any], context: Context) -> None:
-    program = subprocess.Popen(["sleep", "60"])
+    program = subprocess.Popen(["sleep", "60"], start_new_session=body["apart"])
     Path(body["file"]).write_text(str(program.pid))
+    if body["crash"]:
+        os._exit(7)
     time.sleep(60)
 
 

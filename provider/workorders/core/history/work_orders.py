@@ -82,7 +82,7 @@ class RunRow:
 
     @property
     def shown_state(self) -> str:
-        """Return the state for people: what nobody owns is not at work, whatever its row says."""
+        """Return the state for people: a run without an owner is not at work, whatever its row contains."""
         return OWNER_GONE if self.is_owner_gone else self.state
 
 

@@ -134,10 +134,9 @@ def find_claimable(connection: Connection, workflow: Workflow) -> Claimable:
 def claimed(
     connection: Connection, workflow: Workflow, worker_id: UUID, *, but: Collection[UUID] = ()
 ) -> list[ClaimedRun]:
-    """Return the unfinished runs that a worker still owns, in the order in which it must execute them.
+    """Return the unfinished runs that a worker still owns, `but` some of them, the oldest work order first.
 
-    There are fewer, and the others wait again, as in `claim`. `but` are runs that it already knows: they are neither
-    returned nor released.
+    There are fewer, and the others wait again, as in `claim`.
     """
     return _runs(connection, "claimed", {"workflow_id": workflow.id, "worker_id": worker_id, "but": list(but)})
 

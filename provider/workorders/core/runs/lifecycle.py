@@ -121,12 +121,6 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
     return Finished(frozenset(run_id for run_id, _ in rows), frozenset(run_id for run_id, again in rows if again))
 
 
-def find_finished(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Return those of the runs that the worker has finished."""
-    rows = connection.execute(_QUERIES["find_finished"], {"worker_id": worker_id, "ids": list(run_ids)})
-    return frozenset(run_id for (run_id,) in rows)
-
-
 def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> int:
     """Release unfinished runs of a worker, as if they had never been claimed; return how many.
 

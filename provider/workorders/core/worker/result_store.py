@@ -183,20 +183,12 @@ class ResultStore:
             self._store(results[:middle])
             self._store(results[middle:])
         else:
-            self._count(results, finished)
-
-    def _count(self, results: Sequence[RunResult], finished: Finished) -> None:
-        stored = finished.run_ids
-        if len(stored) < len(results):  # The answer to an earlier try may have been lost.
-            ids = [result.run_id for result in results]
-            stored |= self.run_in_transaction(
-                lambda connection: lifecycle.find_finished(connection, self._worker_id, ids)
-            )
-        self.summary.add(result for result in results if result.run_id in stored)
-        self.summary.retried += len(finished.retried)
-        # The later runs of an ordering key wait for its retry.
-        if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
-            self.must_reconcile = True
+            # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
+            self.summary.add(results)
+            self.summary.retried += len(finished.retried)
+            # The later runs of an ordering key wait for its retry.
+            if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
+                self.must_reconcile = True
 
     def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
         finished = lifecycle.finish(connection, self._worker_id, results)

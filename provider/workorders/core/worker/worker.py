@@ -222,22 +222,23 @@ class Worker:
         return found.is_claimable
 
     def _reconcile(self) -> None:
-        """Drop the runs that this worker does not own any more, and adopt those that it owns without knowing.
+        """Drop the runs that this worker does not own any more, and release those that it owns without knowing.
 
         A transaction whose answer was lost may have released or claimed runs.
         """
         self._store.must_reconcile = False
         known = self._pool.run_ids() | {run.run_id for run in self._queue}
 
-        def find(connection: Connection) -> tuple[set[UUID], list[ClaimedRun]]:
+        def find(connection: Connection) -> set[UUID]:
             owned = lifecycle.find_owned(connection, self._workflow.id, self.id)
             # What was started and is in no process any more may have an effect, so it is never begun again.
-            begun = {run_id for run_id, is_started in owned.items() if is_started}
-            return set(owned), claiming.claimed(connection, self._workflow, self.id, but=known | begun)
+            lifecycle.release(connection, self.id, {run_id for run_id, begun in owned.items() if not begun} - known)
+            return set(owned)
 
-        owned, adopted = self._do(find)
+        owned = self._do(find)
         self._pool.drop(known - owned)
-        self._queue = deque([*(run for run in self._queue if run.run_id in owned), *adopted])
+        self._queue = deque(run for run in self._queue if run.run_id in owned)
+        self._is_drained = False
 
     def _claim_size(self) -> int:
         pace = self._pool.pace

@@ -72,10 +72,6 @@ WITH given AS MATERIALIZED (
 )
 SELECT id, again FROM decided;
 
--- name: find_finished
-SELECT id FROM workorders.runs
-WHERE id = ANY (%(ids)s::uuid[]) AND worker_id = %(worker_id)s AND finished_at IS NOT NULL;
-
 -- name: release
 WITH released AS (
     UPDATE workorders.runs

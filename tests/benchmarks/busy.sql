@@ -29,8 +29,8 @@ WITH working AS (
     WHERE id >= pg_temp.id_of(%(rows)s * 99 / 100, %(rows)s, %(until)s) AND state = 'pending' AND position %% 2003 = 1
     RETURNING id, workflow_id, ordering_key
 ), workers AS (
-    INSERT INTO workorders.workers (id, workflow_id, heartbeat_at)
-    SELECT DISTINCT ON (workflow_id) id, workflow_id, now() FROM working
+    INSERT INTO workorders.workers (id, workflow_id, expires_at)
+    SELECT DISTINCT ON (workflow_id) id, workflow_id, now() + interval '1 min' FROM working
     RETURNING id, workflow_id
 )
 INSERT INTO workorders.runs

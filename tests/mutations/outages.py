@@ -94,6 +94,51 @@ OUTAGES = (
         ),
     ),
     Mutation(
+        "thread-of-a-webhook-waits-without-a-limit",
+        4,
+        (Change("webhook/database.py", "connection.may_wait = _within_answer_seconds", "connection.may_wait = None"),),
+        (
+            "integration/webhook/test_database.py::"
+            "test_no_thread_waits_longer_than_its_limit_for_a_database_that_does_not_answer",
+        ),
+    ),
+    Mutation(
+        "program-in-a-session-of-its-own-survives",
+        11,
+        (Change("core/worker/child_handle.py", "            kill_descendants(self._mark)\n", "            pass\n"),),
+        (
+            "integration/core/worker/test_process_pool.py::"
+            "test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force",
+        ),
+    ),
+    Mutation(
+        "run-of-a-dead-worker-shown-at-work",
+        5,
+        (Change("core/history/work_orders.py", "OWNER_GONE if self.is_owner_gone else self.state", "self.state"),),
+        (
+            "integration/core/history/test_runs.py::test_a_run_without_a_live_worker_is_not_shown_as_at_work",
+            "integration/pages/test_pages.py::test_a_run_whose_worker_is_gone_is_not_in_progress",
+        ),
+    ),
+    Mutation(
+        "run-that-was-never-called-shown-as-begun",
+        5,
+        (Change("core/runs/sql/lifecycle.sql", "WHEN NOT %(begin_later)s::boolean THEN", "WHEN true THEN"),),
+        (
+            "integration/core/runs/test_lifecycle.py::"
+            "test_a_lost_run_has_a_time_of_its_beginning_only_if_it_began_when_it_was_started",
+        ),
+    ),
+    Mutation(
+        "messages-relayed-although-their-sequence-is-behind",
+        5,
+        (Change("kafka/outbox_relay/relay.py", "        identities.require_ahead(connection)\n", ""),),
+        (
+            "integration/core/test_identities.py::"
+            "test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers",
+        ),
+    ),
+    Mutation(
         "failed-job-waits-for-ever",
         5,
         (

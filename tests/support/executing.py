@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from support.eventually import eventually
+from support.working import expire_workers
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -77,10 +78,7 @@ class Executing:
         """Claim everything for a worker that sends no heartbeat."""
         with connect(self.url) as connection:
             claiming.claim(connection, self.workflow, limit=1000, worker_id=add_worker(connection, self.workflow))
-            connection.execute(
-                "UPDATE workorders.workers SET heartbeat_at = now() - interval '1 day' WHERE workflow_id = %s",
-                [self.workflow.id],
-            )
+            expire_workers(connection, self.workflow)
 
     def recover(self) -> Recovered:
         """Recover the runs of a worker as if it had sent no heartbeat for long, once it is in no transaction."""
@@ -88,7 +86,8 @@ class Executing:
 
         def has_recovered() -> bool:
             with connect(self.url) as connection:
-                found.append(lifecycle.recover_lost(connection, self.workflow, grace_seconds=-1))
+                expire_workers(connection, self.workflow)
+                found.append(lifecycle.recover_lost(connection, self.workflow))
             return found[-1] != Recovered()
 
         eventually(has_recovered, seconds=30, what="the recovery")

@@ -2,7 +2,9 @@
 
 import asyncio
 import ctypes
+import fcntl
 import io
+import json
 import locale
 import logging
 import logging.config
@@ -14,8 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from workorders.core.worker.context import Context
@@ -77,6 +80,39 @@ def note_or_fail(body: dict[str, Any], context: Context) -> None:
     if body["fail_once"] and context.attempt == 1:
         raise ValueError("not yet")
     note(body, context)
+
+
+def work_alone(body: dict[str, Any], context: Context) -> None:
+    """Note in the input's folder that it begins, and what is there that must not be; then succeed, fail, or die.
+
+    It holds files that the kernel frees when the process ends: that of its ordering key, and one of as many as the
+    workflow's concurrency.
+    """
+    folder, event = Path(body["folder"]), [body["key"], body["stream"], body["position"], context.attempt]
+    random = Random(f"{folder.name}{event}")
+    with ExitStack() as held:
+        faults = []
+        if body["has_order"] and not _hold(held, [folder / f"key-{body['key']}"]):
+            faults.append("its ordering key is at work")
+        if body["concurrency"] and not _hold(held, [folder / f"place-{n}" for n in range(body["concurrency"])]):
+            faults.append("there are more at work than the concurrency")
+        with (folder / "begun").open("a") as begun:
+            begun.write(f"{json.dumps([*event, faults])}\n")
+        time.sleep(random.choice((0, 0, 0.001, 0.02)))
+        if (chance := random.random()) < 0.1:
+            raise ValueError("by chance")
+        if chance < 0.13:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _hold(held: ExitStack, paths: list[Path]) -> bool:
+    """Lock one of the files, and return whether one was free."""
+    for path in paths:
+        file = held.enter_context(path.open("a"))
+        with suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+    return False
 
 
 def leave_pid(body: dict[str, Any], context: Context) -> None:
@@ -148,8 +184,10 @@ def _meet(body: dict[str, Any], context: Context) -> None:
 
 
 def _leave_program(body: dict[str, Any], context: Context) -> None:
-    program = subprocess.Popen(["sleep", "60"])
+    program = subprocess.Popen(["sleep", "60"], start_new_session=body["apart"])
     Path(body["file"]).write_text(str(program.pid))
+    if body["crash"]:
+        os._exit(7)
     time.sleep(60)
 
 

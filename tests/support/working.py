@@ -159,11 +159,16 @@ class ClaimingWorker:
         return self.finish(*["failed"] * len(self.claimed))  # type: ignore[arg-type]
 
     def fall_silent(self) -> None:
-        """Let the last heartbeat be an hour ago."""
-        self.working.connection.execute(
-            "UPDATE workorders.workers SET heartbeat_at = heartbeat_at - interval '1 h' WHERE id = %s", (self.id,)
-        )
+        """Let the grace period of the last heartbeat be over."""
+        expire_workers(self.working.connection, self.working.workflow)
         self.working.connection.commit()
+
+
+def expire_workers(connection: Connection, workflow: Workflow) -> None:
+    """Let the workers of a workflow have been silent for too long, in the caller's transaction."""
+    connection.execute(
+        "UPDATE workorders.workers SET expires_at = now() - interval '1 s' WHERE workflow_id = %s", [workflow.id]
+    )
 
 
 def positions(claimed: Iterable[ClaimedRun]) -> list[int | None]:

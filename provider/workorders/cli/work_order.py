@@ -27,7 +27,7 @@ _RAW_BYTES_SHOWN: Final = 512
 _RUN_COLUMNS: Sequence[Column[RunRow]] = (
     Column("run", lambda run: run.attempt, number=True),
     Column("id", lambda run: run.id),
-    Column("state", lambda run: run.state),
+    Column("state", lambda run: run.shown_state),
     Column("actor", lambda run: run.actor),
     Column("reason", lambda run: run.reason),
     Column("created", lambda run: run.created_at),

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from io import StringIO
 from typing import Any, Final, cast
 
-from workorders.core import concurrent_indexes
+from workorders.core import concurrent_indexes, identities
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
@@ -30,8 +30,8 @@ _LOCKED: Final = (
 def upgrade(database_url: str) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    Then build the indexes that a transaction would make writers wait for. Safe to call from several processes at once:
-    the others wait and then find nothing to do.
+    Then build the indexes that a transaction would make writers wait for, and advance sequences that are behind their
+    rows. Safe to call from several processes at once: the others wait and then find nothing to do.
 
     Raises:
         SchemaError: a newer version of this package has upgraded the tables, and nothing was changed; or an index could
@@ -54,6 +54,8 @@ def upgrade(database_url: str) -> str:
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
     concurrent_indexes.build(database_url, _indexes())
+    with connect(database_url, application_name="workorders schema") as own:
+        identities.advance(own)
     return newest()
 
 
@@ -128,10 +130,10 @@ def newest() -> str:
 
 
 def require_newest(database_url: str) -> None:
-    """Raise unless the database is at the version that this package needs.
+    """Raise unless the database is at the version that this package needs, and its sequences are ahead of its rows.
 
     Raises:
-        SchemaError: the versions differ.
+        SchemaError: they are not.
     """
     with connect(database_url, application_name="workorders schema") as connection:
         found = _revisions_in(connection)
@@ -141,6 +143,8 @@ def require_newest(database_url: str) -> None:
             f"The database's tables are at version {_version(found) or 'none'} and this package needs {newest()}; "
             f"nothing was changed; run `workorders db upgrade`."
         )
+    with connect(database_url, application_name="workorders schema") as connection:
+        identities.require_ahead(connection)
 
 
 def _branches() -> dict[str, str]:

@@ -40,3 +40,7 @@ class RunState(StrEnum):
     KILLED = "killed"
     LOST = "lost"
     EXCEPTION = "exception"
+
+
+OWNER_GONE: Final = "owner gone"
+"""Shown for a run whose worker sends no heartbeat any more, until it is recovered; Postgres stores no such state."""

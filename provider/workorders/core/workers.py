@@ -17,19 +17,22 @@ _QUERIES = load_queries("workorders.core", "sql/workers.sql")
 HEARTBEAT_SECONDS: Final = 10.0
 """Seconds between two heartbeats of a worker."""
 GRACE_SECONDS: Final = 60.0
-"""Seconds without a heartbeat after which a worker's runs are recovered: five heartbeats may be late before that."""
+"""Seconds after a heartbeat at which a worker's runs are recovered: five heartbeats may be late before that."""
 
 
-def add_worker(connection: Connection, workflow: Workflow, worker_id: UUID | None = None) -> UUID:
+def add_worker(
+    connection: Connection, workflow: Workflow, worker_id: UUID | None = None, grace_seconds: float = GRACE_SECONDS
+) -> UUID:
     """Add the row of a worker, before its first claim, and return its id: a new one if none is given."""
     worker_id = worker_id or uuid4()
-    connection.execute(_QUERIES["add_worker"], {"worker_id": worker_id, "workflow_id": workflow.id})
+    given = {"worker_id": worker_id, "workflow_id": workflow.id, "grace_seconds": grace_seconds}
+    connection.execute(_QUERIES["add_worker"], given)
     return worker_id
 
 
-def add_silent_owner(connection: Connection, workflow: Workflow, owner_id: UUID) -> None:
+def add_lasting_owner(connection: Connection, workflow: Workflow, owner_id: UUID) -> None:
     """Add the row of an owner that sends no heartbeat, unless it exists."""
-    connection.execute(_QUERIES["add_silent_owner"], {"worker_id": owner_id, "workflow_id": workflow.id})
+    connection.execute(_QUERIES["add_lasting_owner"], {"worker_id": owner_id, "workflow_id": workflow.id})
 
 
 def lock_worker(connection: Connection, worker_id: UUID) -> None:
@@ -42,13 +45,14 @@ def lock_worker(connection: Connection, worker_id: UUID) -> None:
         raise lost(worker_id)
 
 
-def record_heartbeat(connection: Connection, worker_id: UUID) -> None:
-    """Record that a worker is alive.
+def record_heartbeat(connection: Connection, worker_id: UUID, grace_seconds: float = GRACE_SECONDS) -> None:
+    """Record that a worker is alive, so that it keeps its runs for another grace period.
 
     Raises:
         OwnershipLostError: the worker has no row.
     """
-    if connection.execute(_QUERIES["record_heartbeat"], {"worker_id": worker_id}).rowcount == 0:
+    given = {"worker_id": worker_id, "grace_seconds": grace_seconds}
+    if connection.execute(_QUERIES["record_heartbeat"], given).rowcount == 0:
         raise lost(worker_id)
 
 
@@ -57,15 +61,12 @@ def remove_worker(connection: Connection, worker_id: UUID) -> None:
     connection.execute(_QUERIES["remove_worker"], {"worker_id": worker_id})
 
 
-def lock_silent_worker(
-    connection: Connection, workflow: Workflow | None, grace_seconds: float
-) -> tuple[UUID, int] | None:
-    """Lock one worker without a heartbeat in the grace period, and return its id and that of its workflow.
+def lock_expired_worker(connection: Connection, workflow: Workflow | None) -> tuple[UUID, int] | None:
+    """Lock one worker whose grace period is over, and return its id and that of its workflow.
 
     None if there is none, or another transaction has each of them locked.
     """
-    asked = {"workflow_id": workflow and workflow.id, "grace_seconds": grace_seconds}
-    return connection.execute(_QUERIES["lock_silent_worker"], asked).fetchone()
+    return connection.execute(_QUERIES["lock_expired_worker"], {"workflow_id": workflow and workflow.id}).fetchone()
 
 
 def lost(worker_id: UUID) -> OwnershipLostError:

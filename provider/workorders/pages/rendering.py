@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from workorders.core.states import OWNER_GONE
 from workorders.kafka.partition_state import PartitionState
 from workorders.pages import static_files
 from workorders.visible_text import safe
@@ -211,7 +212,7 @@ def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
 
 _TONES: Final = {
     "bad": {
-        *("failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running"),
+        *("failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running", OWNER_GONE),
     },
     "warn": {
         *("rejected", "parked", "paused", "not moving", "not polling", "stuck", "late", "unknown", "cancelled"),

@@ -38,6 +38,9 @@ _RAW_BYTES: Final = 2_048
 _MAX_PUBLISHED: Final = 50
 """Published messages that are shown."""
 _MOVING: Final = WAITING | {"running"}
+_OWNER_GONE: Final = (
+    "The worker of run {} sends no heartbeat any more. The Dag workorders_jobs recovers the run within five minutes."
+)
 _ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", "exception", "rejected")
 
 
@@ -171,7 +174,7 @@ def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
     if found.state == "requeued":
         return f"Waits for run {last.attempt}."
     if found.state == "running":
-        return f"Run {last.attempt} is in progress."
+        return f"Run {last.attempt} is in progress." if not last.is_owner_gone else _OWNER_GONE.format(last.attempt)
     why = ": ".join(part for part in (last.error_type, last.error) if part)
     return f"Run {last.attempt} of {len(attempts)} ended as {last.state}" + (f": {why}" if why else ".")
 

@@ -6,6 +6,7 @@ import pytest
 
 from support.contract import claim, define_workflow, inputs, states, work, work_orders
 from support.trigger_types import SOURCES, Event, MakeSource, Source
+from support.working import expire_workers
 from workorders.core import triggers, workflows
 from workorders.core.admission import duplicates
 from workorders.core.definitions.trigger import trigger_types
@@ -163,7 +164,9 @@ def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: 
     define_workflow(connection, source)
     worker_id, claimed = claim(connection, source)
     assert len(claimed) == 5
-    recovered = lifecycle.recover_lost(connection, workflows.find(connection, source.name), grace_seconds=0)
+    workflow = workflows.find(connection, source.name)
+    expire_workers(connection, workflow)
+    recovered = lifecycle.recover_lost(connection, workflow)
     connection.commit()
     assert recovered.lost == 5
     assert states(connection, source) == ["lost"] * 5

@@ -700,7 +700,7 @@ CREATE TABLE workorders.work_orders (
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.workers (
     id uuid NOT NULL,
-    heartbeat_at timestamp with time zone,
+    expires_at timestamp with time zone,
     workflow_id integer NOT NULL
 )
 WITH (fillfactor='50');

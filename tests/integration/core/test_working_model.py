@@ -1,175 +1,167 @@
-"""Claims, ends, deaths and reruns at random, by several workers at once: what must hold whatever happens.
+"""Claims, failures, time slices, stops, kills, and lost answers to COMMIT by chance: what must hold whatever happens.
 
-Each worker writes down, outside the database, when it begins and ends a run. The record is then checked by arithmetic.
+Workers are processes of their own, behind a proxy that loses answers. What their functions note is then checked.
 """
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from random import Random
-from threading import Lock
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 
-from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.proxies import LosingProxy
+from support.workers_by_chance import recover
 from support.working import Working
-from workorders.core import workers
 from workorders.core.items import Item
-from workorders.core.postgres.connection import Connection, connect
-from workorders.core.runs import claiming, lifecycle
-from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import RunResult
-from workorders.core.workers import add_worker
+from workorders.core.postgres.connection import connect
+from workorders.core.states import UNFINISHED
 
 pytestmark = pytest.mark.integration
 
+SEEDS = int(os.environ.get("WORKING_MODEL_SEEDS", "1"))
+"""More of them look for longer."""
 WORKERS = 3
-WORK_ORDERS = 90
-ORDERING_KEYS = 6
-STREAMS = 5
+WORK_ORDERS = 300
+ORDERING_KEYS = 4
+STREAMS = 3
 """Each ordering key has work orders of each stream."""
-LEFT_AND_CLAIMED = """
-    SELECT
-        (SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state <> 'success'),
-        (SELECT count(*) FROM workorders.runs
-            WHERE workflow_id = %(workflow_id)s AND worker_id IS NOT NULL AND finished_at IS NULL)
-"""
+SECONDS = 240
+RETRIES = {"attempts": 1000, "first_delay_seconds": 0, "after": ["failed", "crashed", "lost"]}
+LEFT = "SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %s AND state::text = ANY (%s)"
 
 
-@dataclass
-class Record:
-    """What the workers did, in the order of their moments."""
+class WorkerProcess:
+    """A process of workers that ends when it is killed."""
 
-    lock: Lock = field(default_factory=Lock)
-    at_work: dict[UUID, ClaimedRun] = field(default_factory=dict)
-    most_at_work: int = 0
-    succeeded: dict[tuple[int | None, str | None], list[int | None]] = field(default_factory=lambda: defaultdict(list))
-    """Positions by ordering key and stream, in the order in which they succeeded."""
-    faults: list[str] = field(default_factory=list)
-
-    def begin(self, run: ClaimedRun) -> None:
-        with self.lock:
-            for other in self.at_work.values():
-                if other.work_order_id == run.work_order_id:
-                    self.faults.append(f"position {run.position} was worked on twice at once")
-                if other.ordering_key is not None and other.ordering_key == run.ordering_key:
-                    self.faults.append(
-                        f"{run.position} and {other.position} have one ordering key and were worked on at once"
-                    )
-            self.at_work[run.run_id] = run
-
-    def see(self, at_work: int) -> None:
-        with self.lock:
-            self.most_at_work = max(self.most_at_work, at_work)
-
-    def end(self, run: ClaimedRun, *, success: bool = False) -> None:
-        with self.lock:
-            del self.at_work[run.run_id]
-            if success:
-                self.succeeded[run.ordering_key, run.stream].append(run.position)
-
-
-class Worker:
-    """Claims groups until nothing is left, and dies in the midst of one now and then."""
-
-    def __init__(self, connection: Connection, at: Working, record: Record, random: Random) -> None:
-        self._connection, self._at, self._record, self._random = connection, at, record, random
-
-    def work(self, done: Callable[[], bool]) -> None:
-        while not done():
-            try:
-                self._work_once()
-            except psycopg.errors.DeadlockDetected:
-                self._record.faults.append("two workers locked the same rows in different orders")
-                return
-
-    def _work_once(self) -> None:
-        worker_id = add_worker(self._connection, self._at.workflow)
-        self._connection.commit()
-        claimed = claiming.claim(
-            self._connection, self._at.workflow, limit=self._random.randint(1, 8), worker_id=worker_id
+    def __init__(self, proxy: LosingProxy, name: str, folder: Path, seed: str) -> None:
+        self._database_url, self._name, self._folder = proxy.database_url, name, folder
+        self._log = (folder / f"log-{seed}").open("w")
+        arguments = [proxy.database_url, proxy.url, name, str(folder), seed]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "support.workers_by_chance", *arguments], stdout=self._log, stderr=self._log
         )
-        if self._random.random() < 0.1:
-            self._connection.rollback()
-            return
-        self._connection.commit()
-        for run in claimed:
-            if self._random.random() < 0.05:
-                self._die(worker_id)
-                return
-            self._work_on(worker_id, run)
 
-    def _work_on(self, worker_id: UUID, run: ClaimedRun) -> None:
-        owned = lifecycle.start(self._connection, worker_id, [run.run_id])
-        self._connection.commit()
-        if not owned:
-            return
-        self._record.begin(run)
-        workers.record_heartbeat(self._connection, worker_id)  # time in which another worker could begin the same
-        self._connection.commit()
-        state: lifecycle.FinalState = self._random.choices(("success", "failed", "crashed"), (8, 1, 1))[0]
-        self._record.end(run, success=state == "success")
-        lifecycle.finish(self._connection, worker_id, [RunResult(run_id=run.run_id, state=state)])
-        self._connection.commit()
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
-    def _die(self, worker_id: UUID) -> None:
-        """Fall silent; another worker finds it, at a grace that only this group has used up."""
-        self._connection.execute(
-            "UPDATE workorders.workers SET heartbeat_at = heartbeat_at - interval '1 h' WHERE id = %s", (worker_id,)
-        )
-        lifecycle.recover_lost(self._connection, self._at.workflow)
-        self._connection.commit()
+    def kill(self) -> None:
+        """Kill it, and recover its runs when the kernel has killed its processes."""
+        pid = self._process.pid
+        functions = [
+            child for thread in Path(f"/proc/{pid}/task").glob("*/children") for child in thread.read_text().split()
+        ]
+        self._process.kill()
+        self._process.wait()
+        self._log.close()
+        eventually(lambda: not any(map(_is_alive, functions)), seconds=30, what="their end", every=0.01)
+        if (worker := self._folder / str(pid)).exists() and (id_ := worker.read_text()):
+            recover(self._database_url, self._name, UUID(id_))
 
 
-@pytest.mark.parametrize("seed", range(2))
+def _is_alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@contextmanager
+def working(proxy: LosingProxy, name: str, folder: Path, random: Random) -> Iterator[list[WorkerProcess]]:
+    """Yield processes of workers, and kill at the end those that are there then."""
+    with ExitStack() as end:
+        processes: list[WorkerProcess] = []
+        end.callback(lambda: [process.kill() for process in processes])
+        processes.extend(WorkerProcess(proxy, name, folder, str(random.random())) for _ in range(WORKERS))
+        yield processes
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"concurrency": 2}, {"ordering_key": "key"}, {"ordering_key": "key", "concurrency": 3}],
-    ids=json.dumps,
+    [
+        {"concurrency": 2, "retries": RETRIES},
+        {"ordering_key": "body:/key", "retries": RETRIES},
+        {"ordering_key": "body:/key", "concurrency": 3, "retries": RETRIES},
+        {"ordering_key": "body:/key"},
+    ],
+    ids=["concurrency", "ordering key", "ordering key and concurrency", "at most once"],
 )
-def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurrency_nor_order_is_broken(
-    stack: LocalStack, connection: Connection, name: str, fields: dict[str, Any], seed: int
+def test_whatever_happens_no_run_begins_twice_or_beside_another_and_neither_concurrency_nor_order_is_broken(
+    database_url: str, name: str, tmp_path: Path, fields: dict[str, Any], seed: int
 ) -> None:
-    retries = {"attempts": 1000, "first_delay_seconds": 0}
-    at = Working.on(connection, name, retries=retries, **fields)
-    random = Random(seed)
-    places = list(range(WORK_ORDERS))
-    chunks = [places[start : start + 10] for start in range(0, WORK_ORDERS, 10)]
-    random.shuffle(chunks)  # by clocks that differ: what comes first in the source was not made first
-    for chunk in chunks:
-        at.create(
-            Item(f"s{place % STREAMS}", place, b'{"key": "%d"}' % (place % ORDERING_KEYS), b"{}") for place in chunk
-        )
-    record = Record()
-    deadline = time.monotonic() + 240
+    random = Random(f"{fields} {seed}")
+    proxy = LosingProxy(database_url, random, share=0.1)
+    with connect(database_url) as connection, proxy:
+        at = Working.on(connection, name, callable="support.run_functions:work_alone", processes=2, **fields)
+        _create(at, tmp_path, random)
 
-    def work(number: int) -> None:
-        with connect(stack.database_url) as own, connect(stack.database_url, autocommit=True) as looking:
+        def left() -> int:
+            (count,) = connection.execute(LEFT, (at.workflow.id, list(UNFINISHED))).fetchone() or (0,)
+            connection.commit()
+            return int(count)
 
-            def done() -> bool:
-                left, claimed = looking.execute(LEFT_AND_CLAIMED, {"workflow_id": at.workflow.id}).fetchone() or (0, 0)
-                record.see(claimed)
-                return left == 0 or time.monotonic() > deadline or bool(record.faults)
+        deadline = time.monotonic() + SECONDS
+        with working(proxy, name, tmp_path, random) as processes:
+            while left():
+                assert time.monotonic() < deadline, "something was never executed"
+                assert not any(process.has_ended for process in processes), "a process of workers has ended"
+                time.sleep(random.uniform(0.5, 4))
+                place = random.randrange(WORKERS)
+                processes[place].kill()
+                processes[place] = WorkerProcess(proxy, name, tmp_path, str(random.random()))
+        assert proxy.lost_before + proxy.lost_after > 0
+        states, stored = set(at.states()), at.runs()
 
-            Worker(own, at.through(own), record, Random(seed * 100 + number)).work(done)
-
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(work, range(WORKERS)))
-    assert record.faults == []
-    assert set(at.states()) == {"success"}, "something was never worked on"
-    assert record.most_at_work <= fields.get("concurrency", WORK_ORDERS)
-    done = [place for order in record.succeeded.values() for place in order]
-    assert sorted(done, key=str) == sorted(places, key=str), "a run succeeded twice, or never"
+    begun = [json.loads(line) for line in (tmp_path / "begun").read_text().splitlines()]
+    assert [line for line in begun if line[-1]] == []
+    runs = [(position, attempt) for _, _, position, attempt, _ in begun]
+    assert len(set(runs)) == len(runs), "a run began twice"
+    assert {(position, attempt) for position, attempt, state in stored if state == "success"} <= set(runs)
+    assert {state for _, _, state in stored} <= {"success", "failed", "crashed", "lost"}
+    if "retries" in fields:
+        assert states == {"success"}
+    else:
+        assert {attempt for _, attempt in runs} == {1}
     if "ordering_key" in fields:
-        for key_and_stream, order in record.succeeded.items():
-            assert order == sorted(order, key=lambda place: place or 0), f"{key_and_stream} was not in its order"
-    unfinished = connection.execute(
-        "SELECT count(*) FROM workorders.runs WHERE workflow_id = %s AND finished_at IS NULL", (at.workflow.id,)
-    ).fetchone()
-    assert unfinished == (0,)
+        _require_order(begun)
+
+
+def _create(at: Working, folder: Path, random: Random) -> None:
+    """Create work orders as by clocks that differ: what comes first in the source was not made first."""
+    definition = at.workflow.definition
+    assert definition is not None
+    shared = {
+        "folder": str(folder),
+        "has_order": definition.ordering_key is not None,
+        "concurrency": definition.concurrency,
+    }
+    chunks = [range(start, start + 10) for start in range(0, WORK_ORDERS, 10)]
+    random.shuffle(chunks)
+    for chunk in chunks:
+        events = [(place % ORDERING_KEYS, f"s{place % STREAMS}", place) for place in chunk]
+        at.create(
+            Item(stream, place, b"{}", json.dumps({"key": key, "stream": stream, "position": place, **shared}).encode())
+            for key, stream, place in events
+        )
+
+
+def _require_order(begun: list[list[Any]]) -> None:
+    """Make sure that within a key and a stream each last attempt began after those of all positions before."""
+    last = {position: number for number, (_, _, position, *_) in enumerate(begun)}
+    order: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for number, (key, stream, position, *_) in enumerate(begun):
+        if last[position] == number:
+            order[key, stream].append(position)
+    for key_and_stream, positions in order.items():
+        assert positions == sorted(positions), f"{key_and_stream} was not in its order"

@@ -29,6 +29,7 @@ from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
 from support.topics import Topics
+from support.working import expire_workers
 from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.bulk import download, export, jobs
@@ -586,6 +587,20 @@ def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(
         connection.execute("UPDATE workorders.runs SET started_at = now() WHERE id = %s", [run.run_id])
     page = client.get(f"/workorders/runs/{run.run_id}").text
     assert f'href="/dags/ship%2F%3Cit%3E/runs/{dag_ids.run_of(run.run_id)}"' in page
+
+
+def test_a_run_whose_worker_is_gone_is_not_in_progress(stack: LocalStack, client: TestClient, name: str) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}])
+    (order,) = executing.ids()
+    with connect(stack.database_url) as connection:
+        claiming.claim(connection, executing.workflow, limit=1, worker_id=add_worker(connection, executing.workflow))
+    assert "Run 1 is in progress." in client.get(f"/workorders/work-orders/{order}").text
+    with connect(stack.database_url) as connection:
+        expire_workers(connection, executing.workflow)
+    page = client.get(f"/workorders/work-orders/{order}").text
+    assert "The worker of run 1 sends no heartbeat any more." in page
+    assert "owner gone" in page
 
 
 def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str) -> None:

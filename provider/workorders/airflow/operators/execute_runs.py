@@ -14,7 +14,7 @@ from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
-from workorders.core import workflows
+from workorders.core import identities, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import connect
@@ -66,6 +66,7 @@ class WorkflowOperator(BaseOperator):
         with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
             with connect(url, application_name="workorders execute") as connection:
+                identities.require_ahead(connection)
                 workflow = workflows.register(connection, self.definition)
                 connection.commit()
                 recovered = lifecycle.recover_lost(connection, workflow)

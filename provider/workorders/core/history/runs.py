@@ -23,7 +23,8 @@ T = TypeVar("T")
 class RunDetails(RunRow):
     """A run with all its columns, its output and its log."""
 
-    heartbeat_at: datetime | None
+    expires_at: datetime | None
+    """When it is recovered unless its worker sends a heartbeat before; None also for a Dag run."""
     worker_id: UUID | None
     retry: int
     output: str | None

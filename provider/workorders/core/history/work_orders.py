@@ -14,6 +14,7 @@ from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.states import OWNER_GONE
 
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
 _RUN_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
@@ -65,6 +66,8 @@ class RunRow:
     workflow: str
     attempt: int
     state: str
+    is_owner_gone: bool
+    """Whether its worker sent no heartbeat in its grace period, so that the run is to be recovered."""
     created_at: datetime
     not_before: datetime
     """When it is due, while it is available."""
@@ -76,6 +79,11 @@ class RunRow:
     actor: str | None
     """Who requested this run, or cancelled it; None for the first run and for automatic retries."""
     reason: str | None
+
+    @property
+    def shown_state(self) -> str:
+        """Return the state for people: a run without an owner is not at work, whatever its row contains."""
+        return OWNER_GONE if self.is_owner_gone else self.state
 
 
 @dataclass(frozen=True, slots=True)

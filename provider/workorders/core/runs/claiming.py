@@ -53,7 +53,7 @@ class Claimable:
     is_claimable: bool = False
     """Whether `claim` would return a run, unless another transaction has it locked."""
     has_lost: bool = False
-    """Whether a run is to be recovered, because its worker sent no heartbeat for `GRACE_SECONDS`."""
+    """Whether a run is to be recovered, because its worker sent no heartbeat in its grace period."""
 
 
 def claim(
@@ -115,7 +115,6 @@ def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, 
     """
     asked = {
         "names": list(names),
-        "grace_seconds": workers.GRACE_SECONDS,
         "window": _WINDOW,
         "start": _LOWEST_KEY,
     }
@@ -135,10 +134,9 @@ def find_claimable(connection: Connection, workflow: Workflow) -> Claimable:
 def claimed(
     connection: Connection, workflow: Workflow, worker_id: UUID, *, but: Collection[UUID] = ()
 ) -> list[ClaimedRun]:
-    """Return the unfinished runs that a worker still owns, in the order in which it must execute them.
+    """Return the unfinished runs that a worker still owns, `but` some of them, the oldest work order first.
 
-    There are fewer, and the others wait again, as in `claim`. `but` are runs that it already knows: they are neither
-    returned nor released.
+    There are fewer, and the others wait again, as in `claim`.
     """
     return _runs(connection, "claimed", {"workflow_id": workflow.id, "worker_id": worker_id, "but": list(but)})
 

@@ -47,7 +47,7 @@ def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[Cla
         psycopg.Error: the database failed; nothing is claimed.
     """
     owner = owner_of(workflow.name)
-    workers.add_silent_owner(connection, workflow, owner)
+    workers.add_lasting_owner(connection, workflow, owner)
     return claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)
 
 

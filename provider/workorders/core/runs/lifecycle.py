@@ -18,7 +18,10 @@ from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/lifecycle.sql")
 
-_LOST: Final = "The worker that executed it sent no heartbeat any more; how far the run came is not known."
+_LOST: Final = (
+    "The worker that owned it sent no heartbeat any more. Whether its function was called, and how far it came, is not "
+    "known."
+)
 
 FinalState = Literal["success", "failed", "crashed", "cancelled", "killed", "lost", "exception"]
 
@@ -36,7 +39,7 @@ class RunResult:
     error_type: str | None = None
     error: str | None = None
     started_at: datetime | None = None
-    """When it began by the worker's clock; the time at which it was marked as started if not given."""
+    """When it began by the worker's clock; if not given, what `start` has recorded."""
     finished_at: datetime | None = None
     """When it ended by the worker's clock; now if not given."""
     may_retry: bool = True
@@ -76,10 +79,16 @@ class Recovered:
         )
 
 
-def start(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Mark runs of a worker as started, and return those that it still owns; it must not execute the others."""
+def start(
+    connection: Connection, worker_id: UUID, run_ids: Collection[UUID], *, begin_later: bool = False
+) -> frozenset[UUID]:
+    """Mark runs of a worker as started, and return those that it still owns; it must not execute the others.
+
+    If they `begin_later`, at any time from now on, only their ends tell when they began.
+    """
     workers.lock_worker(connection, worker_id)
-    rows = connection.execute(_QUERIES["start"], {"worker_id": worker_id, "ids": list(run_ids)})
+    given = {"worker_id": worker_id, "ids": list(run_ids), "begin_later": begin_later}
+    rows = connection.execute(_QUERIES["start"], given)
     return frozenset(row[0] for row in rows)
 
 
@@ -112,12 +121,6 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
     return Finished(frozenset(run_id for run_id, _ in rows), frozenset(run_id for run_id, again in rows if again))
 
 
-def find_finished(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> frozenset[UUID]:
-    """Return those of the runs that the worker has finished."""
-    rows = connection.execute(_QUERIES["find_finished"], {"worker_id": worker_id, "ids": list(run_ids)})
-    return frozenset(run_id for (run_id,) in rows)
-
-
 def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> int:
     """Release unfinished runs of a worker, as if they had never been claimed; return how many.
 
@@ -134,10 +137,8 @@ def find_owned(connection: Connection, workflow_id: int, worker_id: UUID) -> dic
     return {row[0]: row[1] for row in rows}
 
 
-def recover_lost(
-    connection: Connection, workflow: Workflow | None = None, *, grace_seconds: float = workers.GRACE_SECONDS
-) -> Recovered:
-    """Recover the runs of workers that sent no heartbeat for longer than the grace period, each in one transaction.
+def recover_lost(connection: Connection, workflow: Workflow | None = None) -> Recovered:
+    """Recover the runs of workers that sent no heartbeat in their grace period, each in one transaction.
 
     Runs that had not started are available again. Runs that had are `lost`, and are retried by the workflow's policy.
     Whatever the worker still does with them changes nothing, because its row is gone.
@@ -145,15 +146,14 @@ def recover_lost(
     Args:
         connection: without an open transaction; otherwise the caller commits.
         workflow: whose workers; those of all workflows if it is None.
-        grace_seconds: of silence.
     """
     available = retried = lost = 0
     while True:
         with connection.transaction():
-            silent = workers.lock_silent_worker(connection, workflow, grace_seconds)
-            if silent is None:
+            expired = workers.lock_expired_worker(connection, workflow)
+            if expired is None:
                 return Recovered(available, retried, lost)
-            worker_id, workflow_id = silent
+            worker_id, workflow_id = expired
             # No more than a worker has in its queue and its processes, so one transaction can take them all.
             owned = find_owned(connection, workflow_id, worker_id)
             available += release(connection, worker_id, [id_ for id_, is_started in owned.items() if not is_started])

@@ -1,9 +1,9 @@
 -- name: add_worker
-INSERT INTO workorders.workers (id, workflow_id, heartbeat_at)
-VALUES (%(worker_id)s, %(workflow_id)s, statement_timestamp())
-ON CONFLICT (id) DO UPDATE SET heartbeat_at = excluded.heartbeat_at;
+INSERT INTO workorders.workers (id, workflow_id, expires_at)
+VALUES (%(worker_id)s, %(workflow_id)s, statement_timestamp() + make_interval(secs => %(grace_seconds)s))
+ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at;
 
--- name: add_silent_owner
+-- name: add_lasting_owner
 INSERT INTO workorders.workers (id, workflow_id) VALUES (%(worker_id)s, %(workflow_id)s) ON CONFLICT (id) DO NOTHING;
 
 -- name: lock_worker
@@ -11,7 +11,8 @@ INSERT INTO workorders.workers (id, workflow_id) VALUES (%(worker_id)s, %(workfl
 SELECT FROM workorders.workers WHERE id = %(worker_id)s FOR KEY SHARE;
 
 -- name: record_heartbeat
-UPDATE workorders.workers SET heartbeat_at = statement_timestamp() WHERE id = %(worker_id)s;
+UPDATE workorders.workers SET expires_at = statement_timestamp() + make_interval(secs => %(grace_seconds)s)
+WHERE id = %(worker_id)s;
 
 -- name: remove_worker
 DELETE FROM workorders.workers
@@ -21,12 +22,12 @@ WHERE id = %(worker_id)s AND NOT EXISTS (
         AND claimed_at IS NOT NULL AND finished_at IS NULL
 );
 
--- name: lock_silent_worker
+-- name: lock_expired_worker
 SELECT id, workflow_id FROM workorders.workers
 WHERE (%(workflow_id)s::integer IS NULL OR workflow_id = %(workflow_id)s) AND (
-    heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+    expires_at < statement_timestamp()
     -- The owner of delegated runs of a workflow that has a callable by now: nothing records their ends any more.
-    OR heartbeat_at IS NULL AND NOT EXISTS (
+    OR expires_at IS NULL AND NOT EXISTS (
         SELECT FROM workorders.workflows
         WHERE workflows.id = workers.workflow_id AND definition ->> 'dag_id' IS NOT NULL
     )

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
+from uuid import uuid4
 
 import orjson
 
@@ -19,6 +20,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker import log_capture
 from workorders.core.worker.captured_text import Captured
+from workorders.core.worker.descendants import MARK, kill_descendants
 from workorders.core.worker.ipc import PIECE, Frame, FrameError, FrameReader
 
 _PIPE_BYTES: Final = 1 << 20
@@ -46,6 +48,7 @@ class ChildProcess:
         #: When the run in flight was sent, or the last part of its result arrived; at first, when the process started.
         self._since = time.monotonic()
         self._was_emptied = False
+        self._mark = uuid4().hex
         self._captured_bytes = captured_bytes
         self._log = log_capture.create()
         # Its reading end stays open here, too, because it shows how much the process has read.
@@ -66,7 +69,7 @@ class ChildProcess:
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=(self._commands_read, results_write),
-                env=_environment(),
+                env=_environment(self._mark),
                 # So that kill() also reaches what its callables have started.
                 start_new_session=True,
             )
@@ -161,13 +164,18 @@ class ChildProcess:
         self._was_emptied |= log_capture.bound(self._log)
 
     def send_kill(self) -> None:
-        """Kill it with every process in its session, without waiting for their ends."""
+        """Kill it with every process in its session, and with all that it has started if it has a run.
+
+        It does not wait until they have ended.
+        """
         # It may have ended already.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        if self.in_flight is not None:
+            kill_descendants(self._mark)
 
     def kill(self) -> int:
-        """Kill it with every process in its session, and return its exit code."""
+        """Kill it as `send_kill` does, and return its exit code."""
         self.send_kill()
         return self._process.wait(_REAP_SECONDS)
 
@@ -197,9 +205,9 @@ def ended_by(exit_code: int) -> tuple[str, str]:
     return name, f"The process of the callable was ended by {name}.{hint}"
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's environment, with its module search path."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": ""}
+def _environment(mark: str) -> dict[str, str]:
+    """Return this process's environment, with its module search path and a mark."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", MARK: mark}
 
 
 def _enlarge(descriptor: int) -> None:

@@ -42,6 +42,7 @@ class Heartbeat:
         self._url = database_url
         self._worker_id = worker_id
         self._seconds = seconds
+        self._grace_seconds = grace_seconds
         self._max_silence = _SILENT_SHARE * grace_seconds
         self._on_loss = on_loss
         self._log = log
@@ -94,7 +95,7 @@ class Heartbeat:
                         self._url, autocommit=True, application_name="workorders heartbeat", may_wait=self._may_wait
                     )
                 begun = time.monotonic()
-                workers.record_heartbeat(connection, self._worker_id)
+                workers.record_heartbeat(connection, self._worker_id, self._grace_seconds)
                 self._last = begun
             except OwnershipLostError:
                 self._has_no_row = True

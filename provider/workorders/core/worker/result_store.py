@@ -105,8 +105,8 @@ class ResultStore:
         self._log = log
         self._kept = KeptResults()
         self._connection: Connection | None = None
-        #: Whether the connection broke, so that the last transaction may have been committed or not.
-        self.outcome_unknown = False
+        #: Whether the worker may own other runs than it knows, because an answer was lost, or by a retry.
+        self.must_reconcile = False
 
     def run_in_transaction(self, run: Callable[[Connection], T]) -> T:
         """Run a function in a transaction; after an outage repeat it on a new connection, for a limited time.
@@ -125,7 +125,7 @@ class ResultStore:
                 if not is_outage(error):
                     raise
                 self.close()
-                self.outcome_unknown = True
+                self.must_reconcile = True
                 failures += 1
                 delay = min(delay_seconds(failures), _MAX_DELAY_SECONDS)
                 if self._stop.is_set() or not self._may_continue() or time.monotonic() + delay > until:
@@ -148,18 +148,15 @@ class ResultStore:
         """Whether so many results are kept back that no more runs should begin."""
         return len(self.kept) >= _MAX_KEPT_RUNS or sum(map(size_of, self.kept)) >= MAX_STORED_BYTES
 
-    def finish(self, results: Sequence[RunResult]) -> Finished:
+    def finish(self, results: Sequence[RunResult]) -> None:
         """Store how runs ended, with the messages of the successful ones, and count them; kept ones too, when due.
 
         If another transaction has written to a key, the results of runs that publish to it are kept back, with later
         ones of their ordering keys. If Postgres or the outbox rejects a result, only its run fails.
         """
         due = self._kept.take() if self.is_due else []
-        stored = [finished for part in _parts([*due, *results]) for finished in self._store(part)]
-        return Finished(
-            frozenset().union(*(finished.run_ids for finished in stored)),
-            frozenset().union(*(finished.retried for finished in stored)),
-        )
+        for part in _parts([*due, *results]):
+            self._store(part)
 
     def close(self) -> None:
         """Close the connection; the next transaction opens one."""
@@ -167,31 +164,31 @@ class ResultStore:
             self._connection.close()
             self._connection = None
 
-    def _store(self, given: Sequence[RunResult]) -> list[Finished]:
+    def _store(self, given: Sequence[RunResult]) -> None:
         results = self._kept.keep(given)
         if not results:
-            return []
+            return
         try:
             finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
         except KeysBusyError as error:
-            return self._store(self._kept.keep(results, error.run_ids))
+            self._store(self._kept.keep(results, error.run_ids))
         except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
             if len(results) == 1:
                 if _is_bare(results[0]):
                     raise
                 cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
-                return self._store([_rejected(results[0], cause or error)])
+                self._store([_rejected(results[0], cause or error)])
+                return
             middle = len(results) // 2
-            return self._store(results[:middle]) + self._store(results[middle:])
-        stored = finished.run_ids
-        if len(stored) < len(results):  # The answer to an earlier try may have been lost.
-            ids = [result.run_id for result in results]
-            stored |= self.run_in_transaction(
-                lambda connection: lifecycle.find_finished(connection, self._worker_id, ids)
-            )
-        self.summary.add(result for result in results if result.run_id in stored)
-        self.summary.retried += len(finished.retried)
-        return [finished]
+            self._store(results[:middle])
+            self._store(results[middle:])
+        else:
+            # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
+            self.summary.add(results)
+            self.summary.retried += len(finished.retried)
+            # The later runs of an ordering key wait for its retry.
+            if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
+                self.must_reconcile = True
 
     def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
         finished = lifecycle.finish(connection, self._worker_id, results)

@@ -88,7 +88,6 @@ class Worker:
         self._ended_bytes = 0
         self._oldest_ended = 0.0
         self._is_drained = False
-        self._has_lost = False
         self._look_at = 0.0
         self._ask_at = 0.0
         self._mean_bytes = 1.0
@@ -137,7 +136,7 @@ class Worker:
             psycopg.Error: the database was unavailable for too long; runs that had begun will be lost.
         """
         try:
-            self._do(workers.add_worker, self._workflow, self.id)
+            self._do(workers.add_worker, self._workflow, self.id, self._config.grace_seconds)
             with self._heartbeat, self._pool:
                 try:
                     while self._step():
@@ -159,7 +158,7 @@ class Worker:
         if self._stop.is_set():
             self._stop_early()
             return False
-        if self._store.outcome_unknown:
+        if self._store.must_reconcile:
             self._reconcile()
         if self._slice_is_over:
             self._release([*self._pool.return_unstarted(), *self._take_queue()])
@@ -174,20 +173,17 @@ class Worker:
                 self._stop.wait(_LOOK_SECONDS)
             elif not self._queue:
                 # A transaction whose commit was not confirmed may have claimed runs.
-                return self._store.outcome_unknown or self._wait()
+                return self._store.must_reconcile or self._wait()
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
         self._store_when_due()
         self._linger_ends_at = time.monotonic() + self._config.linger
         return True
 
     def _wait(self) -> bool:
-        """Wait until the next look for runs, and return whether there is one.
-
-        There is none if runs of another worker are lost: the next task recovers them.
-        """
+        """Wait until the next look for runs, and return whether there is one."""
         now = time.monotonic()
         ends_at = min(self._linger_ends_at, self._slice_ends_at)
-        if now >= ends_at or self._has_lost or not self._may_wait(now):
+        if now >= ends_at or not self._may_wait(now):
             return False
         self._stop.wait(max(min(self._look_at, ends_at) - now, 0.0))
         return True
@@ -219,28 +215,30 @@ class Worker:
         if begun < self._look_at:
             return False
         found = self._do(claiming.find_claimable, self._workflow)
-        self._has_lost = found.has_lost
+        if found.has_lost:
+            self._config.log(str(self._do(lifecycle.recover_lost, self._workflow)))
         now = time.monotonic()
         self._look_at = now + min(max(_LOOK_SECONDS, (now - begun) * (_LOOK_SHARE - 1)), _MAX_LOOK_SECONDS)
         return found.is_claimable
 
     def _reconcile(self) -> None:
-        """Drop the runs that this worker does not own any more, and adopt those that it owns without knowing.
+        """Drop the runs that this worker does not own any more, and release those that it owns without knowing.
 
         A transaction whose answer was lost may have released or claimed runs.
         """
-        self._store.outcome_unknown = False
+        self._store.must_reconcile = False
         known = self._pool.run_ids() | {run.run_id for run in self._queue}
 
-        def find(connection: Connection) -> tuple[set[UUID], list[ClaimedRun]]:
+        def find(connection: Connection) -> set[UUID]:
             owned = lifecycle.find_owned(connection, self._workflow.id, self.id)
             # What was started and is in no process any more may have an effect, so it is never begun again.
-            begun = {run_id for run_id, is_started in owned.items() if is_started}
-            return set(owned), claiming.claimed(connection, self._workflow, self.id, but=known | begun)
+            lifecycle.release(connection, self.id, {run_id for run_id, begun in owned.items() if not begun} - known)
+            return set(owned)
 
-        owned, adopted = self._do(find)
+        owned = self._do(find)
         self._pool.drop(known - owned)
-        self._queue = deque([*(run for run in self._queue if run.run_id in owned), *adopted])
+        self._queue = deque(run for run in self._queue if run.run_id in owned)
+        self._is_drained = False
 
     def _claim_size(self) -> int:
         pace = self._pool.pace
@@ -255,7 +253,7 @@ class Worker:
         if not taken:
             return
         # Mark them before they begin, so that a run that has begun is never executed again as if it had not.
-        owned = self._do(lifecycle.start, self.id, [run.run_id for run in taken])
+        owned = self._do(lifecycle.start, self.id, [run.run_id for run in taken], begin_later=True)
         self._pool.submit(run for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
@@ -282,10 +280,8 @@ class Worker:
     def _store_results(self) -> None:
         self._require_ownership()
         ended, self._ended, self._ended_bytes = self._ended, [], 0
-        has_ordering_keys = any(result.ordering_key is not None for result in (*self._store.kept, *ended))
-        finished = self._store.finish(ended)
-        # The later runs of an ordering key wait for its retry.
-        if self._store.outcome_unknown or (finished.retried and has_ordering_keys):
+        self._store.finish(ended)
+        if self._store.must_reconcile:
             self._reconcile()
         self._release_after_kept()
         self._pool.resume()

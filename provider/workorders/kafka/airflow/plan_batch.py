@@ -11,6 +11,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped, reason
+from workorders.core import identities
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
@@ -71,6 +72,7 @@ class PlanBatchOperator(BaseOperator):
             explain_failures(self, context, where, _UNDONE, NotPlannedError),
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
+            identities.require_ahead(database)
             plan = self._plan(database)
             alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
             alerting.send(alerting.claim(database, self.definition.name), context)

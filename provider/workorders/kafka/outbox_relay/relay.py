@@ -14,6 +14,7 @@ from uuid import uuid4
 import psycopg
 from psycopg_pool import ConnectionPool
 
+from workorders.core import identities
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.client_connection import ClientConnection
 from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, Connection, connect, connection_string
@@ -80,6 +81,7 @@ def run_relay(
         KafkaUnavailableError: the cluster repeatedly does not answer.
         OutboxContradictionError: checkpoint and database contradict each other.
         OutboxIdentityError: this relay differs from the outbox's recorded identity.
+        SchemaError: new messages would be sent before older ones, because the sequence of their numbers is behind.
         psycopg.Error: the database failed.
     """
     url, kafka = connections.database_url, client_settings(connections.kafka)
@@ -91,6 +93,7 @@ def run_relay(
     ):
         if lease is None:
             return result
+        identities.require_ahead(connection)
         with LeaseHeartbeat(url, lease), _pool(url) as pool, ThreadPoolExecutor(1, "outbox relay") as executor:
             outbox_id, signing_key = settings.id_and_checkpoint_key(connection)
             checkpoints = Checkpoints(kafka, definition.checkpoint_topic, outbox_id, signing_key)

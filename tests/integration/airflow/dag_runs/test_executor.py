@@ -12,6 +12,7 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.eventually import eventually
 from support.executing import Executing
+from support.working import expire_workers
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import delegation, lifecycle
@@ -187,7 +188,8 @@ def test_dag_runs_that_airflow_has_taken_are_watched_to_their_ends_when_it_takes
 def recover(executing: Executing) -> Recovered:
     """Find lost runs, after a silence of any length."""
     with connect(executing.url) as connection:
-        return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=-1)
+        expire_workers(connection, executing.workflow)
+        return lifecycle.recover_lost(connection, executing.workflow)
 
 
 ENDS = """

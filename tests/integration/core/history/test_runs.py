@@ -4,12 +4,14 @@ import pytest
 
 from support.runs import finish_all
 from support.work_orders import accepted
+from support.working import Working
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownRunError
 from workorders.core.history import runs
 from workorders.core.history.runs import RunExcerpt
 from workorders.core.postgres.connection import Connection
+from workorders.core.runs import lifecycle
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -50,6 +52,22 @@ def test_a_run_without_output_and_log_has_an_empty_excerpt(connection: Connectio
         connection.execute(f"DELETE FROM workorders.{table} WHERE run_id = %s", [run_id])
     found = excerpt(connection, run_id, 5)
     assert (found.output, found.output_bytes, found.log, found.has_earlier_log) == (None, None, None, False)
+
+
+def test_a_run_without_a_live_worker_is_not_shown_as_at_work(connection: Connection, name: str) -> None:
+    working = Working.on(connection, name)
+    working.create_some(1)
+    worker = working.claim_as_worker()
+    lifecycle.start(connection, worker.id, worker.run_ids, begin_later=True)
+    (listed,) = runs.list_runs(connection, workflow=name)
+    assert (listed.shown_state, listed.started_at) == ("started", listed.claimed_at)
+    worker.fall_silent()
+    (listed,) = runs.list_runs(connection, workflow=name)
+    assert (listed.state, listed.shown_state, listed.started_at) == ("started", "owner gone", None)
+    assert runs.get_run(connection, listed.id).shown_state == "owner gone"
+    lifecycle.recover_lost(connection, working.workflow)
+    (listed,) = runs.list_runs(connection, workflow=name)
+    assert listed.shown_state == "lost"
 
 
 def test_an_unknown_run_is_reported(connection: Connection) -> None:

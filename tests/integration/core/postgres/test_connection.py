@@ -7,7 +7,7 @@ from psycopg.conninfo import make_conninfo
 from local_stack.ports import free_port
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
-from support.hanging_proxy import HangingProxy
+from support.proxies import HangingProxy
 from workorders.core.postgres.connection import Connection, connect, is_outage
 
 pytestmark = pytest.mark.integration

@@ -210,7 +210,7 @@ def test_capacity_is_counted_again_when_the_concurrency_is_changed_meanwhile(wor
     assert at.claim() == [], "a claim believed what it had read of the workflow before"
 
 
-def test_the_runs_that_a_group_owns_are_found_again_in_their_order(working: Make) -> None:
+def test_the_runs_that_an_owner_has_are_found_again_the_oldest_first(working: Make) -> None:
     at = working()
     at.create_some(5)
     at.claim_as_worker(1).succeed()

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
-from support.working import ClaimingWorker, Working
+from support.working import ClaimingWorker, Working, expire_workers
 from workorders.core import workers
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.postgres.connection import Connection, connect
@@ -205,6 +205,17 @@ def test_a_silent_workers_started_runs_are_lost_and_the_others_are_available_aga
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered()
 
 
+@pytest.mark.parametrize("begin_later", [False, True])
+def test_a_lost_run_has_a_time_of_its_beginning_only_if_it_began_when_it_was_started(
+    connection: Connection, name: str, *, begin_later: bool
+) -> None:
+    working, worker = one(connection, name)
+    lifecycle.start(connection, worker.id, worker.run_ids, begin_later=begin_later)
+    worker.fall_silent()
+    assert lifecycle.recover_lost(connection, working.workflow) == Recovered(lost=1)
+    assert row(worker, "started_at IS NULL") == (begin_later,)
+
+
 def test_a_lost_run_is_retried_by_the_policy(connection: Connection, name: str) -> None:
     working, worker = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
     worker.start()
@@ -258,10 +269,11 @@ def test_a_heartbeat_does_not_wait_for_the_workers_own_transaction_and_recovery_
     lifecycle.finish(connection, worker.id, [RunResult(run_id=worker.run_ids[0], state="success")])
     other_connection.execute("SET LOCAL lock_timeout = '1s'")
     workers.record_heartbeat(other_connection, worker.id)
+    expire_workers(other_connection, working.workflow)
     other_connection.commit()
-    assert lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1) == Recovered()
+    assert lifecycle.recover_lost(other_connection, working.workflow) == Recovered()
     connection.commit()
-    lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1)
+    lifecycle.recover_lost(other_connection, working.workflow)
     other_connection.commit()
     assert working.states() == ["success"]
     with pytest.raises(OwnershipLostError):
@@ -272,8 +284,8 @@ def test_a_recovery_that_is_cut_leaves_everything_to_the_worker(
     connection: Connection, other_connection: Connection, name: str
 ) -> None:
     working, worker = one(connection, name)
-    other_connection.execute("SELECT 1")
-    assert lifecycle.recover_lost(other_connection, working.workflow, grace_seconds=-1) == Recovered(available=1)
+    expire_workers(other_connection, working.workflow)
+    assert lifecycle.recover_lost(other_connection, working.workflow) == Recovered(available=1)
     other_connection.rollback()
     assert worker.start() == frozenset(worker.run_ids)
     assert worker.succeed().run_ids == frozenset(worker.run_ids)

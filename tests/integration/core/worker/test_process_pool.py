@@ -107,10 +107,14 @@ def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it
     assert states == ["success"]
 
 
-def test_programs_that_a_killed_run_has_started_end_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("apart", [False, True], ids=["in its session", "in another session"])
+@pytest.mark.parametrize("crash", [False, True], ids=["killed", "crashed"])
+def test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force(
+    tmp_path: Path, *, apart: bool, crash: bool
+) -> None:
     file = tmp_path / "pid"
     with ProcessPool(calling(timeout_seconds=5)) as pool:
-        results(pool, [run_of({"do": "leave a program", "file": str(file)})])
+        results(pool, [run_of({"do": "leave a program", "file": str(file), "apart": apart, "crash": crash})])
     assert eventually(lambda: not _runs(int(file.read_text())), seconds=20, what="the end of the program")
 
 

@@ -59,7 +59,7 @@ def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(asked: Resul
     assert [
         line.startswith("The database failed and is tried again in 0 s: cannot execute DELETE") for line in logged
     ] == [True]
-    assert asked.outcome_unknown
+    assert asked.must_reconcile
 
 
 def test_a_server_that_takes_no_writes_for_too_long_ends_it(

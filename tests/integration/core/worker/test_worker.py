@@ -16,7 +16,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
-from support.hanging_proxy import HangingProxy
+from support.proxies import HangingProxy
 from workorders.core.exceptions import ConfigurationError, OwnershipLostError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
@@ -352,11 +352,11 @@ def test_a_wait_ends_after_its_linger_with_the_time_slice_or_if_it_is_no_longer_
     assert earliest <= time.monotonic() - begun < 60
 
 
-def test_a_wait_ends_if_runs_of_another_worker_are_lost(make: Make) -> None:
+def test_a_worker_that_waits_recovers_the_runs_of_another_one_and_executes_them(make: Make) -> None:
     executing = make(concurrency=1)
     executing.create([{"do": "echo"}])
     executing.claim_and_fall_silent()
-    assert executing.worker(linger=600).work().total == 0
+    assert executing.worker(linger=5).work().states == {"success": 1}
 
 
 def test_a_waiting_worker_executes_what_arrives_and_claims_nothing_before(
@@ -666,7 +666,7 @@ def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy
 
         def recovered() -> int:
             with connect(executing.url) as connection:
-                return lifecycle.recover_lost(connection, executing.workflow, grace_seconds=grace_seconds).lost
+                return lifecycle.recover_lost(connection, executing.workflow).lost
 
         eventually(recovered, seconds=60, what="the recovery")
         state = Path(f"/proc/{process}/stat")

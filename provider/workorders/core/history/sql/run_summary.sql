@@ -8,7 +8,9 @@ WITH newest AS MATERIALIZED (
 ), own AS MATERIALIZED (
     SELECT newest.state, newest.created_at, newest.finished_at, newest.error_type,
         split_part(left(newest.error, 300), E'\n', 1) AS error,
-        greatest(extract(epoch FROM started_at - greatest(newest.created_at, not_before)), 0)::double precision AS waited,
+        CASE WHEN started_at IS NOT NULL
+            THEN greatest(extract(epoch FROM started_at - greatest(newest.created_at, not_before)), 0)::double precision
+        END AS waited,
         CASE WHEN started_at IS NOT NULL THEN extract(epoch FROM finished_at - started_at)::double precision END AS took
     FROM newest
     JOIN workorders.workflows ON workflows.id = newest.workflow_id

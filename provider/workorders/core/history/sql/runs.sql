@@ -1,8 +1,12 @@
 -- block: row
--- A line of a list.
+-- A line of a list. When a run began is stored with its end; until then it has begun about when it was claimed.
     runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
-    runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error,
-    runs.actor, runs.reason
+    runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+        AND (workers.id IS NULL OR coalesce(workers.expires_at < statement_timestamp(), false)) AS is_owner_gone,
+    runs.created_at, runs.not_before, runs.claimed_at,
+    CASE WHEN runs.state = 'started' AND workers.expires_at >= statement_timestamp()
+        THEN coalesce(runs.started_at, runs.claimed_at) ELSE runs.started_at END AS started_at,
+    runs.finished_at, runs.error_type, runs.error, runs.actor, runs.reason
 
 -- name: runs
 -- Newest first, by the primary key: a page of a rare workflow or state reads many runs of others. The runs of one work
@@ -11,6 +15,7 @@ SELECT
     -- use: row
 FROM workorders.runs
 JOIN workorders.workflows ON workflows.id = runs.workflow_id
+LEFT JOIN workorders.workers ON workers.id = runs.worker_id
 WHERE (%(workflow_id)s::integer IS NULL OR runs.workflow_id = %(workflow_id)s)
     AND (%(state)s::workorders.run_state IS NULL OR runs.state = %(state)s)
     AND (%(work_order_id)s::uuid IS NULL OR runs.work_order_id = %(work_order_id)s)
@@ -19,7 +24,7 @@ ORDER BY runs.id DESC
 LIMIT %(limit)s;
 
 -- name: run
-SELECT workers.heartbeat_at, runs.worker_id, runs.retry,
+SELECT workers.expires_at, runs.worker_id, runs.retry,
     workorders.json_shown(run_outputs.output, true) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated,
     -- use: row
 FROM workorders.runs
@@ -31,7 +36,7 @@ WHERE runs.id = %(id)s;
 
 -- name: run_excerpt
 -- The fence keeps the planner from writing a large output out twice.
-SELECT workers.heartbeat_at, runs.worker_id, runs.retry,
+SELECT workers.expires_at, runs.worker_id, runs.retry,
     left(texts.output, %(max_characters)s) AS output, octet_length(texts.output) AS output_bytes,
     logs.ending AS log, coalesce(octet_length(run_logs.log) > octet_length(logs.ending), false) AS has_earlier_log,
     coalesce(run_logs.truncated, false) AS log_truncated,

@@ -1,10 +1,10 @@
 -- block: running
--- Runs of the owner of delegated runs, which sends no heartbeat, and of workers within the grace period of recovery.
+-- Runs of the owner of delegated runs, which does not expire, and of workers that have not expired.
     (
         SELECT count(*) FROM workorders.workers
         JOIN workorders.runs ON runs.workflow_id = workers.workflow_id AND runs.worker_id = workers.id
         WHERE workers.workflow_id = workflows.id AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
-            AND (workers.heartbeat_at IS NULL OR workers.heartbeat_at > statement_timestamp() - interval '60 s')
+            AND (workers.expires_at IS NULL OR workers.expires_at > statement_timestamp())
     )
 
 -- name: ended

@@ -125,11 +125,11 @@ CREATE INDEX runs_ordering_key_idx
     ON workorders.runs (workflow_id, ordering_key, (CASE WHEN claimed_at IS NULL THEN not_before ELSE 'infinity' END))
     WHERE finished_at IS NULL AND ordering_key IS NOT NULL;
 
--- Who may own runs. A worker adds its row before its first claim and updates it as a heartbeat; recovery deletes it. The owner
--- of a workflow's delegated runs has no heartbeat.
+-- Who may own runs. A worker adds its row before its first claim, and each heartbeat moves the time at which its runs are
+-- recovered and the row is deleted. The owner of a workflow's delegated runs has no such time.
 CREATE TABLE workorders.workers (
     id uuid PRIMARY KEY,
-    heartbeat_at timestamptz,
+    expires_at timestamptz,
     workflow_id integer NOT NULL
 ) WITH (fillfactor = 50);
 

@@ -221,20 +221,13 @@ WITH RECURSIVE asked AS (SELECT %(workflow_id)s::integer AS id), free AS MATERIA
 -- use: take
 
 -- name: claimed
--- In the order of the claims above. That a work order had a run before it was claimed is seen by its attempt.
 WITH claimed AS (
     SELECT * FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s AND worker_id = %(worker_id)s
         AND claimed_at IS NOT NULL AND finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
 )
 -- use: claimed_runs
-LEFT JOIN workorders.sequence_places ON sequence_places.work_order_id = claimed.work_order_id
-ORDER BY (claimed.ordering_key IS NOT NULL), CASE WHEN claimed.ordering_key IS NULL THEN claimed.priority END,
-    sequence_places.place NULLS FIRST, CASE WHEN claimed.ordering_key IS NOT NULL THEN
-        max((claimed.attempt = 1)::integer || work_orders.id::text COLLATE "C") OVER (
-            PARTITION BY claimed.ordering_key, work_orders.stream_id ORDER BY work_orders.position, work_orders.id
-        )
-    END, CASE WHEN claimed.ordering_key IS NOT NULL THEN work_orders.position END, work_orders.id;
+ORDER BY work_orders.id;
 
 -- name: inputs
 -- In the order of the ids, up to the one that reaches the maximum of bytes, or to one that cannot be written out.
@@ -264,9 +257,9 @@ WITH asked AS MATERIALIZED (
     END AS is_claimable, EXISTS (
         SELECT FROM workorders.workers
         WHERE workers.workflow_id = asked.id AND (
-            heartbeat_at < statement_timestamp() - make_interval(secs => %(grace_seconds)s)
+            expires_at < statement_timestamp()
             -- The owner of delegated runs of a workflow that has a callable by now.
-            OR heartbeat_at IS NULL AND asked.dag_id IS NULL
+            OR expires_at IS NULL AND asked.dag_id IS NULL
         ) AND EXISTS (
             SELECT FROM workorders.runs
             WHERE runs.workflow_id = asked.id AND runs.worker_id = workers.id AND claimed_at IS NOT NULL

@@ -1,6 +1,7 @@
 -- name: start
 UPDATE workorders.runs
-SET state = 'started', started_at = coalesce(started_at, statement_timestamp())
+SET state = 'started',
+    started_at = coalesce(started_at, CASE WHEN NOT %(begin_later)s::boolean THEN statement_timestamp() END)
 WHERE id = ANY (%(ids)s) AND worker_id = %(worker_id)s AND state IN ('claimed', 'started')
 RETURNING id;
 
@@ -70,10 +71,6 @@ WITH given AS MATERIALIZED (
     SELECT id, log, truncated FROM finished WHERE log <> ''
 )
 SELECT id, again FROM decided;
-
--- name: find_finished
-SELECT id FROM workorders.runs
-WHERE id = ANY (%(ids)s::uuid[]) AND worker_id = %(worker_id)s AND finished_at IS NOT NULL;
 
 -- name: release
 WITH released AS (

@@ -1,0 +1,79 @@
+"""Identity columns whose sequences are behind their rows, as after a switch by logical replication, which copies none.
+
+New rows would then get numbers that exist, or messages of the outbox numbers before those of older ones.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from workorders.core.exceptions import SchemaError
+from workorders.core.postgres.connection import SCHEMA, Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES: Final = load_queries("workorders.core", "sql/identities.sql")
+_MOVED: Final = {"outbox_messages": "outbox_held"}
+"""Tables to which rows move with their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceBehind:
+    """A sequence whose next number is not above all that its table has."""
+
+    table: str
+    sequence: str
+    last: int
+    highest: int
+
+    def __str__(self) -> str:
+        """Return it as a clause."""
+        return f"{self.table}: the sequence is at {self.last:,}, and a row has {self.highest:,}"
+
+
+def find_behind(connection: Connection) -> list[SequenceBehind]:
+    """Return the sequences that are behind their rows, of those that the user may read."""
+    # A transaction of its own, so that none is left open.
+    with connection.transaction():
+        numbers = [_numbers(*row) for row in connection.execute(_QUERIES["columns"])]
+        if not numbers:
+            return []
+        query = SQL("SELECT * FROM ({}) AS found WHERE highest > last").format(SQL(" UNION ALL ").join(numbers))
+        return [SequenceBehind(*row) for row in connection.execute(query)]
+
+
+def _numbers(table: str, column: str, sequence: str) -> Composed:
+    """Return the query of a column's sequence, of its last number, and of the highest one in a row."""
+    names = [name for name in (table, _MOVED.get(table)) if name]
+    rows = (SQL("SELECT {} FROM {}").format(Identifier(column), Identifier(SCHEMA, name)) for name in names)
+    return SQL(
+        "SELECT {table}, {sequence}, coalesce(pg_sequence_last_value({sequence}), 0) AS last, max({column}) AS highest "
+        "FROM ({rows}) AS rows"
+    ).format(
+        table=Literal(table),
+        sequence=Literal(sequence),
+        column=Identifier(column),
+        rows=SQL(" UNION ALL ").join(rows),
+    )
+
+
+def advance(connection: Connection) -> list[SequenceBehind]:
+    """Advance the sequences that are behind their rows to the highest number there, and return what was behind."""
+    behind = find_behind(connection)
+    for found in behind:
+        connection.execute("SELECT setval(%s::regclass, %s)", [found.sequence, found.highest])
+    return behind
+
+
+def require_ahead(connection: Connection) -> None:
+    """Raise if a sequence is behind its rows.
+
+    Raises:
+        SchemaError: one is.
+    """
+    if behind := find_behind(connection):
+        raise SchemaError(
+            f"New rows would get numbers that exist ({'; '.join(map(str, behind))}), as after a switch by logical "
+            "replication, which copies no sequences. Nothing was changed; run `workorders db upgrade`, which advances "
+            "them."
+        )

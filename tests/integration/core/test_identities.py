@@ -1,0 +1,79 @@
+"""Sequences that are behind their rows, as in a database that logical replication has filled."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from local_stack.stack import LocalStack
+from support.outbox import new_outbox
+from workorders.core import identities, schema
+from workorders.core.exceptions import SchemaError
+from workorders.core.postgres.connection import Connection
+from workorders.outbox import OutboxMessage, publish
+
+pytestmark = pytest.mark.integration
+
+RESET = "SELECT setval(pg_get_serial_sequence(%s, 'id'), 1, false)"
+
+
+@pytest.fixture
+def connection(connection: Connection) -> Iterator[Connection]:
+    """A connection, after which no sequence is behind."""
+    yield connection
+    connection.rollback()
+    identities.advance(connection)
+    connection.commit()
+
+
+def test_each_identity_column_is_compared_with_its_rows(connection: Connection) -> None:
+    connection.execute("INSERT INTO workorders.workflows (name) VALUES ('numbered') ON CONFLICT DO NOTHING")
+    connection.commit()
+    assert identities.find_behind(connection) == []
+    connection.execute(RESET, ["workorders.workflows"])
+    (behind,) = identities.find_behind(connection)
+    assert (behind.table, behind.last < behind.highest) == ("workflows", True)
+
+
+def test_an_upgrade_advances_what_is_behind_and_until_then_the_tables_are_refused(
+    connection: Connection, stack: LocalStack
+) -> None:
+    connection.execute("INSERT INTO workorders.workflows (name) VALUES ('numbered') ON CONFLICT DO NOTHING")
+    connection.execute(RESET, ["workorders.workflows"])
+    connection.commit()
+    with pytest.raises(SchemaError, match=r"workflows: the sequence is at .* run `workorders db upgrade`"):
+        schema.require_newest(stack.database_url)
+    schema.upgrade(stack.database_url)
+    schema.require_newest(stack.database_url)
+    connection.execute("INSERT INTO workorders.workflows (name) VALUES ('numbered next') ON CONFLICT DO NOTHING")
+
+
+def test_held_messages_count_for_the_numbers_of_those_that_wait(connection: Connection) -> None:
+    publish(connection, "numbered", "x", key="k")
+    connection.execute(
+        """
+        WITH hold AS (
+            INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason)
+            VALUES ('key', 'numbered', 0, 'k', 'x') RETURNING id
+        ), moved AS (
+            DELETE FROM workorders.outbox_messages WHERE topic = 'numbered' RETURNING *
+        )
+        INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value)
+        SELECT hold.id, moved.id, enqueued_at, event_id, bucket, topic, key, value FROM hold, moved
+        """
+    )
+    connection.execute("DELETE FROM workorders.outbox_messages")
+    connection.execute(RESET, ["workorders.outbox_messages"])
+    assert [behind.table for behind in identities.find_behind(connection)] == ["outbox_messages"]
+
+
+def test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers(stack: LocalStack, name: str) -> None:
+    outbox = new_outbox(stack)
+    outbox.write(*[OutboxMessage(topic=name, key="k", value=str(n)) for n in range(3)])
+    outbox.ask(RESET, "workorders.outbox_messages")
+    with pytest.raises(SchemaError, match="outbox_messages: the sequence is at"):
+        outbox.relay()
+    assert outbox.ask("SELECT count(*) FROM workorders.outbox_messages") == [(3,)]
+    schema.upgrade(outbox.database_url)
+    outbox.write(OutboxMessage(topic=name, key="k", value="3"))
+    values = outbox.ask("SELECT convert_from(value, 'UTF8') FROM workorders.outbox_messages ORDER BY id")
+    assert values == [("0",), ("1",), ("2",), ("3",)]

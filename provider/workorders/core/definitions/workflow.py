@@ -90,7 +90,11 @@ class UserDatabase(Definition):
 
 
 def _with_connection(value: Any) -> Any:
-    return {"connection": value} if isinstance(value, str) else value
+    if isinstance(value, str):
+        return {"connection": value}
+    if not isinstance(value, dict | UserDatabase):
+        raise ValueError(f"expected the id of an Airflow connection, or its id and limits, got {value!r}.")
+    return value
 
 
 class Limits(Definition):

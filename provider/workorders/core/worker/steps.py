@@ -151,13 +151,13 @@ class Steps:
                     "step a name of its own, such as one with the number of its round in a loop."
                 )
             self._begun.add(name)
-            if len(self._begun | self._results.keys()) > MAX_STEPS:
+            if len({*self._begun, *self._results}) > MAX_STEPS:
                 raise StepError(f"{kind}({name!r}): a work order has at most {MAX_STEPS} steps, so it was not begun.")
         return key
 
     def _serialized(self, name: str, returned: object) -> bytes:
         result = json_values.dumps(returned)
-        size = len(result) + sum(map(len, self._results.values()))
+        size = len(result) + sum(map(len, list(self._results.values())))
         if size > MAX_STEP_BYTES:
             raise StepError(
                 f"The results of the steps of this work order have {size} bytes with that of {name!r}, more than "

@@ -74,6 +74,16 @@ def count_once(body: dict[str, Any], context: Context) -> int:
     return number
 
 
+def no_op_transaction(body: dict[str, Any], context: Context) -> Any:
+    """Return the input from a transaction that writes nothing of its own."""
+    return context.transaction("return", lambda _: body)
+
+
+def no_op_step(body: dict[str, Any], context: Context) -> Any:
+    """Return the input from a step."""
+    return context.step("return", lambda: body)
+
+
 def count_and_stay(body: dict[str, Any], context: Context) -> None:
     """Add one to a counter, and then, in the first attempt, create the input's file and stay."""
     count_once(body, context)

@@ -54,6 +54,7 @@ class ChildProcess:
         self._was_emptied = False
         self._captured_bytes = captured_bytes
         self._log = log_capture.create()
+        database = definition.database if user_database else None
         # Its reading end stays open here, too, because it shows how much the process has read.
         self._commands_read, self.commands = os.pipe()
         self.results, results_write = os.pipe()
@@ -63,7 +64,7 @@ class ChildProcess:
             "callable": definition.callable,
             "output_bytes": definition.output_bytes,
             "context": definition.model_dump(include=_CONTEXT_SETTINGS),
-            "database": None if user_database is None else definition.model_dump(include={"database"})["database"],
+            "database": database and database.model_dump(),
             "parent": os.getpid() if threading.current_thread() is threading.main_thread() else None,
         }
         try:
@@ -85,7 +86,7 @@ class ChildProcess:
         first_bytes = max(definition.output_bytes, MAX_STEP_BYTES)
         self._reader = FrameReader((_MAX_HEADER_BYTES, first_bytes, definition.max_published_bytes))
         # It is neither on the command line nor in the environment, which other processes may read.
-        self._unsent = memoryview(b"" if user_database is None else Frame([], user_database.encode()).encode())
+        self._unsent = memoryview(Frame([], user_database.encode()).encode() if database and user_database else b"")
 
     @property
     def is_unsent(self) -> bool:

@@ -118,9 +118,13 @@ def _stay(body: dict[str, Any], context: Context) -> None:
     context.step("stay", wait)
 
 
+def _number(number: int) -> int:
+    return number
+
+
 def _threads(body: dict[str, Any], context: Context) -> list[int]:
     with ThreadPoolExecutor(8) as threads:
-        steps = [threads.submit(context.step, f"step {number}", lambda number=number: number) for number in range(20)]
+        steps = [threads.submit(context.step, f"step {number}", _number, number) for number in range(20)]
         counts = [threads.submit(context.transaction, f"count {number}", add_one, "threads") for number in range(20)]
         return [sum(done.result() for done in steps), max(done.result() for done in counts)]
 

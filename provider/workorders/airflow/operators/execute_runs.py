@@ -103,7 +103,7 @@ class ExecuteRunsOperator(WorkflowOperator):
 
     def work(self, url: str, workflow: Workflow) -> None:
         """Claim runs, and call the callable in warm processes."""
-        user_database = self.definition.database and database_url(self.definition.database.connection)
+        user_database = database_url(self.definition.database.connection) if self.definition.database else None
         mask = Mask({*secrets_of({**os.environ, "user_database": user_database or ""}), *secrets_in(url)})
         worker = Worker(
             workflow,

@@ -75,7 +75,9 @@ def work(executing: Executing, shop: str, **fields: Any) -> Counter[str]:
 def numbers(shop: str, names: list[str]) -> list[int]:
     """Return the numbers of counters."""
     with psycopg.connect(shop) as connection:
-        found = dict(connection.execute("SELECT name, number FROM counters WHERE name = ANY (%s)", [names]).fetchall())
+        found: dict[str, int] = dict(
+            connection.execute("SELECT name, number FROM counters WHERE name = ANY (%s)", [names]).fetchall()
+        )
     return [found.get(each, 0) for each in names]
 
 
@@ -245,7 +247,8 @@ def test_a_step_whose_stored_answer_was_lost_is_stored_once(
     make: Make, shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 0)
-    store, lost = steps.store, []
+    store = steps.store
+    lost: list[Any] = []
 
     def lose_the_first_answer(connection: Any, worker_id: Any, given: Any) -> Any:
         if lost:

@@ -64,11 +64,16 @@ def count(name: str) -> Callable[[psycopg.Connection[Any]], bytes]:
     return lambda connection: b"%d" % add_one(connection, name)
 
 
+def never(connection: psycopg.Connection[Any]) -> bytes:
+    """Fail: no one may call this."""
+    raise AssertionError("it was called")
+
+
 def number_of(url: str, name: str) -> int | None:
     """Return the number of a counter."""
     with psycopg.connect(url) as connection:
         row = connection.execute("SELECT number FROM counters WHERE name = %s", [name]).fetchone()
-    return row and row[0]
+    return int(row[0]) if row else None
 
 
 def test_what_is_written_commits_with_the_result_and_a_later_attempt_gets_that(
@@ -118,7 +123,7 @@ def test_a_second_one_waits_for_the_first_and_gets_its_result(make: Make, url: s
     with ThreadPoolExecutor() as threads:
         zombie = threads.submit(make().transact, str(uuid4()), key, slowly)
         assert began.wait(20)
-        second = threads.submit(make(lock_timeout=0.001).transact, str(uuid4()), key, pytest.fail)
+        second = threads.submit(make(lock_timeout=0.001).transact, str(uuid4()), key, never)
         with psycopg.connect(url, autocommit=True) as connection:
             eventually(lambda: connection.execute(WAITING).fetchone() == (1,), seconds=20, what="the wait")
         may_end.set()
@@ -181,7 +186,7 @@ def test_after_a_lost_answer_and_an_outage_the_error_says_that_the_outcome_is_un
             make(proxy.url).transact(str(uuid4()), key, count(name))
     finally:
         proxy.close()
-    assert make().transact(str(uuid4()), key, pytest.fail).result == b"1"
+    assert make().transact(str(uuid4()), key, never).result == b"1"
 
 
 def _refuse_after_commit(proxy: LosingProxy) -> Any:
@@ -229,7 +234,7 @@ def test_a_kept_connection_that_the_server_has_ended_is_replaced(
 def test_a_server_that_cannot_be_reached_is_the_error_of_the_run(make: Make, url: str, key: StepKey) -> None:
     unreachable = psycopg.conninfo.make_conninfo(url, port=1)
     with pytest.raises(psycopg.OperationalError):
-        make(unreachable).transact(str(uuid4()), key, pytest.fail)
+        make(unreachable).transact(str(uuid4()), key, never)
 
 
 @pytest.mark.parametrize("error", [psycopg.errors.SerializationFailure, psycopg.errors.DeadlockDetected])
@@ -241,7 +246,7 @@ def test_a_transaction_that_postgres_rolls_back_for_another_one_is_repeated(
     def conflict(connection: psycopg.Connection[Any]) -> bytes:
         called.append(add_one(connection, name))
         if len(called) < 3:
-            connection.execute(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{error.sqlstate}'; END $$")  # type: ignore[arg-type]
+            connection.execute(f"DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '{error.sqlstate}'; END $$")
         return b"%d" % called[-1]
 
     assert database.transact(str(uuid4()), key, conflict).result == b"1"
@@ -312,7 +317,7 @@ def test_what_a_function_has_committed_by_itself_is_never_written_again(
     with pytest.raises(StepError, match="ended the transaction by a COMMIT or ROLLBACK"):
         database.transact(str(uuid4()), key, misused)
     with pytest.raises(StepError, match="its function was not called"):
-        database.transact(str(uuid4()), key, pytest.fail)
+        database.transact(str(uuid4()), key, never)
     assert number_of(url, name) == 1
 
 
@@ -341,7 +346,7 @@ def test_nothing_that_a_function_sets_is_there_for_the_next_one(
     database: UserDatabase, key: StepKey, name: str
 ) -> None:
     def leave(connection: psycopg.Connection[Any]) -> bytes:
-        connection.execute("SET search_path = pg_catalog; SET statement_timeout = 1; SET timezone = 'Asia/Tokyo'")
+        connection.execute("SET search_path = pg_catalog; SET statement_timeout = 4321; SET timezone = 'Asia/Tokyo'")
         connection.execute("CREATE TEMP TABLE left_behind (n integer); LISTEN left_behind")
         connection.execute("SELECT pg_advisory_lock(4711)")
         connection.row_factory = psycopg.rows.dict_row
@@ -367,7 +372,7 @@ def test_nothing_that_a_function_sets_is_there_for_the_next_one(
     [
         ("statement_timeout", "SELECT pg_sleep(20)", psycopg.errors.QueryCanceled),
         ("lock_timeout", "LOCK TABLE counters", psycopg.errors.LockNotAvailable),
-        ("idle_timeout", None, psycopg.OperationalError),
+        ("idle_timeout", None, psycopg.errors.IdleInTransactionSessionTimeout),
     ],
 )
 def test_a_transaction_has_the_limits_of_its_workflow(
@@ -389,7 +394,7 @@ def test_a_transaction_has_the_limits_of_its_workflow(
 
 def test_without_its_table_the_error_names_the_command(stack: LocalStack, make: Make, key: StepKey, url: str) -> None:
     with pytest.raises(StepsTableMissingError) as caught:
-        make(stack.database_url).transact(str(uuid4()), key, pytest.fail)
+        make(stack.database_url).transact(str(uuid4()), key, never)
     assert "`workorders steps create-table --connection shop_db`" in str(caught.value)
 
     def missing(connection: psycopg.Connection[Any]) -> bytes:

@@ -40,6 +40,7 @@ def ship(order: dict[str, Any], context: Context) -> dict[str, Any]:
 
 def _write(order: dict[str, Any], context: Context) -> str:
     word = context.step_id("line")
+    time.sleep(order.get("seconds", 0))
     with Path(order["file"]).open("a") as file:
         file.write(f"{order['order']} {word}\n")
     _die(order, context, "in the step")
@@ -48,6 +49,7 @@ def _write(order: dict[str, Any], context: Context) -> str:
 
 def _count(connection: psycopg.Connection[Any], order: dict[str, Any], context: Context) -> int:
     number = add_one(connection, str(order["order"]))
+    time.sleep(order.get("seconds", 0))
     _die(order, context, "in the transaction")
     return number
 

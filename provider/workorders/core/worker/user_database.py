@@ -179,9 +179,12 @@ class _Transaction:
         return Committed(result, finished_at, UUID(self._run_id))
 
     def _finish(self, connection: Connection, result: bytes) -> datetime:
-        with connection.cursor(row_factory=tuple_row) as cursor:
-            asked = {**self._key._asdict(), "result": result.decode()}
-            row = cursor.execute(_QUERIES["finish"], asked).fetchone()
+        connection.row_factory = tuple_row
+        with psycopg.ClientCursor(connection) as cursor:
+            cursor.execute(_QUERIES["finish"], {**self._key._asdict(), "result": result.decode()})
+            while cursor.nextset():
+                pass
+            row = cursor.fetchone()
         if row is None:
             raise StepError(
                 f"The function of context.transaction({self._key.name!r}) has ended the transaction by a COMMIT or "

@@ -26,6 +26,10 @@ SET LOCAL lock_timeout = %(lock_timeout)s;
 SET LOCAL idle_in_transaction_session_timeout = %(idle_timeout)s;
 
 -- name: finish
+-- Deferred constraints are checked with the role and the path that the function has set, and the table is found without them.
+SET CONSTRAINTS ALL IMMEDIATE;
+RESET ROLE;
+SET LOCAL search_path TO DEFAULT;
 -- Only in the transaction that inserted it.
 UPDATE workorders_steps SET result = %(result)s::jsonb, finished_at = clock_timestamp()
 WHERE work_order_id = %(work_order_id)s AND generation = %(generation)s AND name = %(name)s

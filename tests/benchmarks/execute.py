@@ -4,14 +4,17 @@ import multiprocessing
 import os
 import resource
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+from uuid import uuid4
 
 import psutil
 
 from benchmarks.create_for import empty_tables
 from local_stack.stack import LocalStack
 from support.claimed_runs import calling, results, run_of
+from support.step_functions import CONNECTION, user_database
 from workorders.core import triggers, workflows
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -22,6 +25,16 @@ from workorders.core.worker.worker import Worker, WorkerConfig
 
 _NAME: Final = "execute"
 _BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)
+_STEPS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "no step": {"callable": "support.run_functions:echo", "processes": 1},
+    # A function that waits for a database leaves a core to another one.
+    "a step": {"callable": "support.step_functions:no_op_step", "processes": 4},
+    "a transaction": {
+        "callable": "support.step_functions:no_op_transaction",
+        "processes": 4,
+        "database": CONNECTION,
+    },
+}
 _REQUEST: Final = b'{"topic":"observations","partition":0,"key":"patient-0001","headers":[]}'
 
 
@@ -61,16 +74,18 @@ def pool_per_second(count: int) -> float:
         return (count - 1) / (time.monotonic() - begun)
 
 
-def through_postgres(stack: LocalStack, count: int) -> Executed:
-    """Execute that many waiting work orders."""
+def through_postgres(stack: LocalStack, count: int, what: str = "no step") -> Executed:
+    """Execute that many waiting work orders with a function that does `what`."""
     with connect(stack.database_url) as connection:
         empty_tables(connection)
         connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs CASCADE")
-        _create(connection, count)
+        _create(connection, count, _STEPS[what])
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()
     before = _postgres_seconds(stack)
-    process = context.Process(target=_work, args=(stack.database_url, results))
+    process = context.Process(
+        target=_work, args=(stack.database_url, user_database(stack, f"steps_{uuid4().hex}"), results)
+    )
     process.start()
     process.join()
     if process.exitcode:
@@ -81,10 +96,8 @@ def through_postgres(stack: LocalStack, count: int) -> Executed:
     return Executed(count, seconds, group_seconds, callable_seconds, _postgres_seconds(stack) - before)
 
 
-def _create(connection: Connection, count: int) -> None:
-    definition = WorkflowDefinition.model_validate(
-        {"name": _NAME, "callable": "support.run_functions:echo", "processes": 1}
-    )
+def _create(connection: Connection, count: int, fields: Mapping[str, Any]) -> None:
+    definition = WorkflowDefinition.model_validate({"name": _NAME, **fields})
     workflows.register(connection, definition)
     trigger = triggers.register(connection, name=_NAME, type_="kafka", workflow=_NAME, definition={})
     create_for(connection, trigger, (Item(None, None, _REQUEST, _BODY) for _ in range(count)), fresh=True)
@@ -94,10 +107,14 @@ def _create(connection: Connection, count: int) -> None:
     connection.execute("VACUUM (ANALYZE) workorders.work_orders, workorders.dataclips, workorders.runs")
 
 
-def _work(database_url: str, results: "multiprocessing.SimpleQueue[tuple[float, float, float, int]]") -> None:
+def _work(
+    database_url: str, user_database: str, results: "multiprocessing.SimpleQueue[tuple[float, float, float, int]]"
+) -> None:
     with connect(database_url) as connection:
         workflow = workflows.find(connection, _NAME)
-    group = Worker(workflow, WorkerConfig(database_url=database_url, enqueue=lambda *_: None))
+    group = Worker(
+        workflow, WorkerConfig(database_url=database_url, enqueue=lambda *_: None, user_database=user_database)
+    )
     begun, cpu = time.monotonic(), time.process_time()
     tally = group.work()
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu

@@ -611,6 +611,21 @@ def execution(bench: Bench) -> list[Figure]:
     ]
 
 
+def steps(bench: Bench) -> list[Figure]:
+    """Runs of a function that does nothing in a step, or in a transaction of another database."""
+    runs: dict[str, list[float]] = {"a step": [], "a transaction": []}
+    for number in range(bench.sizes.rounds):
+        for what, speeds in runs.items():
+            count = bench.sizes.executed // 4
+            bench.say(f"executing {count:,} runs with {what}, round {number + 1} of {bench.sizes.rounds}")
+            speeds.append(execute.through_postgres(bench.stack, count, what).per_second)
+    step, transaction = runs.values()
+    return [
+        middle("runs with a step", step, "runs/s"),
+        Figure("runs with a transaction", median(transaction), "runs/s", tuple(transaction), bar=Bar(2000)),
+    ]
+
+
 def outbox_relay(bench: Bench) -> list[Figure]:
     """Messages from Postgres to Kafka: ours, a plain program, and Deimos's algorithm, in turns."""
     topics, sizes = Topics(bench.stack.kafka_settings), bench.sizes
@@ -687,6 +702,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "server_memory": memory_of_server,
     "claim": claim_runs,
     "execute": execution,
+    "steps": steps,
     "outbox": outbox_relay,
     "latency": idle_trigger,
     "steady": steady_trigger,

@@ -20,6 +20,7 @@ from mutations.running_spark import RUNNING_SPARK
 from mutations.silence import SILENCE
 from mutations.stalls import STALLS as WAITING_STALLS
 from mutations.starting import STARTING
+from mutations.steps import STEPS_ONCE
 from mutations.virtual_partitions import VIRTUAL_PARTITIONS
 from mutations.webhooks import WEBHOOKS
 
@@ -484,6 +485,7 @@ MUTATIONS = (
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
     *CLAIMS,
+    *STEPS_ONCE,
     *HOSTILE_VALUES,
     *ISOLATION,
     *OUTBOX,

@@ -27,6 +27,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "init": "Create a folder with a trigger and a workflow to begin with.",
         "triggers": "List triggers, check their files, print their schemas.",
         "workflows": "List, check, and register workflows; print their schema.",
+        "steps": "Create the table of context.transaction.",
         "hooks": "List and store webhooks, and run a server for them.",
     },
     "Maintain": {

@@ -40,6 +40,7 @@ _LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "for
         "outbox",
         "claim",
         "execute",
+        "steps",
         "search",
         "cli_start",
     ],

@@ -31,6 +31,11 @@ def test_without_kafka_the_sentence_names_the_connection() -> None:
         connections.kafka_settings("kafka_eu")
 
 
+def test_an_airflow_connection_is_looked_up_where_airflow_is_configured() -> None:
+    with pytest.raises(ConfigurationError, match="so its connection shop_db was not looked up"):
+        connections.airflow_database_url("shop_db")
+
+
 def test_airflow_is_configured_by_its_file_or_by_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

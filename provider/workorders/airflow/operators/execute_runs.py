@@ -104,12 +104,14 @@ class ExecuteRunsOperator(WorkflowOperator):
 
     def work(self, url: str, workflow: Workflow) -> None:
         """Claim runs, and call the callable in warm processes."""
-        mask = Mask({*secrets_of(os.environ), *secrets_in(url)})
+        user_database = database_url(self.definition.database.connection) if self.definition.database else None
+        mask = Mask({*secrets_of({**os.environ, "user_database": user_database or ""}), *secrets_in(url)})
         worker = Worker(
             workflow,
             WorkerConfig(
                 database_url=url,
                 enqueue=enqueue_published,
+                user_database=user_database,
                 mask=mask,
                 log=partial(self.log.info, "%s"),
                 claim_seconds=self.definition.claim_seconds,

@@ -1,8 +1,8 @@
 """The fields of a workflow's file or decorator; two lines are enough."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from workorders.core.definitions.fields import (
     KIB,
@@ -75,6 +75,28 @@ class Retention(Definition):
     """Days after which input, request, raw value, output, log, and error texts are erased; never if not given."""
 
 
+class UserDatabase(Definition):
+    """The database in which `context.transaction` writes."""
+
+    connection: ConnectionId
+    """Airflow connection of a Postgres database. It has the table `workorders_steps`, which `workorders steps
+    create-table` creates."""
+    statement_timeout: Annotated[float, seconds(0.001, MAX_SECONDS)] = 60.0
+    """Maximum time (seconds) of one statement."""
+    lock_timeout: Annotated[float, seconds(0.001, MAX_SECONDS)] = 10.0
+    """Maximum time (seconds) for which a statement waits for a lock."""
+    idle_timeout: Annotated[float, seconds(0.001, MAX_SECONDS)] = 60.0
+    """Maximum time (seconds) between two statements of a transaction."""
+
+
+def _with_connection(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"connection": value}
+    if not isinstance(value, dict | UserDatabase):
+        raise ValueError(f"expected the id of an Airflow connection, or its id and limits, got {value!r}.")
+    return value
+
+
 class Limits(Definition):
     """Limits of the workflow, checked before work orders are created."""
 
@@ -107,6 +129,8 @@ class WorkflowDefinition(Definition):
     """Tags of the Dag, in addition to those that every workflow gets."""
     database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the work orders."""
+    database: Annotated[UserDatabase, BeforeValidator(_with_connection, str | UserDatabase)] | None = None
+    """Database of the function, for `context.transaction`: an Airflow connection, or a connection with limits."""
     tasks: dict[str, TaskSettings] = Field(default_factory=dict)
     """Airflow's settings of `wait_for_runs` and `execute_runs`: pool, queue, executor, and priority."""
     concurrency: Count | None = None
@@ -157,6 +181,8 @@ class WorkflowDefinition(Definition):
     def _does_one_thing(self) -> "WorkflowDefinition":
         if (self.callable is None) == (self.dag_id is None):
             raise ValueError("expected either callable or dag_id.")
+        if self.callable is None and self.database is not None:
+            raise ValueError("expected callable with database; a Dag has connections of its own.")
         if self.dag_id is None and self.output_task is not None:
             raise ValueError("expected dag_id with output_task, which is a task of that Dag.")
         if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:

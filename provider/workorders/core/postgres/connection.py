@@ -56,7 +56,7 @@ _CONNECTION_REFUSED: Final = re.compile(
     rf"|{NO_LIMITS}"
 )
 
-_KEEPALIVES = {
+KEEPALIVES: Final[Mapping[str, Any]] = {
     "connect_timeout": 10,
     "keepalives": 1,
     "keepalives_idle": 30,
@@ -84,7 +84,7 @@ def connection_string(database_url: str, application_name: str, session: Mapping
             "The database URL is not one that libpq reads; nothing was connected; the form is "
             "postgresql://user:password@host:port/database."
         ) from None
-    defaults = {**_KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
+    defaults = {**KEEPALIVES, "client_encoding": "UTF8", "application_name": application_name}
     merged: dict[str, Any] = {**defaults, **given}
     merged["options"] = f"{startup_options(session or {})} {given.get('options') or ''}".strip()
     return conninfo.make_conninfo(**merged)

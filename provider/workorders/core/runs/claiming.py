@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -10,7 +10,8 @@ from workorders.core import workers
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import lifecycle
+from workorders.core.runs import lifecycle, steps
+from workorders.core.runs.steps import StoredSteps
 from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/claiming.sql")
@@ -43,6 +44,14 @@ class ClaimedRun:
     """The input, a JSON object; None if it was wiped, or cannot be read."""
     is_unreadable: bool = False
     """Whether Postgres holds an input that it cannot write out, because it is too long as text."""
+    stored: StoredSteps | None = None
+    """The steps that earlier attempts have stored; None if it is the first attempt."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        results = self.stored.results if self.stored else ()
+        return len(self.body or b"") + len(self.request) + sum(len(result) for _, result in results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,4 +179,9 @@ def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list
         inputs = cursor.execute(_QUERIES["inputs"], asked).fetchall()
     if len(inputs) < len(found):
         lifecycle.release(connection, arguments["worker_id"], [row[0] for row in found[len(inputs) :]])
-    return [ClaimedRun(*row, *input_) for row, input_ in zip(found, inputs, strict=False)]
+    runs = [ClaimedRun(*row, *input_) for row, input_ in zip(found, inputs, strict=False)]
+    again = [run.run_id for run in runs if run.attempt > 1]
+    if not again:
+        return runs
+    stored = steps.find(connection, again)
+    return [replace(run, stored=stored.get(run.run_id)) for run in runs]

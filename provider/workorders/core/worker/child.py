@@ -15,23 +15,38 @@ import signal
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import orjson
 
 from workorders.core.worker import json_values, run_logging
 from workorders.core.worker.captured_text import Captured
 from workorders.core.worker.context import Context
-from workorders.core.worker.exceptions import CallableUnavailableError, InputUnreadableError, NonRetryableError
+from workorders.core.worker.exceptions import (
+    CallableUnavailableError,
+    InputUnreadableError,
+    InvalidValueError,
+    NonRetryableError,
+    StepError,
+)
 from workorders.core.worker.ipc import PIECE, Frame, FrameReader
 from workorders.core.worker.process_state import ProcessState, StateError
+from workorders.core.worker.steps import StepKey
+
+if TYPE_CHECKING:
+    from workorders.core.worker.user_database import UserDatabase
 
 READY: Final = "ready"
 UNAVAILABLE: Final = "unavailable"
 LEFT_BEHIND: Final = "left behind"
+STEP: Final = "step"
+"""A finished step. The process waits for an answer to it, unless it is committed in the user's database."""
+STORED: Final = "stored"
+"""The answer: the step is stored, or why it cannot be."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -40,17 +55,24 @@ WorkflowFunction = Callable[[Any, Any], Any]
 
 
 class Child:
-    """Executes runs and sends their results."""
+    """Executes runs, and sends their steps and their results."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._commands: int = settings["commands"]
         self._results: int = settings["results"]
         self._callable: str = settings["callable"]
         self._output_bytes: int = settings["output_bytes"]
-        self._context: dict[str, Any] = settings["context"]
+        self._context: dict[str, Any] = {**settings["context"], "step_host": self}
+        self._database_settings: dict[str, Any] | None = settings["database"]
+        self._database: UserDatabase | None = None
         os.register_at_fork(after_in_child=self._become_copy)
         self._is_copy = False
         self._results_file = _file_of(self._results)
+        self._reader = FrameReader()
+        self._arrived: deque[Frame] = deque()
+        # A function may have threads.
+        self._sending = threading.Lock()
+        self._asking = threading.Lock()
         self._logging = run_logging.install()
         for descriptor in (self._commands, self._results):
             # A program that a callable starts and leaves behind must not keep the pipes open.
@@ -66,14 +88,69 @@ class Child:
             os._exit(0)
         self._state = ProcessState()
         self._send(Frame([READY]))
-        reader = FrameReader()
-        while piece := os.read(self._commands, PIECE):
-            for frame in reader.feed(piece):
+        if self._database_settings is not None:
+            self._prepare_database(self._database_settings, self._receive().first.decode())
+        while True:
+            frame = self._receive()
+            # The function of the last run may not have waited for it.
+            if frame.header[0] != STORED:
                 self._run(function, frame)
-        os._exit(0)
+
+    def store(self, run_id: str, name: str, result: bytes) -> None:
+        """Let the parent store a step, and wait until it has.
+
+        Raises:
+            InvalidValueError: Postgres cannot hold the result.
+            StepError: the run has ended.
+        """
+        self._require_current(run_id)
+        with self._asking:
+            self._send(Frame([STEP, run_id, name, None], result))
+            # An answer that no one waited for may come before it.
+            while (answer := self._receive()).header[:3] != [STORED, run_id, name]:
+                pass
+        if answer.header[3] is not None:
+            raise InvalidValueError(f"The result of {name!r} cannot be stored: {answer.header[3]}")
+
+    def transact(self, run_id: str, key: StepKey, call: Callable[[Any], bytes]) -> bytes:
+        """Call a function in a transaction of the user's database, and tell the parent of its result.
+
+        Raises:
+            StepError: the run has ended, or its workflow has no database.
+            psycopg.Error: the transaction failed.
+        """
+        self._require_current(run_id)
+        if self._database is None:
+            raise StepError(
+                f"context.transaction({key.name!r}) was not begun, because the workflow has no database; give its "
+                "field `database` an Airflow connection of type Postgres."
+            )
+        committed = self._database.transact(run_id, key, call)
+        made = [committed.finished_at.timestamp(), str(committed.made_by)]
+        self._send(Frame([STEP, run_id, key.name, made], committed.result))
+        return committed.result
+
+    def _require_current(self, run_id: str) -> None:
+        if self._logging.context is None or self._logging.context.run_id != run_id:
+            raise StepError("The run whose context this is has ended, so the step was not begun.")
+
+    def _prepare_database(self, settings: dict[str, Any], text: str) -> None:
+        from workorders.core.worker.user_database import UserDatabase  # noqa: PLC0415 - most workflows have none
+
+        self._database = UserDatabase(text, settings)
+
+    def _receive(self) -> Frame:
+        """Return the next frame; end the process when the parent has closed the pipe."""
+        while not self._arrived:
+            piece = os.read(self._commands, PIECE)
+            if not piece:
+                os._exit(0)
+            self._arrived.extend(self._reader.feed(piece))
+        return self._arrived.popleft()
 
     def _run(self, function: Any, frame: Frame) -> None:
-        context = Context(*frame.header, request=frame.second, **self._context)
+        header = frame.header
+        context = Context(*header[:5], request=frame.second, earlier=header[5:], **self._context)
         self._logging.context = context
         started = time.time()
         output, messages, failure, state, may_retry = b"", b"", None, "success", True
@@ -117,9 +194,14 @@ class Child:
                 stream.flush()
         if self._is_copy or _file_of(self._results) != self._results_file:
             os._exit(1)
-        rest = memoryview(frame.encode())
-        while rest:
-            rest = rest[os.write(self._results, rest) :]
+        with self._sending:
+            rest = memoryview(frame.encode())
+            try:
+                while rest:
+                    rest = rest[os.write(self._results, rest) :]
+            # The handler of a signal raised an error, and what follows would be taken for the rest of this frame.
+            except BaseException:  # noqa: BLE001
+                os._exit(1)
 
     def _become_copy(self) -> None:
         self._is_copy = True

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import orjson
@@ -20,8 +20,10 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker import log_capture
 from workorders.core.worker.captured_text import Captured
+from workorders.core.worker.child import STORED
 from workorders.core.worker.descendants import MARK, kill_descendants
 from workorders.core.worker.ipc import PIECE, Frame, FrameError, FrameReader
+from workorders.core.worker.steps import MAX_STEP_BYTES
 
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
@@ -36,7 +38,7 @@ _CONTEXT_SETTINGS: Final = {"carry_headers", "max_published_messages", "max_publ
 class ChildProcess:
     """Starts a process, sends runs, and reads results. Blocks only until a killed process has ended."""
 
-    def __init__(self, definition: WorkflowDefinition, *, captured_bytes: int) -> None:
+    def __init__(self, definition: WorkflowDefinition, *, captured_bytes: int, user_database: str | None) -> None:
         #: The run that was sent and whose result has not arrived.
         self.in_flight: ClaimedRun | None = None
         #: Whether it has imported the callable.
@@ -47,10 +49,15 @@ class ChildProcess:
         self.fault: str | None = None
         #: When the run in flight was sent, or the last part of its result arrived; at first, when the process started.
         self._since = time.monotonic()
+        #: The steps of the run in flight that it waits for.
+        self._asked: set[str] = set()
+        self._asked_at = 0.0
+        self._has_stepped = False
         self._was_emptied = False
         self._mark = uuid4().hex
         self._captured_bytes = captured_bytes
         self._log = log_capture.create()
+        database = definition.database if user_database else None
         # Its reading end stays open here, too, because it shows how much the process has read.
         self._commands_read, self.commands = os.pipe()
         self.results, results_write = os.pipe()
@@ -60,6 +67,7 @@ class ChildProcess:
             "callable": definition.callable,
             "output_bytes": definition.output_bytes,
             "context": definition.model_dump(include=_CONTEXT_SETTINGS),
+            "database": database and database.model_dump(),
             "parent": os.getpid() if threading.current_thread() is threading.main_thread() else None,
         }
         try:
@@ -78,8 +86,10 @@ class ChildProcess:
         for descriptor in (self.commands, self.results):
             os.set_blocking(descriptor, False)
             _enlarge(descriptor)
-        self._reader = FrameReader((_MAX_HEADER_BYTES, definition.output_bytes, definition.max_published_bytes))
-        self._unsent = memoryview(b"")
+        first_bytes = max(definition.output_bytes, MAX_STEP_BYTES)
+        self._reader = FrameReader((_MAX_HEADER_BYTES, first_bytes, definition.max_published_bytes))
+        # It is neither on the command line nor in the environment, which other processes may read.
+        self._unsent = memoryview(Frame([], user_database.encode()).encode() if database and user_database else b"")
 
     @property
     def is_unsent(self) -> bool:
@@ -98,10 +108,34 @@ class ChildProcess:
 
     def send(self, run: ClaimedRun, traceparent: str | None = None) -> None:
         """Send a run, with the traceparent of its span if there is one; its result will carry its id."""
-        header = [run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
-        self._unsent = memoryview(Frame(header, run.body or b"", run.request).encode())
+        header: list[Any] = [run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
+        if run.stored:
+            header += [run.stored.generation, run.stored.results]
         self._since = time.monotonic()
         self.in_flight = run
+        self._asked.clear()
+        self._has_stepped = False
+        self._write(Frame(header, run.body or b"", run.request))
+
+    def note_step(self, name: str, *, is_asked: bool) -> None:
+        """Note that the run in flight has finished a step, and whether it waits until it is stored."""
+        self._has_stepped = True
+        if is_asked:
+            if not self._asked:
+                self._asked_at = time.monotonic()
+            self._asked.add(name)
+
+    def answer_step(self, name: str, error: str | None) -> None:
+        """Tell the run in flight that a step is stored, or why it cannot be."""
+        if name in self._asked and self.in_flight:
+            self._asked.remove(name)
+            if not self._asked:
+                # The time limit of a run does not include the time in which it waited for this process.
+                self._since += time.monotonic() - self._asked_at
+            self._write(Frame([STORED, self.in_flight.run_id, name, error]))
+
+    def _write(self, frame: Frame) -> None:
+        self._unsent = memoryview(bytes(self._unsent) + frame.encode())
         self.push()
 
     def push(self) -> None:
@@ -140,11 +174,13 @@ class ChildProcess:
     @property
     def run_seconds(self) -> float:
         """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
-        return 0.0 if self.in_flight is None else time.monotonic() - self._since
+        return 0.0 if self.in_flight is None else (self._asked_at if self._asked else time.monotonic()) - self._since
 
     @property
     def has_begun(self) -> bool:
         """Whether it has read the whole run in flight, which it begins at once."""
+        if self._has_stepped:
+            return self.in_flight is not None
         unread = fcntl.ioctl(self._commands_read, termios.FIONREAD, bytes(4))
         return self.in_flight is not None and not self.is_unsent and not any(unread)
 

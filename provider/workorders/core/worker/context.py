@@ -4,11 +4,11 @@ import logging
 import re
 import secrets
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
+from uuid import UUID, uuid4
 
 import orjson
 
@@ -20,6 +20,12 @@ from workorders.core.worker.published_messages import (
     octets,
     payload,
 )
+from workorders.core.worker.steps import NoHost, StepHost, Steps, require_outside_steps
+
+if TYPE_CHECKING:
+    import psycopg
+
+P = ParamSpec("P")
 
 LOGGER: Final = "workorders.run"
 
@@ -47,6 +53,8 @@ class Context:
         carry_headers: names of the headers that the workflow carries on.
         max_published_messages: maximum number of messages that the run publishes.
         max_published_bytes: maximum size of all of them.
+        step_host: stores the steps; None stores nothing.
+        earlier: the generation of the steps, and those of earlier attempts; nothing if this is the first.
     """
 
     def __init__(
@@ -61,6 +69,8 @@ class Context:
         carry_headers: Iterable[str] = (),
         max_published_messages: int = MAX_PUBLISHED_MESSAGES,
         max_published_bytes: int = MAX_PUBLISHED_BYTES,
+        step_host: StepHost | None = None,
+        earlier: Iterable[Any] = (),
     ) -> None:
         self.run_id = run_id
         self.work_order_id = work_order_id
@@ -70,6 +80,42 @@ class Context:
         self._request = request
         self._carry_headers = tuple(carry_headers)
         self._published = PublishedMessages(max_published_messages, max_published_bytes)
+        self._step_host = step_host
+        self._earlier = earlier
+
+    @classmethod
+    def for_test(
+        cls,
+        *,
+        attempt: int = 1,
+        trigger: str | None = None,
+        request: Mapping[str, Any] | None = None,
+        carry_headers: Iterable[str] = (),
+        connection: Any = None,
+        steps: Mapping[str, Any] | None = None,
+    ) -> "Context":
+        """Return a context for a test of a function, which needs no database and no broker.
+
+        Args:
+            attempt: number of the run.
+            trigger: name of the trigger.
+            request: where the input came from.
+            carry_headers: names of the headers of `request` that the context has.
+            connection: what the functions of `transaction` get, such as a connection to a database of the test, or a
+                stand-in. The test begins and ends its transaction.
+            steps: results of the steps and transactions that an earlier attempt has finished.
+        """
+        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
+        return cls(
+            str(uuid4()),
+            str(uuid4()),
+            attempt,
+            trigger,
+            request=orjson.dumps(request or {}),
+            carry_headers=carry_headers,
+            step_host=NoHost(connection, stored),
+            earlier=(1, stored),
+        )
 
     @cached_property
     def request(self) -> Mapping[str, Any]:
@@ -93,6 +139,71 @@ class Context:
     def logger(self) -> logging.Logger:
         """A logger of the run's log. So is every other logger, and `print`: this one only saves the import."""
         return logging.getLogger(LOGGER)
+
+    @cached_property
+    def _steps(self) -> Steps:
+        return Steps(self.run_id, self.work_order_id, self._step_host or NoHost(), *self._earlier)
+
+    @property
+    def steps(self) -> Mapping[str, Any]:
+        """The results of the finished steps, by name."""
+        return self._steps.results
+
+    def step_id(self, name: str) -> str:
+        """Return the id of a step, a UUID: an idempotency key for the service that the step calls.
+
+        It is the same in every attempt, until a person reruns the work order from the start.
+
+        Raises:
+            StepError: a step cannot have that name.
+        """
+        return self._steps.key(name).id
+
+    def step(self, name: str, function: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call a function, store what it returns, and return it; a later attempt gets the stored result instead.
+
+        The result is what JSON makes of it, also in the first attempt. If the function raises, nothing is stored. It is
+        called again if its process ends before the result is stored, so use `step_id` as idempotency key.
+
+        Args:
+            name: identifies the step; each one of the function has another.
+            function: is called with the other arguments.
+            args: its arguments.
+            kwargs: its named arguments.
+
+        Raises:
+            StepError: the name is wrong or used twice, or there are too many steps or too large results.
+            InvalidValueError: JSON cannot hold the result.
+        """
+        return self._steps.step(name, lambda: function(*args, **kwargs))
+
+    def transaction(
+        self,
+        name: str,
+        function: "Callable[Concatenate[psycopg.Connection[Any], P], object]",
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Any:
+        """Call a function in a transaction of the workflow's `database`, and return its result.
+
+        What the function writes by its connection happens exactly once for the work order: the result commits with it,
+        and a later attempt gets that result instead of calling the function. The function may be called again after a
+        transaction that Postgres rolled back. It neither commits nor rolls back.
+
+        Args:
+            name: identifies the step; each one of the function has another.
+            function: is called with the connection and the other arguments.
+            args: its arguments.
+            kwargs: its named arguments.
+
+        Raises:
+            StepError: as `step`; or the workflow has no `database`, or the function has ended the transaction.
+            StepsTableMissingError: the database has no table for steps.
+            StepOutcomeUnknownError: the answer to the COMMIT was lost, and the database does not come back.
+            psycopg.Error: the transaction failed, and nothing of it was committed.
+        """
+        return self._steps.transaction(name, lambda connection: function(connection, *args, **kwargs))
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -135,8 +246,10 @@ class Context:
         Raises:
             InvalidValueError: the message can never be sent: JSON has no such value, or an argument has a wrong type.
             PublishLimitError: the run publishes more than its workflow allows; it fails even if it catches this.
+            StepError: the function of a step publishes, which a later attempt does not call.
             ValueError: the event id is no UUID.
         """
+        require_outside_steps()
         pairs = header_pairs(headers)
         named = {name.lower() for name, _ in pairs}
         own = {**self.headers, _TRACEPARENT: self.traceparent}

@@ -35,3 +35,17 @@ class OutputTooLargeError(NonRetryableError):
 
 class PublishLimitError(NonRetryableError):
     """A run published more than its workflow allows; it failed, and none of its messages is sent."""
+
+
+class StepError(NonRetryableError):
+    """A function used a step in a way that can never work; its run failed, and nothing of the step was stored."""
+
+
+class StepsTableMissingError(WorkOrdersError):
+    """The database of `context.transaction` has no table for steps, so the function was not called."""
+
+    error_code = "WO-STEPS-TABLE"
+
+
+class StepOutcomeUnknownError(WorkOrdersError):
+    """The answer to a COMMIT of `context.transaction` was lost, and the database cannot be asked; a retry asks it."""

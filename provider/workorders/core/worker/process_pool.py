@@ -10,14 +10,15 @@ from uuid import UUID
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.captured_text import Captured
-from workorders.core.worker.child import LEFT_BEHIND, READY, UNAVAILABLE
+from workorders.core.worker.child import LEFT_BEHIND, READY, STEP, UNAVAILABLE
 from workorders.core.worker.child_handle import ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.log_capture import masked
 from workorders.core.worker.ordered_queue import OrderedQueue
-from workorders.core.worker.run_results import ResultMaker
+from workorders.core.worker.run_results import ResultMaker, finished_step
 from workorders.core.worker.run_spans import RunSpans
 from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 
@@ -46,6 +47,7 @@ class ProcessPool:
         mask: replaces known secrets in a log or an error. It does not recognize a secret that was cut, so more of a log
             is read than is kept.
         log: receives what processes write outside of any run.
+        user_database: the connection string of the definition's `database`.
     """
 
     def __init__(
@@ -54,8 +56,10 @@ class ProcessPool:
         *,
         mask: Mask = NO_SECRETS,
         log: Callable[[str], None] = lambda _: None,
+        user_database: str | None = None,
     ) -> None:
         self._definition = definition
+        self._user_database = user_database
         self._mask = mask
         self._captured_bytes = definition.log_bytes + 2 * mask.max_secret_bytes
         self._result_maker = ResultMaker(definition.log_bytes, mask)
@@ -63,6 +67,7 @@ class ProcessPool:
         self._queue = OrderedQueue()
         self._spans = RunSpans(definition.name)
         self._held_keys: list[int] = []
+        self._steps: list[FinishedStep] = []
         self._mean_seconds: float | None = None
         self._processes: list[ChildProcess] = []
         self._failed_starts = 0
@@ -134,6 +139,17 @@ class ProcessPool:
                 self._spans.forget(run)
                 self._queue.free(run.ordering_key)
 
+    def take_steps(self) -> list[FinishedStep]:
+        """Return the steps that runs have finished since the last call; `answer_step` is due for some of them."""
+        taken, self._steps = self._steps, []
+        return taken
+
+    def answer_step(self, step: FinishedStep, error: str | None) -> None:
+        """Let a run continue that waits until its step is stored, or tell it why the step cannot be."""
+        for process in self._processes:
+            if process.in_flight and process.in_flight.run_id == step.run_id:
+                process.answer_step(step.name, error)
+
     def resume(self) -> None:
         """Continue with the ordering keys that were held after failures."""
         while self._held_keys:
@@ -184,6 +200,8 @@ class ProcessPool:
     def poll(self, seconds: float) -> list[RunResult]:
         """Return the results since the last call; wait for a limited number of seconds if there are none.
 
+        It does not wait if a run has finished a step.
+
         Raises:
             CallableUnavailableError: the callable cannot be imported.
             ExecutionError: processes cannot be started.
@@ -198,6 +216,8 @@ class ProcessPool:
             results += found
             starting = self._queue.ready and self._processes
             if now >= deadline or (results and not len(self._queue)) or not (self._in_flight or starting):
+                return results
+            if any(not step.committed_elsewhere for step in self._steps):
                 return results
             wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
 
@@ -229,6 +249,10 @@ class ProcessPool:
                 raise CallableUnavailableError(self._result_maker.error_text(Captured(*frame.header[1])))
             elif frame.header[:1] == [LEFT_BEHIND]:
                 self._note_left_behind(process, *frame.header[1:])
+            elif process.in_flight and frame.header[:2] == [STEP, str(process.in_flight.run_id)]:
+                step = finished_step(process.in_flight, frame)
+                self._steps.append(step)
+                process.note_step(step.name, is_asked=not step.committed_elsewhere)
             elif process.in_flight and frame.header[:1] == [str(process.in_flight.run_id)]:
                 yield self._result(process, process.in_flight, frame)
             else:
@@ -320,7 +344,9 @@ class ProcessPool:
     def _start_and_send(self) -> None:
         wanted = min(self._useful_processes, self._queue.ready + self._in_flight)
         while len(self._processes) < wanted:
-            self._processes.append(ChildProcess(self._definition, captured_bytes=self._captured_bytes))
+            self._processes.append(
+                ChildProcess(self._definition, captured_bytes=self._captured_bytes, user_database=self._user_database)
+            )
         for process in self._processes:
             process.push()
             if process.is_free:

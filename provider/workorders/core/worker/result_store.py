@@ -14,8 +14,9 @@ from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import ConfigurationError, KeysBusyError, one_line
 from workorders.core.items import Message
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage
-from workorders.core.runs import lifecycle
+from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.kept_results import KeptResults
 
 T = TypeVar("T")
@@ -157,6 +158,22 @@ class ResultStore:
         due = self._kept.take() if self.is_due else []
         for part in _parts([*due, *results]):
             self._store(part)
+
+    def store_steps(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
+        """Store steps, and return those of runs that the worker owns, with the reason if Postgres cannot hold one."""
+        if len(given) > 1 and sum(len(step.result) for step in given) > MAX_STORED_BYTES:
+            return self._store_halves(given)
+        try:
+            owned = self.run_in_transaction(lambda connection: steps.store(connection, self._worker_id, given))
+        except VALUE_ERRORS as error:
+            if len(given) > 1:
+                return self._store_halves(given)
+            return [(given[0], error.diag.message_primary or type(error).__name__)]
+        return [(step, None) for step in given if step.run_id in owned]
+
+    def _store_halves(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
+        middle = len(given) // 2
+        return self.store_steps(given[:middle]) + self.store_steps(given[middle:])
 
     def close(self) -> None:
         """Close the connection; the next transaction opens one."""

@@ -4,9 +4,11 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.captured_text import NOTHING, Captured
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame
@@ -41,6 +43,13 @@ def without_input(run: ClaimedRun) -> RunResult:
         may_retry=False,
         ordering_key=run.ordering_key,
     )
+
+
+def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
+    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged."""
+    _, _, name, committed = frame.header
+    finished_at, made_by = committed or (time.time(), str(run.run_id))
+    return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), committed is not None)
 
 
 @dataclass(frozen=True, slots=True)

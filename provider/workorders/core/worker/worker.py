@@ -14,6 +14,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.heartbeat import Heartbeat
 from workorders.core.worker.process_pool import ProcessPool
@@ -54,6 +55,8 @@ class WorkerConfig:
 
     database_url: str
     enqueue: Enqueue
+    user_database: str | None = None
+    """Connection string of the workflow's `database`."""
     mask: Mask = NO_SECRETS
     log: Callable[[str], None] = print
     """Receives lines for people."""
@@ -85,6 +88,7 @@ class Worker:
         self._stop = Event()
         self._queue: deque[ClaimedRun] = deque()
         self._ended: list[RunResult] = []
+        self._steps: list[FinishedStep] = []
         self._ended_bytes = 0
         self._oldest_ended = 0.0
         self._is_drained = False
@@ -106,6 +110,7 @@ class Worker:
             workflow.definition,
             mask=config.mask,
             log=config.log,
+            user_database=config.user_database,
         )
         self._heartbeat = Heartbeat(
             config.database_url,
@@ -175,6 +180,7 @@ class Worker:
                 # A transaction whose commit was not confirmed may have claimed runs.
                 return self._store.must_reconcile or self._wait()
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
+        self._take_steps()
         self._store_when_due()
         self._linger_ends_at = time.monotonic() + self._config.linger
         return True
@@ -206,7 +212,7 @@ class Worker:
         # If there are fewer, nothing more waits, or the concurrency is reached.
         self._is_drained = len(claimed) < wanted
         if claimed:
-            self._mean_bytes = max(1.0, sum(len(run.body or b"") + len(run.request) for run in claimed) / len(claimed))
+            self._mean_bytes = max(1.0, sum(run.size for run in claimed) / len(claimed))
         self._queue.extend(claimed)
 
     def _look(self) -> bool:
@@ -257,9 +263,32 @@ class Worker:
         self._pool.submit(run for run in taken if run.run_id in owned and run.body is not None)
         self._end(without_input(run) for run in taken if run.run_id in owned and run.body is None)
 
-    def _end(self, results: Iterable[RunResult]) -> None:
-        if not self._ended:
+    def _take_steps(self) -> None:
+        """Take the steps that runs have finished, and store them if a run waits for that."""
+        if taken := self._pool.take_steps():
+            self._note_oldest()
+            self._steps += taken
+            self._ended_bytes += sum(len(step.result) for step in taken)
+            if any(not step.committed_elsewhere for step in taken):
+                self._store_steps()
+
+    def _store_steps(self) -> None:
+        self._require_ownership()
+        steps, self._steps = self._steps, []
+        stored = self._store.store_steps(steps)
+        for step, error in stored:
+            self._pool.answer_step(step, error)
+            if error:
+                self._config.log(f"Run {step.run_id}: the result of step {step.name!r} cannot be stored: {error}")
+        # The worker does not own the other runs any more.
+        self._pool.drop({step.run_id for step in steps} - {step.run_id for step, _ in stored})
+
+    def _note_oldest(self) -> None:
+        if not self._ended and not self._steps:
             self._oldest_ended = time.monotonic()
+
+    def _end(self, results: Iterable[RunResult]) -> None:
+        self._note_oldest()
         for result in results:
             self._ended.append(result)
             self._ended_bytes += size_of(result)
@@ -274,11 +303,13 @@ class Worker:
             or idle
             or self._pool.has_held_keys
         )
-        if self._store.is_due or (self._ended and is_due):
+        if self._store.is_due or ((self._ended or self._steps) and is_due):
             self._store_results()
 
     def _store_results(self) -> None:
         self._require_ownership()
+        if self._steps:
+            self._store_steps()
         ended, self._ended, self._ended_bytes = self._ended, [], 0
         self._store.finish(ended)
         if self._store.must_reconcile:
@@ -328,7 +359,8 @@ class Worker:
     def _stop_early(self) -> None:
         results, left = self._pool.stop()
         self._end(results)
-        if self._ended:
+        self._take_steps()
+        if self._ended or self._steps:
             self._store_results()
         self._release([*left, *self._take_queue()])
         self._await_kept()

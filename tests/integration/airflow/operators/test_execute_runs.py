@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.executing import Executing
+from support.step_functions import user_database
 from support.tries import a_try
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import unlimited_retries
@@ -20,6 +21,9 @@ pytestmark = pytest.mark.integration
 
 Make = Callable[..., Executing]
 TRY: Any = a_try()
+LOGS = """
+    SELECT log FROM workorders.run_logs JOIN workorders.runs ON runs.id = run_id WHERE workflow_id = %(workflow_id)s
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +56,19 @@ def test_what_a_run_publishes_is_in_the_outbox_once_it_has_succeeded(make: Make)
     before = executing.rows("SELECT count(*) FROM workorders.outbox_messages")[0][0]
     ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
     assert executing.rows("SELECT count(*) FROM workorders.outbox_messages")[0][0] == before + 2
+
+
+def test_a_function_writes_to_the_database_that_its_workflow_names(
+    make: Make, stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = user_database(stack, name)
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", shop)
+    executing = make(callable="support.step_functions:attempt", database="shop_db")
+    executing.create([{"do": "show the secret"}])
+    ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
+    assert executing.states() == [("success", "success")]
+    ((log,),) = executing.rows(LOGS)
+    assert "password: ***" in log
 
 
 def test_a_callable_that_cannot_be_imported_fails_the_task_with_the_sentence(make: Make) -> None:

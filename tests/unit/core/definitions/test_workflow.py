@@ -30,6 +30,35 @@ def test_a_definition_stays_the_same_on_its_way_through_the_database() -> None:
     assert WorkflowDefinition.model_validate(json.loads(definition.model_dump_json())) == definition
 
 
+def test_the_database_of_a_function_is_a_connection_or_a_connection_with_limits() -> None:
+    short = WorkflowDefinition.model_validate({**GOOD, "database": "shop_db"}).database
+    limited = {"connection": "shop_db", "lock_timeout": "2 s"}
+    long = WorkflowDefinition.model_validate({**GOOD, "database": limited}).database
+    assert short
+    assert long
+    assert (short.connection, short.statement_timeout, short.lock_timeout, short.idle_timeout) == (
+        "shop_db",
+        60,
+        10,
+        60,
+    )
+    assert long == short.model_copy(update={"lock_timeout": 2})
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({**GOOD, "database": 5432}, "expected the id of an Airflow connection, or its id and limits, got 5432"),
+        ({**GOOD, "database": " "}, "expected the id of an Airflow connection, got ' '"),
+        ({**GOOD, "database": {"connection": "shop_db", "idle_timeout": 0}}, r"at least 0\.001 s, got 0"),
+        ({**WITH_DAG, "database": "shop_db"}, "expected callable with database"),
+    ],
+)
+def test_a_database_that_no_function_can_use_is_refused(content: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        WorkflowDefinition.model_validate(content)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_example_files_are_right_and_named_after_their_workflow(path: Path) -> None:
     assert load_workflow(path).name == path.stem
@@ -38,7 +67,13 @@ def test_the_example_files_are_right_and_named_after_their_workflow(path: Path) 
 
 @pytest.mark.parametrize(
     "content",
-    [GOOD, WITH_DAG, {**WITH_DAG, "context_key": None, "output_task": "sum"}, {**GOOD, "ordering_key": "body:/a"}],
+    [
+        GOOD,
+        {**GOOD, "database": "shop_db"},
+        WITH_DAG,
+        {**WITH_DAG, "context_key": None, "output_task": "sum"},
+        {**GOOD, "ordering_key": "body:/a"},
+    ],
     ids=str,
 )
 def test_the_schema_takes_what_is_right(content: dict[str, Any]) -> None:

@@ -24,8 +24,8 @@ WITH given AS MATERIALIZED (
     -- coalesce, and so finds the runs by their ids.
     WHERE runs.id = given.id AND runs.id = ANY (%(ids)s::uuid[])
         AND coalesce(runs.worker_id = %(worker_id)s AND runs.state IN ('claimed', 'started'), false)
-    RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.ordering_key, runs.attempt, runs.retry, runs.state,
-        given.may_retry, given.retry_id, given.output, given.log, given.truncated
+    RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.ordering_key, runs.attempt, runs.generation, runs.retry,
+        runs.state, given.may_retry, given.retry_id, given.output, given.log, given.truncated
 ), policies AS MATERIALIZED (
     SELECT id, definition -> 'retries' AS retries
     FROM workorders.workflows
@@ -38,8 +38,8 @@ WITH given AS MATERIALIZED (
     FROM finished LEFT JOIN policies ON policies.id = finished.workflow_id
 ), again AS (
     INSERT INTO workorders.runs
-        (id, work_order_id, workflow_id, ordering_key, attempt, retry, state, not_before)
-    SELECT retry_id, work_order_id, workflow_id, ordering_key, attempt + 1, retry + 1, 'available',
+        (id, work_order_id, workflow_id, ordering_key, attempt, generation, retry, state, not_before)
+    SELECT retry_id, work_order_id, workflow_id, ordering_key, attempt + 1, generation, retry + 1, 'available',
         statement_timestamp() + make_interval(secs => least(
             (retries ->> 'longest_delay_seconds')::double precision,
             (retries ->> 'first_delay_seconds')::double precision

@@ -1,0 +1,28 @@
+-- name: store
+-- What another attempt has stored before stays.
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest(
+        %(ids)s::uuid[], %(names)s::text[], %(results)s::text[], %(finished)s::timestamptz[], %(made_by)s::uuid[],
+        %(elsewhere)s::boolean[]
+    ) AS given (run_id, name, result, finished_at, made_by, committed_elsewhere)
+), owned AS (
+    SELECT id, work_order_id, generation FROM workorders.runs
+    -- As in `finish`: the runs are found by their ids.
+    WHERE id = ANY (%(ids)s::uuid[])
+        AND coalesce(worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL, false)
+), stored AS (
+    INSERT INTO workorders.steps (work_order_id, finished_at, run_id, generation, committed_elsewhere, name, result)
+    SELECT owned.work_order_id, given.finished_at, given.made_by, owned.generation, given.committed_elsewhere, given.name,
+        given.result::jsonb
+    FROM given JOIN owned ON owned.id = given.run_id
+    ON CONFLICT (work_order_id, generation, name) DO NOTHING
+)
+SELECT id FROM owned;
+
+-- name: find
+-- Not those of `context.transaction`: of them, the user's database knows.
+SELECT runs.id, runs.generation, steps.name, steps.result::text
+FROM workorders.runs
+LEFT JOIN workorders.steps ON steps.work_order_id = runs.work_order_id AND steps.generation = runs.generation
+    AND NOT steps.committed_elsewhere
+WHERE runs.id = ANY (%(ids)s::uuid[]);

@@ -1,0 +1,41 @@
+-- name: create_table
+-- The steps of `context.transaction`: each is inserted by the transaction whose writes it stands for.
+CREATE TABLE IF NOT EXISTS workorders_steps (
+    work_order_id uuid NOT NULL,
+    finished_at timestamptz NOT NULL DEFAULT now(),
+    run_id uuid NOT NULL,
+    generation integer NOT NULL,
+    name text NOT NULL,
+    result jsonb,
+    PRIMARY KEY (work_order_id, generation, name)
+);
+
+-- name: begin
+-- The connection is kept between runs. So first comes what DISCARD ALL does, which no transaction may contain.
+SET SESSION AUTHORIZATION DEFAULT;
+RESET ALL;
+CLOSE ALL;
+UNLISTEN *;
+SELECT pg_advisory_unlock_all();
+DISCARD TEMP;
+-- The limits come after it, because it waits for another transaction with the same key.
+INSERT INTO workorders_steps (work_order_id, run_id, generation, name)
+VALUES (%(work_order_id)s, %(run_id)s, %(generation)s, %(name)s) ON CONFLICT DO NOTHING;
+SET LOCAL statement_timeout = %(statement_timeout)s;
+SET LOCAL lock_timeout = %(lock_timeout)s;
+SET LOCAL idle_in_transaction_session_timeout = %(idle_timeout)s;
+
+-- name: finish
+-- Deferred constraints are checked with the role and the path that the function has set, and the table is found without them.
+SET CONSTRAINTS ALL IMMEDIATE;
+RESET ROLE;
+SET LOCAL search_path TO DEFAULT;
+-- Only in the transaction that inserted it.
+UPDATE workorders_steps SET result = %(result)s::jsonb, finished_at = clock_timestamp()
+WHERE work_order_id = %(work_order_id)s AND generation = %(generation)s AND name = %(name)s
+    AND xmin = pg_current_xact_id()::xid
+RETURNING finished_at;
+
+-- name: read
+SELECT result::text, finished_at, run_id FROM workorders_steps
+WHERE work_order_id = %(work_order_id)s AND generation = %(generation)s AND name = %(name)s;

@@ -1,0 +1,222 @@
+"""The user's database in a process of runs: transactions whose writes happen once, however often they are attempted."""
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import psycopg
+from psycopg import conninfo
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
+
+from workorders.core.backoff import delay_seconds
+from workorders.core.exceptions import one_line
+from workorders.core.postgres.certificates import with_files
+from workorders.core.postgres.connection import KEEPALIVES, NO_PREPARED_STATEMENTS, Connection, is_outage
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.worker.exceptions import StepError, StepOutcomeUnknownError, StepsTableMissingError
+from workorders.core.worker.steps import StepKey
+
+_QUERIES = load_queries("workorders.core.worker", "sql/user_database.sql")
+CREATE_TABLE: Final = _QUERIES["create_table"]
+
+_INSERTED: Final = "INSERT 0 1"
+_INSERTED_OR_NOT: Final = (_INSERTED, "INSERT 0 0")
+_MAX_CONFLICTS: Final = 10
+"""How often a transaction is repeated that Postgres rolled back because of another one."""
+_MAX_CONFLICT_SECONDS: Final = 1.0
+_MAX_OUTAGES: Final = 5
+"""How often the database is asked after a lost answer to a COMMIT: for about half a minute."""
+_CONFLICTS: Final = frozenset({"40001", "40P01"})
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A step that is committed."""
+
+    result: bytes
+    """JSON text."""
+    finished_at: datetime
+    made_by: UUID
+    """The run that called the function."""
+
+
+class UserDatabase:
+    """One connection, which is opened when it is needed and kept between runs.
+
+    Args:
+        text: libpq's connection string.
+        settings: those of `database` in the workflow.
+    """
+
+    def __init__(self, text: str, settings: Mapping[str, Any]) -> None:
+        given = conninfo.conninfo_to_dict(text)
+        defaults = {**KEEPALIVES, "application_name": "workorders run"}
+        self._text = conninfo.make_conninfo(**{**defaults, **given})
+        self._name: str = settings["connection"]
+        self._limits = {
+            name: int(settings[name] * 1000) for name in ("statement_timeout", "lock_timeout", "idle_timeout")
+        }
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+
+    def transact(self, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> Committed:
+        """Call a function in a transaction that commits its writes with its result; or return a committed result.
+
+        The row with the step's key is inserted first. So another transaction with the same key is waited for, and after
+        its commit the function is not called. A repetition begins with the insertion, too, whatever was the reason.
+
+        Raises:
+            StepError: the function has ended the transaction itself, or this process is a forked copy.
+            StepsTableMissingError: the database has no table for steps.
+            StepOutcomeUnknownError: the answer to the COMMIT was lost, and the database does not come back.
+            psycopg.Error: the transaction failed, and nothing of it was committed.
+        """
+        if os.getpid() != self._pid:
+            raise StepError("A forked copy of a run's process called context.transaction, so nothing was begun.")
+        with self._lock:
+            return _Transaction(self, run_id, key, call).commit()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a connection is kept, which may be broken."""
+        return self._connection is not None and not self._connection.closed
+
+    def connected(self) -> Connection:
+        """Return the connection, without what its last user has set in it; open one if there is none."""
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(with_files(self._text), prepare_threshold=NO_PREPARED_STATEMENTS)
+        self._connection.row_factory = tuple_row
+        self._connection.cursor_factory = psycopg.Cursor
+        return self._connection
+
+    def close_unless_idle(self) -> None:
+        """Close a connection that no other transaction can use."""
+        if self._connection and self._connection.info.transaction_status != TransactionStatus.IDLE:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def insert(self, connection: Connection, run_id: str, key: StepKey) -> bool:
+        """Insert the row of a step, and return whether there was none; wait for another one who inserts it."""
+        asked = {**key._asdict(), "run_id": run_id, **self._limits}
+        with psycopg.ClientCursor(connection) as cursor:
+            try:
+                cursor.execute(_QUERIES["begin"], asked)
+            except psycopg.errors.UndefinedTable as error:
+                raise StepsTableMissingError(
+                    f"The database of the Airflow connection {self._name} has no table workorders_steps, so "
+                    f"{key.name!r} was not begun; run `workorders steps create-table --connection {self._name}`."
+                ) from error
+            while cursor.statusmessage not in _INSERTED_OR_NOT and cursor.nextset():
+                pass
+            return cursor.statusmessage == _INSERTED
+
+
+class _Transaction:
+    """One call of `context.transaction`, with its repetitions."""
+
+    def __init__(self, database: UserDatabase, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> None:
+        self._database = database
+        self._run_id = run_id
+        self._key = key
+        self._call = call
+        self._conflicts = 0
+        self._outages = 0
+        self._is_called = False
+        self._is_committing = False
+        #: Whether a COMMIT had no answer.
+        self._is_unknown = False
+
+    def commit(self) -> Committed:
+        """Return what is committed, by this transaction or another one."""
+        while True:
+            was_kept = self._database.is_connected
+            self._is_called = self._is_committing = False
+            try:
+                return self._attempt()
+            except psycopg.Error as error:
+                if error.sqlstate in _CONFLICTS:
+                    self._wait_after_conflict(error)
+                    continue
+                is_broken = is_outage(error) or not self._database.is_connected
+                if is_broken:
+                    self._database.close()
+                if is_broken and (self._is_committing or self._is_unknown):
+                    self._wait_after_outage(error)
+                # The server may have closed a connection that was kept.
+                elif not is_broken or not was_kept or self._is_called:
+                    raise
+            finally:
+                self._database.close_unless_idle()
+
+    def _attempt(self) -> Committed:
+        connection = self._database.connected()
+        with connection.transaction():
+            if not self._database.insert(connection, self._run_id, self._key):
+                return self._stored(connection.execute(_QUERIES["read"], self._key._asdict()).fetchone())
+            # So no COMMIT of before has succeeded.
+            self._is_unknown, self._is_called = False, True
+            result = self._call(connection)
+            finished_at = self._finish(connection, result)
+            self._is_committing = True
+        if not self._is_committing:
+            raise StepError(
+                f"The function of context.transaction({self._key.name!r}) has raised psycopg.Rollback, so it has no "
+                "result, and nothing was committed; return, or raise another error."
+            )
+        return Committed(result, finished_at, UUID(self._run_id))
+
+    def _finish(self, connection: Connection, result: bytes) -> datetime:
+        connection.row_factory = tuple_row
+        with psycopg.ClientCursor(connection) as cursor:
+            cursor.execute(_QUERIES["finish"], {**self._key._asdict(), "result": result.decode()})
+            while cursor.nextset():
+                pass
+            row = cursor.fetchone()
+        if row is None:
+            raise StepError(
+                f"The function of context.transaction({self._key.name!r}) has ended the transaction by a COMMIT or "
+                "ROLLBACK, so its result was not stored, and it is not called again; leave both to the context, and "
+                "see in your tables what it has committed."
+            )
+        finished_at: datetime = row[0]
+        return finished_at
+
+    def _stored(self, row: tuple[Any, ...] | None) -> Committed:
+        if row is None or row[0] is None:
+            raise StepError(
+                f"The row of context.transaction({self._key.name!r}) in workorders_steps has no result or was deleted, "
+                "so its function was not called; see in your tables what an earlier attempt has committed."
+            )
+        result, finished_at, made_by = row
+        return Committed(result.encode(), finished_at, made_by)
+
+    def _wait_after_conflict(self, error: psycopg.Error) -> None:
+        self._conflicts += 1
+        if self._conflicts > _MAX_CONFLICTS:
+            raise error
+        longest = min(0.01 * 2**self._conflicts, _MAX_CONFLICT_SECONDS)
+        time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
+
+    def _wait_after_outage(self, error: psycopg.Error) -> None:
+        self._is_unknown = True
+        self._outages += 1
+        if self._outages > _MAX_OUTAGES:
+            raise StepOutcomeUnknownError(
+                f"The answer to the COMMIT of context.transaction({self._key.name!r}) was lost, and the database does "
+                f"not answer ({one_line(error)}); whether it was committed is not known. A retry or rerun finds out: "
+                "it calls the function only if it was not."
+            ) from error
+        time.sleep(delay_seconds(self._outages))

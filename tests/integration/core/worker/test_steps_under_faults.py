@@ -1,0 +1,154 @@
+"""A worker, its processes, and its connections end at random; what its functions have done is counted."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+import psycopg
+import pytest
+
+from local_stack.stack import LocalStack
+from support.executing import Executing
+from support.losing_proxy import LosingProxy
+from support.step_functions import CONNECTION, user_database
+from workorders.core.postgres.connection import connect
+from workorders.core.runs import lifecycle
+
+pytestmark = pytest.mark.integration
+
+ORDERS = int(os.environ.get("WORKORDERS_TEST_STEPS", "200"))
+_SECONDS = 600 + ORDERS / 10
+_START_SECONDS = 4.0
+LEFT = "SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state <> 'success'"
+SENT = """
+    SELECT convert_from(key, 'UTF8') FROM workorders.outbox_messages
+    JOIN workorders.runs ON runs.id = run_id WHERE runs.workflow_id = %(workflow_id)s
+"""
+WORKER = """
+import sys
+from support.executing import Executing
+from workorders.outbox.enqueue import enqueue_published
+from workorders.core import workflows
+from workorders.core.postgres.connection import connect
+from workorders.core.worker.worker import Worker, WorkerConfig
+url, shop, name = sys.argv[1:]
+with connect(url) as connection:
+    workflow = workflows.find(connection, name)
+Worker(workflow, WorkerConfig(database_url=url, user_database=shop, enqueue=enqueue_published, linger=5)).work()
+"""
+
+
+class Faults:
+    """Executes the work orders of a workflow by one worker after the other, and ends what belongs to it at random."""
+
+    def __init__(self, executing: Executing, shop: str, seed: int) -> None:
+        self.executing = executing
+        self.injected: Counter[str] = Counter()
+        self._random = random.Random(seed)
+        self._shop = shop
+        self._proxies = LosingProxy(executing.url), LosingProxy(shop)
+        self._worker = self._start()
+
+    def run(self) -> None:
+        """Inject faults until all work orders have succeeded."""
+        until = time.monotonic() + _SECONDS
+        while self.executing.rows(LEFT) != [(0,)]:
+            assert time.monotonic() < until, "it does not end"
+            time.sleep(self._random.uniform(0.2, 2))
+            if self._worker.poll() is not None:
+                self._worker = self._start()
+            fault: Any = self._random.choice(
+                [self._kill_process, self._kill_process, self._kill_worker, self._end_session, self._lose, self._lose]
+            )
+            fault()
+
+    def close(self) -> None:
+        """End everything."""
+        self._worker.kill()
+        self._worker.wait()
+        for proxy in self._proxies:
+            proxy.close()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with connect(self.executing.url) as connection:
+            lifecycle.recover_lost(connection, self.executing.workflow, grace_seconds=-1)
+        urls = [proxy.url for proxy in self._proxies]
+        return subprocess.Popen([sys.executable, "-c", WORKER, *urls, self.executing.name], stderr=subprocess.DEVNULL)
+
+    def _kill_process(self) -> None:
+        try:
+            processes = [
+                process
+                for process in psutil.Process(self._worker.pid).children()
+                # One that has not begun is replaced three times, and then the worker ends.
+                if time.time() - process.create_time() > _START_SECONDS
+            ]
+        except psutil.NoSuchProcess:
+            return
+        if processes:
+            self._random.choice(processes).send_signal(signal.SIGKILL)
+            self.injected["process killed"] += 1
+
+    def _kill_worker(self) -> None:
+        if self._random.random() < 0.3:
+            self._worker.kill()
+            self._worker.wait()
+            self.injected["worker killed"] += 1
+
+    def _end_session(self) -> None:
+        url = self._random.choice([self.executing.url, self._shop])
+        with psycopg.connect(url, autocommit=True) as connection:
+            ended = connection.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND application_name IN ('workorders execute', 'workorders run')"
+            ).fetchone()
+        self.injected["sessions ended"] += ended[0] if ended else 0
+
+    def _lose(self) -> None:
+        proxy = self._random.choice(self._proxies)
+        what = self._random.choice(["request", "answer"])
+        proxy.lose(what)  # type: ignore[arg-type]
+        if proxy.lost.wait(0.5):
+            self.injected[f"COMMIT's {what} lost"] += 1
+
+
+def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
+    stack: LocalStack, name: str, tmp_path: Path
+) -> None:
+    shop, file = user_database(stack, f"shop-{uuid4().hex[:8]}"), tmp_path / "lines"
+    executing = Executing(
+        stack.database_url,
+        name,
+        None,
+        callable="support.step_functions:ship",
+        processes=2,
+        database=CONNECTION,
+        retries={"attempts": 1000, "first_delay_seconds": 0},
+    )
+    orders = [f"{name}-{number}" for number in range(ORDERS)]
+    executing.create({"order": order, "file": str(file), "seconds": 0.01} for order in orders)
+    seed = random.SystemRandom().randrange(1_000_000)
+    print("Seed", seed)
+    faults = Faults(executing, shop, seed)
+    try:
+        faults.run()
+    finally:
+        faults.close()
+    print(faults.injected)
+    assert faults.injected["process killed"]
+    with psycopg.connect(shop) as connection:
+        numbers: list[Any] = connection.execute("SELECT name, number FROM counters").fetchall()
+    assert sorted(numbers) == sorted((order, 1) for order in orders)
+    assert sorted(key for (key,) in executing.rows(SENT)) == sorted(orders)
+    lines = Counter(line.split()[0] for line in file.read_text().splitlines())
+    assert set(lines) == set(orders)
+    # Each fault interrupts at most one call in each of the two processes.
+    assert lines.total() - ORDERS <= 2 * faults.injected.total()

@@ -58,6 +58,11 @@ class Counted:
         return {reason: number for reason, number in reasons[self.kind].items() if number}
 
     @property
+    def may_continue(self) -> bool:
+        """Return whether some have ended without success, so that a rerun can continue them."""
+        return not self.states.keys() <= UNFINISHED | {"success", "rejected"}
+
+    @property
     def left(self) -> int:
         """Return how many are rerun, cancelled, or exported, as far as it is known."""
         return self.total - sum(self.skipped.values())

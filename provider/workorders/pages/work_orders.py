@@ -20,6 +20,7 @@ from workorders.core.history.work_orders import WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
+from workorders.core.steps import history as steps
 from workorders.core.workflows import list_names
 from workorders.pages import csrf, search, selection
 from workorders.pages.access import CurrentViewer, Right, Viewer
@@ -108,6 +109,7 @@ def confirm_page(
         _require_of_filter(connection, viewer, _RIGHTS[kind], wanted.filter)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
         limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
+        has_steps = kind == "rerun" and steps.are_used(connection)
         counted = selection.count(connection, wanted.filter, kind, patiently=is_patient)
     return render(
         request,
@@ -119,6 +121,7 @@ def confirm_page(
         is_patient=is_patient,
         formats=export.FORMATS,
         limits=limits,
+        has_steps=has_steps,
         csrf=token,
         who=viewer.name,
     )
@@ -135,6 +138,7 @@ def apply(
     query: Annotated[str, Form()] = "",
     seen: Annotated[int | None, Form(ge=0)] = None,
     format_: Annotated[Format, Form(alias="format")] = "jsonl",
+    from_start: Annotated[bool, Form()] = False,
     id_: Annotated[list[str] | None, Form(alias="selected")] = None,
 ) -> Response:
     """Create the job, if no more work orders match than were seen; the page of the job shows what becomes of it.
@@ -148,6 +152,9 @@ def apply(
     wanted = search.read(_parsed(query), datetime.now(UTC)).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
     selected = wanted.filter.selected
+    options: dict[str, str | bool] = {"format": format_} if kind == "export" else {}
+    if kind == "rerun" and from_start:
+        options["from_start"] = True
     with site.writing() as connection:
         dags = _require_of_filter(connection, actor, _RIGHTS[kind], wanted.filter)
         job = jobs.create_job(
@@ -157,7 +164,7 @@ def apply(
             actor=actor.name,
             account=actor.name,
             reason=reason,
-            options={"format": format_} if kind == "export" else {},
+            options=options,
         )
         if seen is not None and job.total > seen:
             raise ChangedMeanwhileError(
@@ -165,7 +172,7 @@ def apply(
                 f"look at them, and decide again."
             )
         named = job.total if selected is None else [str(id_) for id_ in selected]
-        _record(site, actor, kind, dags, {"job": job.id, "work_orders": named, "reason": reason})
+        _record(site, actor, kind, dags, {"job": job.id, "work_orders": named, "reason": reason, **options})
         connection.commit()
     threads: JobThreads = request.app.state.job_threads
     if kind != "export":

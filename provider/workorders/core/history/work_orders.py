@@ -64,6 +64,8 @@ class RunRow:
     work_order_id: UUID
     workflow: str
     attempt: int
+    generation: int
+    """Runs of one generation share the results of their steps; a rerun from the start begins the next one."""
     state: str
     created_at: datetime
     not_before: datetime

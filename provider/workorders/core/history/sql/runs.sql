@@ -1,6 +1,6 @@
 -- block: row
 -- A line of a list.
-    runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
+    runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.generation, runs.state::text AS state,
     runs.created_at, runs.not_before, runs.claimed_at, runs.started_at, runs.finished_at, runs.error_type, runs.error,
     runs.actor, runs.reason
 

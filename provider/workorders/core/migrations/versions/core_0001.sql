@@ -107,6 +107,7 @@ CREATE TABLE workorders.runs (
     finished_at timestamptz,
     workflow_id integer NOT NULL,
     attempt integer NOT NULL,
+    generation integer NOT NULL DEFAULT 1,
     state workorders.run_state NOT NULL,
     priority smallint NOT NULL DEFAULT 1,
     retry smallint NOT NULL DEFAULT 0,
@@ -137,6 +138,18 @@ CREATE TABLE workorders.workers (
 CREATE TABLE workorders.run_outputs (
     run_id uuid PRIMARY KEY,
     output jsonb NOT NULL
+);
+
+-- What a run's function finished within its work order: a later attempt of the same generation gets the result instead of calling again.
+CREATE TABLE workorders.steps (
+    work_order_id uuid NOT NULL,
+    finished_at timestamptz NOT NULL DEFAULT now(),
+    run_id uuid NOT NULL,
+    generation integer NOT NULL,
+    committed_elsewhere boolean NOT NULL,
+    name text NOT NULL,
+    result jsonb NOT NULL,
+    PRIMARY KEY (work_order_id, generation, name)
 );
 
 CREATE TABLE workorders.run_logs (
@@ -345,7 +358,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'work_orders', 'dataclips', 'rejections', 'runs', 'run_outputs', 'run_logs', 'search_words'
+        'work_orders', 'dataclips', 'rejections', 'runs', 'run_outputs', 'steps', 'run_logs', 'search_words'
     ] LOOP
         EXECUTE format(
             'ALTER TABLE workorders.%I SET (autovacuum_vacuum_scale_factor = 0.02, '

@@ -32,6 +32,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Maintain": {
         "db": "Upgrade the database's tables, and print their version.",
         "retention": "Erase old inputs and delete old work orders.",
+        "steps": "Delete old results of transactions from your database.",
         "search": "Update the full-text index and the counts by state.",
         "spark": "Run a Spark Connect server; get Spark's archive and jars.",
     },

@@ -39,6 +39,22 @@ def database_url(given: str | None) -> str:
     return _from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
 
 
+def airflow_database_url(connection_id: str) -> str:
+    """Return the URL of the database that an Airflow connection names.
+
+    Raises:
+        ConfigurationError: Airflow is not configured, or has no such connection.
+    """
+    if not airflow_is_configured():
+        raise ConfigurationError(
+            f"Airflow is not configured here, so its connection {connection_id} was not read; run this where Airflow "
+            f"has it, or set AIRFLOW_CONN_{connection_id.upper()}."
+        )
+    from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - as above
+
+    return _from_airflow(of_airflow, connection_id, f"set AIRFLOW_CONN_{connection_id.upper()}")
+
+
 def connect(given: str | None) -> "Connection":
     """Open a connection that cannot write, because most commands only read.
 

@@ -59,8 +59,13 @@ class Counted:
 
     @property
     def may_continue(self) -> bool:
-        """Return whether some have ended without success, so that a rerun can continue them."""
-        return not self.states.keys() <= UNFINISHED | {"success", "rejected"}
+        """Return whether a rerun can continue some of them, because they have not succeeded."""
+        return not self.states.keys() <= UNFINISHED | {"success"}
+
+    @property
+    def may_start_over(self) -> bool:
+        """Return whether some of them have had a run, so that a rerun from the start differs."""
+        return not self.states.keys() <= UNFINISHED | {"rejected"}
 
     @property
     def left(self) -> int:

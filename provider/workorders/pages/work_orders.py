@@ -20,7 +20,6 @@ from workorders.core.history.work_orders import WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
-from workorders.core.steps import history as steps
 from workorders.core.workflows import list_names
 from workorders.pages import csrf, search, selection
 from workorders.pages.access import CurrentViewer, Right, Viewer
@@ -109,7 +108,6 @@ def confirm_page(
         _require_of_filter(connection, viewer, _RIGHTS[kind], wanted.filter)
         token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
         limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
-        has_steps = kind == "rerun" and steps.are_used(connection)
         counted = selection.count(connection, wanted.filter, kind, patiently=is_patient)
     return render(
         request,
@@ -121,7 +119,6 @@ def confirm_page(
         is_patient=is_patient,
         formats=export.FORMATS,
         limits=limits,
-        has_steps=has_steps,
         csrf=token,
         who=viewer.name,
     )

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workorders.core.history.work_orders import RunRow
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.steps", "sql/history.sql")
@@ -51,11 +51,6 @@ def list_steps(connection: Connection, work_order_id: UUID, *, max_characters: i
 def list_steps_at_end(connection: Connection, run: RunRow, *, max_characters: int = _MAX_CHARACTERS) -> Sequence[Step]:
     """Return the steps of a run's generation that were finished when the run ended, or by now; as `list_steps`."""
     return _list(connection, run.work_order_id, run.generation, run.attempt, max_characters)
-
-
-def are_used(connection: Connection) -> bool:
-    """Return whether any work order has a step."""
-    return bool(fetch_row(connection, _QUERIES["are_used"], {})[0])
 
 
 def describe_end(run: RunRow, finished: Sequence[Step]) -> str | None:

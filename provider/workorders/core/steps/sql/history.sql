@@ -13,6 +13,3 @@ WHERE steps.work_order_id = %(work_order_id)s
     AND (%(generation)s::integer IS NULL OR steps.generation = %(generation)s)
     AND (%(attempt)s::integer IS NULL OR runs.attempt <= %(attempt)s)
 ORDER BY steps.generation, steps.finished_at, steps.name;
-
--- name: are_used
-SELECT EXISTS (SELECT FROM workorders.steps);

@@ -94,7 +94,7 @@ DELETED_IS_NOT_NEW = (
     ),
     Mutation(
         "results-of-transactions-deleted-before-the-last-run",
-        12,
+        0,
         (Change("core/steps/sql/retention.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
         (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
     ),

@@ -83,7 +83,7 @@ def test_a_work_order_and_its_lost_run_show_the_steps_that_were_finished(
         assert re.search(r"^ship +transaction +1 +1 +20\S+ +17$", lines[2])
         steps = workorders(*shown, "--json").json()["steps"]
         assert [(step["name"], step["result"]) for step in steps] == [("label", {"label": "L-1\x1b"}), ("ship", 17)]
-    assert "2 steps were finished when this run was lost; the last one is ship." in workorders(*shown).out
+    assert "2 steps were finished when this run ended as lost; the last one is ship." in workorders(*shown).out
 
 
 def test_a_key_leads_to_the_same_work_order(

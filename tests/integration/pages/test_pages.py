@@ -341,7 +341,7 @@ def test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_agai
             "Result": '{"label": "L-1"}',
         }
         assert cells_of(page, ">ship</th>")["Kind"] == "transaction"
-    assert "2 steps were finished when this run was lost; the last one is ship." in text_of(page)
+    assert "2 steps were finished when this run ended as lost; the last one is ship." in text_of(page)
     for offered, chosen, generation in (
         ({"Rerun 1", "Run 1 from the start"}, {}, 1),
         ({"Rerun 1", "Run 1 from the start"}, {"from_start": "true"}, 2),

@@ -64,12 +64,12 @@ def describe_end(run: RunRow, finished: Sequence[Step]) -> str | None:
         return None
     if not finished:
         return (
-            f"No step was finished when this run was {run.state}. A retry or a rerun calls the function from its "
-            f"start; a transaction that has committed is not executed again."
+            f"No step was finished when this run ended as {run.state}. A retry or a rerun begins at the start; a "
+            f"transaction that has committed is not executed again."
         )
     steps = "One step was" if len(finished) == 1 else f"{len(finished):,} steps were"
     return (
-        f"{steps} finished when this run was {run.state}; the last one is {finished[-1].name}. A retry or a rerun "
+        f"{steps} finished when this run ended as {run.state}; the last one is {finished[-1].name}. A retry or a rerun "
         f"continues there: it gets their results, and does not execute them again. A step that was being executed is "
         f"executed again, unless it is a transaction that has committed."
     )

@@ -43,6 +43,17 @@ def test_a_run_has_the_steps_of_its_generation_that_were_finished_when_it_ended(
     assert [run.generation for run in work_orders.runs_of(connection, again.work_order_id)] == [1, 1, 1, 2]
 
 
+def test_a_replay_of_its_event_leaves_the_steps_and_the_runs_of_a_work_order(connection: Connection, name: str) -> None:
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    create_for(connection, trigger, [accepted("s", 0)])
+    (run,) = finish_all(connection, name, "failed")
+    add_step(connection, run.run_id, "label", "L-1")
+    before = list_steps(connection, run.work_order_id)
+    create_for(connection, trigger, [accepted("s", 0)], fresh=False)
+    assert list_steps(connection, run.work_order_id) == before
+    assert [found.id for found in work_orders.runs_of(connection, run.work_order_id)] == [run.run_id]
+
+
 def test_a_large_result_is_read_as_far_as_it_is_shown(connection: Connection, name: str) -> None:
     trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
     create_for(connection, trigger, [accepted("s", 0)])

@@ -37,9 +37,9 @@ def step(name: str) -> Step:
 def test_a_run_that_ended_at_an_unknown_point_says_where_a_rerun_continues(state: str) -> None:
     sentences = describe_end(run(state), [step("label"), step("ship")])
     assert sentences == (
-        f"2 steps were finished when this run was {state}; the last one is ship. A retry or a rerun continues there: "
-        "it gets their results, and does not execute them again. A step that was being executed is executed again, "
-        "unless it is a transaction that has committed."
+        f"2 steps were finished when this run ended as {state}; the last one is ship. A retry or a rerun continues "
+        "there: it gets their results, and does not execute them again. A step that was being executed is executed "
+        "again, unless it is a transaction that has committed."
     )
 
 
@@ -47,7 +47,7 @@ def test_a_run_that_was_lost_before_its_first_step_says_that_its_function_is_cal
     sentences = describe_end(run("lost"), [])
     assert sentences is not None
     assert sentences.startswith(
-        "No step was finished when this run was lost. A retry or a rerun calls the function from"
+        "No step was finished when this run ended as lost. A retry or a rerun begins at the start"
     )
 
 

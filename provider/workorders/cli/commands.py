@@ -27,12 +27,12 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "init": "Create a folder with a trigger and a workflow to begin with.",
         "triggers": "List triggers, check their files, print their schemas.",
         "workflows": "List, check, and register workflows; print their schema.",
+        "steps": "Create the table of context.transaction.",
         "hooks": "List and store webhooks, and run a server for them.",
     },
     "Maintain": {
         "db": "Upgrade the database's tables, and print their version.",
         "retention": "Erase old inputs and delete old work orders.",
-        "steps": "Delete old results of transactions from your database.",
         "search": "Update the full-text index and the counts by state.",
         "spark": "Run a Spark Connect server; get Spark's archive and jars.",
     },

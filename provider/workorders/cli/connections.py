@@ -34,25 +34,27 @@ def database_url(given: str | None) -> str:
             f"postgresql://user:password@host:port/database, or run this where Airflow has a connection "
             f"{DATABASE_CONNECTION} (with `make up`, type `. build/stack/environment.sh` first)."
         )
-    from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - Airflow is an extra, and slow
-
-    return _from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
+    return _airflow_database_url(DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
 
 
 def airflow_database_url(connection_id: str) -> str:
-    """Return the URL of the database that an Airflow connection names.
+    """Return the URL of an Airflow connection.
 
     Raises:
-        ConfigurationError: Airflow is not configured, or has no such connection.
+        ConfigurationError: Airflow is not configured here, or has no such connection.
     """
     if not airflow_is_configured():
         raise ConfigurationError(
-            f"Airflow is not configured here, so its connection {connection_id} was not read; run this where Airflow "
-            f"has it, or set AIRFLOW_CONN_{connection_id.upper()}."
+            f"Airflow is not configured here, so its connection {connection_id} was not looked up; run this where "
+            "Airflow runs."
         )
-    from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - as above
+    return _airflow_database_url(connection_id, "give another one")
 
-    return _from_airflow(of_airflow, connection_id, f"set AIRFLOW_CONN_{connection_id.upper()}")
+
+def _airflow_database_url(connection_id: str, otherwise: str) -> str:
+    from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - Airflow is an extra, and slow
+
+    return _from_airflow(of_airflow, connection_id, otherwise)
 
 
 def connect(given: str | None) -> "Connection":

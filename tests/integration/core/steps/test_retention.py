@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -23,15 +23,16 @@ def shop(stack: LocalStack, name: str) -> Iterator[Connection]:
     stack.postgres.create_database(database)
     with connect(stack.postgres.url(database), application_name="test") as connection:
         connection.execute(
-            "CREATE TABLE workorders_steps (work_order uuid, generation integer, name text, "
-            "finished_at timestamptz NOT NULL DEFAULT now(), result jsonb, PRIMARY KEY (work_order, generation, name))"
+            "CREATE TABLE workorders_steps (work_order_id uuid, finished_at timestamptz NOT NULL DEFAULT now(), "
+            "run_id uuid NOT NULL, generation integer, name text, result jsonb, "
+            "PRIMARY KEY (work_order_id, generation, name))"
         )
         connection.commit()
         yield connection
 
 
-def left(shop: Connection) -> list[tuple[UUID, str]]:
-    found = shop.execute("SELECT work_order, name FROM workorders_steps ORDER BY work_order, name").fetchall()
+def left(shop: Connection) -> set[tuple[UUID, str]]:
+    found = set(shop.execute("SELECT work_order_id, name FROM workorders_steps").fetchall())
     shop.rollback()
     return found
 
@@ -45,13 +46,13 @@ def test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again(
     connection.execute("UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = %s", [erased])
     connection.commit()
     deleted, young = sorted(run_ids(2))
-    for work_order in (kept, erased, deleted):
+    for work_order, days in ((kept, 30), (erased, 30), (deleted, 30), (young, 29)):
         for step in ("charge", "ship"):
             shop.execute(
-                "INSERT INTO workorders_steps VALUES (%s, 1, %s, now() - interval '30 days', '1')", [work_order, step]
+                "INSERT INTO workorders_steps VALUES (%s, now() - make_interval(days => %s), %s, 1, %s, '1')",
+                [work_order, days, uuid4(), step],
             )
-    shop.execute("INSERT INTO workorders_steps VALUES (%s, 1, 'ship', now() - interval '29 days', '1')", [young])
     shop.commit()
     assert purge_steps(shop, connection, older_than=timedelta(days=29, hours=12), step=1) == 4
-    assert sorted(left(shop)) == sorted([(kept, "charge"), (kept, "ship"), (young, "ship")])
+    assert left(shop) == {(id_, step) for id_ in (kept, young) for step in ("charge", "ship")}
     assert purge_steps(shop, connection, older_than=timedelta(days=29, hours=12)) == 0

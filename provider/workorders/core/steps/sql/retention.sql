@@ -1,10 +1,10 @@
 -- name: old
 -- In the database of the transactions: the next work orders with a row that is old.
-SELECT work_order
+SELECT work_order_id
 FROM workorders_steps
-WHERE work_order > %(after)s AND finished_at < now() - %(age)s::interval
-GROUP BY work_order
-ORDER BY work_order
+WHERE work_order_id > %(after)s AND finished_at < now() - %(age)s::interval
+GROUP BY work_order_id
+ORDER BY work_order_id
 LIMIT %(limit)s;
 
 -- name: runnable
@@ -12,4 +12,4 @@ LIMIT %(limit)s;
 SELECT id FROM workorders.dataclips WHERE id = ANY (%(ids)s) AND body IS NOT NULL;
 
 -- name: delete
-DELETE FROM workorders_steps WHERE work_order = ANY (%(ids)s) AND finished_at < now() - %(age)s::interval;
+DELETE FROM workorders_steps WHERE work_order_id = ANY (%(ids)s) AND finished_at < now() - %(age)s::interval;

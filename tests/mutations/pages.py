@@ -56,6 +56,18 @@ PAGES_OF_AIRFLOW = (
         (f"{PAGES}::test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them",),
     ),
     Mutation(
+        "results-of-steps-without-the-right-to-read-inputs",
+        0,
+        (Change("pages/templates/macros.html", "{% if reads_results %}{{ step.result", "{% if true %}{{ step.result"),),
+        (f"{ACCESS}::test_results_of_steps_are_shown_only_to_those_who_may_read_outputs",),
+    ),
+    Mutation(
+        "choice-of-the-start-that-is-ignored",
+        0,
+        (Change("pages/work_orders.py", '        options["from_start"] = True\n', "        pass\n"),),
+        (f"{PAGES}::test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_again",),
+    ),
+    Mutation(
         "count-that-fails-without-a-word",
         0,
         (Change("pages/static/pages.js", "    failed.hidden = false;\n", ""),),

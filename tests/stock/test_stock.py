@@ -141,7 +141,7 @@ def test_a_person_logs_in_to_airflow_and_reruns_by_the_pages_under_that_name(sto
         ours.locator("tbody th a").first.click()
         ours.get_by_role("link", name="Rerun…").click()
         ours.get_by_label("Reason").fill("once more")
-        ours.get_by_role("button", name="Rerun 1").click()
+        ours.get_by_role("button", name="Run 1 from the start").click()
         expect(ours.locator("dt:text-is('Requested by') + dd")).to_have_text(name)
         expect(ours.get_by_text("1 of 1 done.")).to_be_visible()
     with psycopg.connect(stock_stack.database_url) as connection:

@@ -37,6 +37,13 @@ class _Request:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _RerunRequest(_Request):
+    """How a rerun is run and recorded."""
+
+    from_start: Annotated[bool, typer.Option("--from-start", help="Execute every step again.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class _ExportRequest(_Request):
     """How an export is run and recorded."""
 
@@ -46,9 +53,12 @@ class _ExportRequest(_Request):
     )
 
 
-@takes(wanted=filters.chosen, request=_Request)
-def rerun(id_: _Id = None, *, wanted: Filter, request: _Request) -> None:
+@takes(wanted=filters.chosen, request=_RerunRequest)
+def rerun(id_: _Id = None, *, wanted: Filter, request: _RerunRequest) -> None:
     """Run work orders again, before all others.
+
+    A rerun continues: it gets the results of finished steps, and executes only the others. With --from-start, it
+    executes every step again; a work order that succeeded always starts there.
 
     Skips work orders that wait or run, and those whose input was erased. A rejected work order is validated again by
     its trigger's current definition: it gets an input and a run, or stays rejected with the new reason.
@@ -56,10 +66,12 @@ def rerun(id_: _Id = None, *, wanted: Filter, request: _Request) -> None:
     \b
     Examples:
       workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "the registry was down"
+      workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --from-start --reason "the label was wrong"
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
       workorders work-orders rerun --rejection too-large --trigger orders --reason "the limit was raised"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    _start("rerun", replace(wanted, id=id_), request)
+    options = {"from_start": True} if request.from_start else None
+    _start("rerun", replace(wanted, id=id_), request, options=options)
 
 
 @takes(wanted=filters.chosen, request=_Request)

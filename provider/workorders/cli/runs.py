@@ -8,11 +8,13 @@ import typer
 
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, BeforeId, Database, Limit, argument, option, state_option
-from workorders.cli.output import Column, print_fields, print_json, print_page
+from workorders.cli.output import Column, json_object, print_fields, print_json, print_page
+from workorders.cli.steps_table import print_steps, steps_json
 from workorders.core.history import runs
 from workorders.core.history.runs import RunDetails
 from workorders.core.history.work_orders import RunRow
 from workorders.core.states import RunState
+from workorders.core.steps import history as steps
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
@@ -55,7 +57,7 @@ def list_(
 def show(
     id_: Annotated[UUID, argument("ID", "Id of the run.")], as_json: AsJson = False, database: Database = None
 ) -> None:
-    """Show one run with its output, its error and its log.
+    """Show one run with its output, its error, its log, and the steps that were finished when it ended.
 
     \b
     Example:
@@ -63,10 +65,12 @@ def show(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         run = runs.get_run(connection, id_)
+        finished = steps.list_steps_at_end(connection, run)
     if as_json:
-        print_json(run)
+        print_json(json_object(run) | {"steps": steps_json(finished)})
     else:
         _print(run)
+        print_steps(finished, steps.describe_end(run, finished))
 
 
 def _print(run: RunDetails) -> None:
@@ -76,6 +80,7 @@ def _print(run: RunDetails) -> None:
             ("work order", run.work_order_id),
             ("workflow", run.workflow),
             ("attempt", f"{run.attempt}, automatic retry {run.retry}" if run.retry else run.attempt),
+            ("generation", run.generation),
             ("state", run.shown_state),
             ("due", run.not_before if run.state == "available" else None),
             ("claimed", run.claimed_at),

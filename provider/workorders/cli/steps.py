@@ -1,12 +1,15 @@
 """`workorders steps`: the table of `context.transaction` in the database of a workflow."""
 
+from datetime import timedelta
 from typing import Annotated
 
 import typer
 
-from workorders.cli.connections import airflow_database_url
-from workorders.cli.options import option
-from workorders.core.postgres.connection import connect
+from workorders.cli import times
+from workorders.cli.connections import airflow_database_url, connect, connect_to_write
+from workorders.cli.options import Database, option
+from workorders.cli.output import count
+from workorders.core.steps.retention import purge_steps
 from workorders.core.worker.user_database import CREATE_TABLE
 
 app = typer.Typer(no_args_is_help=True)
@@ -34,6 +37,28 @@ def create_table(
         return
     if not connection:
         raise typer.BadParameter("give --connection or --sql.")
-    with connect(airflow_database_url(connection), application_name="workorders cli") as database:
+    with connect_to_write(airflow_database_url(connection)) as database:
         database.execute(CREATE_TABLE)
     print(f"The database of the Airflow connection {connection} has the table workorders_steps.")
+
+
+@app.command()
+def purge(
+    connection_id: Annotated[str, option("ID", "Airflow connection of your database.", "--connection")],
+    older_than: Annotated[
+        float, option("AGE", "Minimum age of a deleted row, such as 400d.", "--older-than", parser=times.seconds)
+    ],
+    database: Database = None,
+) -> None:
+    """Delete old results of transactions from your database.
+
+    Deletes the rows of workorders_steps whose work orders were deleted or erased by retention. Any other row is kept,
+    because the next run of its work order may ask for it.
+
+    \b
+    Example:
+      workorders steps purge --connection shop_db --older-than 400d
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as work_orders, connect_to_write(airflow_database_url(connection_id)) as connection:
+        deleted = purge_steps(connection, work_orders, older_than=timedelta(seconds=older_than))
+    print(f"{count(deleted)} results of transactions were deleted.")

@@ -12,11 +12,13 @@ from workorders import times
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, argument, option
 from workorders.cli.output import Column, json_object, print_fields, print_json, print_table
+from workorders.cli.steps_table import print_steps, steps_json
 from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import Repeat, Repeats
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.work_orders import RunRow, WorkOrder
+from workorders.core.steps.history import list_steps
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox.published import PublishedMessage, list_published
@@ -26,6 +28,7 @@ _RAW_BYTES_SHOWN: Final = 512
 
 _RUN_COLUMNS: Sequence[Column[RunRow]] = (
     Column("run", lambda run: run.attempt, number=True),
+    Column("generation", lambda run: run.generation, number=True),
     Column("id", lambda run: run.id),
     Column("state", lambda run: run.shown_state),
     Column("actor", lambda run: run.actor),
@@ -56,7 +59,7 @@ def show(
     raw: Annotated[Path | None, option("FILE", "New file for the raw value of a rejected message.", "--raw")] = None,
     database: Database = None,
 ) -> None:
-    """Show a work order: its origin, input or rejection, runs, and published messages.
+    """Show a work order: its origin, input or rejection, runs, finished steps, and published messages.
 
     If its event was duplicated, shows how often, when last, and from where. Each run has its times, its state, and the
     actor and reason if a person requested it. For its log and its output: `workorders runs show ID`. Published
@@ -78,13 +81,15 @@ def show(
         original = duplicates.original(connection, id_)
         batch = origin.find_batch(connection, work_order)
         published = list_published(connection, id_)
+        steps = list_steps(connection, id_)
     if raw is not None:
         _write_raw(work_order, raw)
     if as_json:
         known = {"duplicate_of": original, "repeats": _repeats_json(repeats), "runs": runs, "published": published}
-        print_json(_json(work_order) | {"batch": batch and batch.id} | known)
+        print_json(_json(work_order) | {"batch": batch and batch.id} | known | {"steps": steps_json(steps)})
     else:
         _print(work_order, batch, runs, repeats)
+        print_steps(steps)
         if published:
             print("\npublished:")
             print_table(_PUBLISHED_COLUMNS, published)

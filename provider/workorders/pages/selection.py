@@ -58,6 +58,16 @@ class Counted:
         return {reason: number for reason, number in reasons[self.kind].items() if number}
 
     @property
+    def may_continue(self) -> bool:
+        """Return whether a rerun can continue some of them, because they have not succeeded."""
+        return not self.states.keys() <= UNFINISHED | {"success"}
+
+    @property
+    def may_start_over(self) -> bool:
+        """Return whether some of them have had a run, so that a rerun from the start differs."""
+        return not self.states.keys() <= UNFINISHED | {"rejected"}
+
+    @property
     def left(self) -> int:
         """Return how many are rerun, cancelled, or exported, as far as it is known."""
         return self.total - sum(self.skipped.values())

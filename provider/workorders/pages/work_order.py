@@ -18,6 +18,7 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.selectors import canonical
 from workorders.core.states import WAITING
+from workorders.core.steps import history as steps
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
@@ -37,6 +38,8 @@ _LOG_LINES: Final = 200
 _RAW_BYTES: Final = 2_048
 _MAX_PUBLISHED: Final = 50
 """Published messages that are shown."""
+_RESULT_CHARACTERS: Final = 1_000
+"""Of a step's result, which are read."""
 _MOVING: Final = WAITING | {"running"}
 _OWNER_GONE: Final = (
     "The worker of run {} sends no heartbeat any more. The Dag workorders_jobs recovers the run within five minutes."
@@ -59,6 +62,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         original = duplicates.original(connection, found.id)
         gap = gaps.find_before(connection, found.id) if found.state == "parked" else None
         sent = published.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
+        finished = steps.list_steps(connection, found.id, max_characters=_RESULT_CHARACTERS)
         batch = _batch_of(connection, viewer, found)
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
@@ -79,6 +83,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         gap=gap,
         published=sent[:_MAX_PUBLISHED],
         has_published_more=len(sent) > _MAX_PUBLISHED,
+        steps=finished,
         batch=batch,
         no_batch=origin.DELETED if batch is None and viewer.may(Right.READ, batch_dag) else None,
         has_batch_run=has_batch_run,
@@ -116,6 +121,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
     with site.reading() as connection:
         run = runs.get_run_excerpt(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
+        finished = steps.list_steps_at_end(connection, run, max_characters=_RESULT_CHARACTERS)
     dag_id = dag_ids.of_workflow(run.workflow)
     viewer.require(Right.READ, dag_id)
     reads_log, reads_output = viewer.may(Right.READ_LOG, dag_id), viewer.may(Right.READ_INPUT, dag_id)
@@ -132,6 +138,8 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         lines=lines[-_LOG_LINES:],
         has_earlier_lines=run.has_earlier_log or len(lines) > _LOG_LINES,
         output=run.output if reads_output else None,
+        end=steps.describe_end(run, finished),
+        steps=finished,
         seconds=60 if run.finished_at else 5,
     )
 

@@ -135,6 +135,7 @@ def apply(
     query: Annotated[str, Form()] = "",
     seen: Annotated[int | None, Form(ge=0)] = None,
     format_: Annotated[Format, Form(alias="format")] = "jsonl",
+    from_start: Annotated[bool, Form()] = False,
     id_: Annotated[list[str] | None, Form(alias="selected")] = None,
 ) -> Response:
     """Create the job, if no more work orders match than were seen; the page of the job shows what becomes of it.
@@ -148,6 +149,9 @@ def apply(
     wanted = search.read(_parsed(query), datetime.now(UTC)).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
     selected = wanted.filter.selected
+    options: dict[str, str | bool] = {"format": format_} if kind == "export" else {}
+    if kind == "rerun" and from_start:
+        options["from_start"] = True
     with site.writing() as connection:
         dags = _require_of_filter(connection, actor, _RIGHTS[kind], wanted.filter)
         job = jobs.create_job(
@@ -157,7 +161,7 @@ def apply(
             actor=actor.name,
             account=actor.name,
             reason=reason,
-            options={"format": format_} if kind == "export" else {},
+            options=options,
         )
         if seen is not None and job.total > seen:
             raise ChangedMeanwhileError(
@@ -165,7 +169,7 @@ def apply(
                 f"look at them, and decide again."
             )
         named = job.total if selected is None else [str(id_) for id_ in selected]
-        _record(site, actor, kind, dags, {"job": job.id, "work_orders": named, "reason": reason})
+        _record(site, actor, kind, dags, {"job": job.id, "work_orders": named, "reason": reason, **options})
         connection.commit()
     threads: JobThreads = request.app.state.job_threads
     if kind != "export":

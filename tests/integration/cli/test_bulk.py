@@ -60,6 +60,20 @@ def test_a_detached_job_is_resumed_and_cancelled_by_its_number(
     assert "is cancelled: 0 of 5 done" in workorders("jobs", "cancel", str(second["id"])).out
 
 
+def test_a_rerun_from_the_start_begins_a_new_generation(
+    workorders: Command, connection: Connection, trigger: Trigger, name: str
+) -> None:
+    failed, *_ = work_orders.list_work_orders(connection, Filter(trigger=name, state="failed"))
+    done = workorders("work-orders", "rerun", str(failed.id), "--from-start", "--reason", "a test", "--json").json()
+    assert done["options"] == {"from_start": True}
+    assert [
+        run["generation"] for run in workorders("work-orders", "show", str(failed.id), "--json").json()["runs"]
+    ] == [
+        1,
+        2,
+    ]
+
+
 def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from support.admission import BY_ID, events, ids, register
 from support.command import Command
+from support.finished_steps import add_step
 from support.runs import finish_all
 from support.work_orders import accepted
 from workorders.core import triggers
@@ -66,6 +67,23 @@ def test_a_message_leads_to_its_work_order_to_its_runs_to_log_and_output_and_bac
     source = workorders("work-orders", "show", back[1]).out
     assert f"stream      {STREAM}\nposition    7\n" in source
     assert f'"key": "order-{trigger.name}"' in source
+
+
+def test_a_work_order_and_its_lost_run_show_the_steps_that_were_finished(
+    workorders: Command, connection: Connection, trigger: Trigger
+) -> None:
+    create_for(connection, trigger, [accepted(STREAM, 1)])
+    connection.commit()
+    (run,) = finish_all(connection, trigger.name, "lost")
+    add_step(connection, run.run_id, "label", {"label": "L-1\x1b"})
+    add_step(connection, run.run_id, "ship", 17, committed_elsewhere=True)
+    for shown in (("work-orders", "show", str(run.work_order_id)), ("runs", "show", str(run.run_id))):
+        lines = workorders(*shown).out.partition("finished steps:\n")[2].splitlines()
+        assert re.search(r'^label +step +1 +1 +20\S+ +{"label": "L-1\\u001b"}$', lines[1])
+        assert re.search(r"^ship +transaction +1 +1 +20\S+ +17$", lines[2])
+        steps = workorders(*shown, "--json").json()["steps"]
+        assert [(step["name"], step["result"]) for step in steps] == [("label", {"label": "L-1\x1b"}), ("ship", 17)]
+    assert "2 steps were finished when this run ended as lost; the last one is ship." in workorders(*shown).out
 
 
 def test_a_key_leads_to_the_same_work_order(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from airflow.api_fastapi.app import init_auth_manager, purge_cached_app
@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 from httpx2 import Response
 from starlette.testclient import TestClient
 
+from support.finished_steps import add_step
 from support.pages import OWN, StubViewer, ada, browser_of, form_token, listed_ids, served
 from support.pages_scene import Scene, cancel_job, failed_run, first_batch, hold_key, stall_shard
 from workorders.core import triggers
@@ -355,6 +356,17 @@ def test_a_job_whose_only_work_order_was_deleted_is_not_everybodys(pages_site: S
         connection.commit()
     nobody = TestClient(served(pages_site, ada(lambda right, dag_id: True)))
     assert nobody.get(f"/workorders/jobs/{job.id}").status_code == 403
+
+
+def test_results_of_steps_are_shown_only_to_those_who_may_read_outputs(
+    pages_site: Site, names: dict[str, str], scene: Scene
+) -> None:
+    with pages_site.writing() as connection:
+        add_step(connection, UUID(names["run"]), "label", "L-4711")
+    for viewer, shown in ((ada(), True), (ada(lambda right, dag_id: right is Right.READ_INPUT), False)):
+        for address in (f"work-orders/{names['order']}", f"runs/{names['run']}"):
+            page = TestClient(served(pages_site, viewer)).get(f"/workorders/{address}").text
+            assert (">label</th>" in page, "L-4711" in page) == (True, shown)
 
 
 def test_a_work_order_names_its_batch_only_to_those_who_may_read_the_trigger(

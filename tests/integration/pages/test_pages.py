@@ -23,11 +23,13 @@ from local_stack.stack import LocalStack
 from support.admission import BY_NUMBER, event, ids, register
 from support.eventually import eventually
 from support.executing import Executing
+from support.finished_steps import add_step
 from support.in_process_trigger import InProcessTrigger
 from support.ingesting import look, partition_of, plan
 from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
+from support.runs import finish_all
 from support.topics import Topics
 from support.working import expire_workers
 from workorders import dag_ids
@@ -36,7 +38,7 @@ from workorders.core.bulk import download, export, jobs
 from workorders.core.bulk.download import DownloadHandler
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.definitions.trigger import Sequence
-from workorders.core.history import search_index
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
@@ -320,6 +322,42 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     assert UUID(id_)
 
 
+def test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_again(
+    stack: LocalStack, pages_site: Site, name: str
+) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{"do": "echo"}])
+    client = browser_of(served(pages_site), follow_redirects=True)
+    with connect(stack.database_url) as connection:
+        (run,) = finish_all(connection, name, "lost")
+        add_step(connection, run.run_id, "label", {"label": "L-1"})
+        add_step(connection, run.run_id, "ship", 17, committed_elsewhere=True)
+    order = run.work_order_id
+    for address in (f"work-orders/{order}", f"runs/{run.run_id}"):
+        page = client.get(f"/workorders/{address}").text
+        assert cells_of(page, ">label</th>") | {"Finished": ""} == {
+            "Kind": "step",
+            "Run": "Run 1",
+            "Finished": "",
+            "Result": '{"label": "L-1"}',
+        }
+        assert cells_of(page, ">ship</th>")["Kind"] == "transaction"
+    assert "2 steps were finished when this run ended as lost; the last one is ship." in text_of(page)
+    for offered, chosen, generation in (
+        ({"Rerun 1", "Run 1 from the start"}, {}, 1),
+        ({"Rerun 1", "Run 1 from the start"}, {"from_start": "true"}, 2),
+        ({"Run 1 from the start"}, {}, 3),
+    ):
+        confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={order}", headers=UPDATE).text
+        assert set(re.findall(r">((?:Rerun|Run) [^<]+)</button>", confirm)) == offered
+        data = {**fields_of(confirm), "reason": "again", **chosen}
+        done = text_of(client.post("/workorders/work-orders/confirm", data=data).text)
+        assert ("1 of 1 done." in done, "work order from the start" in done) == (True, bool(chosen))
+        with connect(stack.database_url) as connection:
+            assert work_orders.runs_of(connection, order)[-1].generation == generation
+            finish_all(connection, name, "success" if chosen else "failed")
+
+
 def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: LocalStack, pages_site: Site) -> None:
     scene = make_scene(stack, "cancel-")
     client = browser_of(served(pages_site))
@@ -545,7 +583,8 @@ def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(sta
     client = browser_of(served(own))
     data = {"reason": "by mistake", "csrf": form_token(own, "ada")}
     for kind, selected in (("cancel", {"selected": order}), ("rerun", {"query": f"workflow={name}&text=Jane"})):
-        answer = client.post("/workorders/work-orders/confirm", data={**data, "kind": kind, **selected})
+        chosen = {**data, "kind": kind, "from_start": "true", **selected}
+        answer = client.post("/workorders/work-orders/confirm", data=chosen)
         assert answer.status_code == 303
     client.post(f"{answer.headers['location']}/cancel", data=data)
     assert [(change.event, change.user, change.dag_ids) for change in recorded] == [
@@ -553,6 +592,7 @@ def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(sta
     ]
     assert recorded[0].details["work_orders"] == [order]
     assert recorded[0].details["reason"] == "by mistake"
+    assert [change.details.get("from_start") for change in recorded] == [None, True, None]
     assert "Jane" not in str(recorded)
 
 
@@ -1126,7 +1166,7 @@ def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(
     assert "csrf" not in client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={first}", headers=UPDATE).text
     confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}", headers=UPDATE).text
     assert "1 of them will be skipped, because they wait, run, or are parked already." in text_of(confirm)
-    assert ">Rerun 1</button>" in confirm
+    assert ">Run 1 from the start</button>" in confirm
     started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
     assert "1 of 4 done, 3 skipped" in until_finished(client, started.headers["location"])
 

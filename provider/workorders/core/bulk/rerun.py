@@ -24,13 +24,29 @@ class RerunHandler(JobHandler):
 
     def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
         """Give a new run to each work order that can have one."""
-        return rerun_work_orders(connection, ids, actor=job.actor, reason=job.reason, alone=job.wanted.names_one)
+        return rerun_work_orders(
+            connection,
+            ids,
+            actor=job.actor,
+            reason=job.reason,
+            from_start=job.options.get("from_start", False),
+            alone=job.wanted.names_one,
+        )
 
 
 def rerun_work_orders(
-    connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str, alone: bool = False
+    connection: Connection,
+    ids: Sequence[UUID],
+    *,
+    actor: str,
+    reason: str,
+    from_start: bool = False,
+    alone: bool = False,
 ) -> StepResult:
     """Give each work order a new waiting run, before all others, in the caller's transaction.
+
+    The run continues: it gets the results of the steps that are stored. It begins a new generation, in which every step
+    is executed again, if that is requested or the work order has succeeded.
 
     A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was erased cannot
     run again. A rejected one is first validated again by the trigger's present definition. If it still is no input, it
@@ -41,6 +57,7 @@ def rerun_work_orders(
         ids: in the order of their creation.
         actor: who requests it.
         reason: the reason.
+        from_start: whether every step is executed again.
         alone: a person has requested this one work order: a soft limit counts it, but does not delay it.
     """
     capacities = capacity.lock_capacity(connection, ids)
@@ -54,8 +71,8 @@ def rerun_work_orders(
         if workflow_id in capacities:
             limits.count(connection, workflow_id, number)
     if again:
-        arguments = {"run_ids": run_ids(len(again)), "ids": again, "actor": actor, "reason": reason}
-        connection.execute(_QUERIES["rerun"], arguments)
+        requested = {"actor": actor, "reason": reason, "from_start": from_start}
+        connection.execute(_QUERIES["rerun"], {"run_ids": run_ids(len(again)), "ids": again, **requested})
     skipped = {reason: count for reason, count in chosen.skipped.items() if count}
     return StepResult(len(again), skipped, chosen.waits_for, chosen.reached)
 

@@ -65,6 +65,8 @@ class RunRow:
     work_order_id: UUID
     workflow: str
     attempt: int
+    generation: int
+    """Runs of one generation share the results of their steps; a rerun from the start begins the next one."""
     state: str
     is_owner_gone: bool
     """Whether its worker sent no heartbeat in its grace period, so that the run is to be recovered."""

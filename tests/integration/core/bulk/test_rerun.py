@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import UnknownWorkOrderError
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
+from workorders.core.runs.lifecycle import FinalState
 from workorders.core.triggers import Trigger
 from workorders.core.workers import add_worker
 
@@ -38,8 +40,8 @@ def create(connection: Connection, trigger: Trigger, items: list[Item]) -> list[
     return ids[::-1]
 
 
-def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3) -> Job:
-    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test")
+def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3, **options: Any) -> Job:
+    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test", options=options)
     connection.commit()
     return runner.run_job(connection, job.id, step=step)
 
@@ -64,6 +66,27 @@ def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
     ).fetchone()
     assert row == ("ada", "a test", 0)
     assert states(connection, trigger) == {"requeued": 1}
+
+
+def test_a_rerun_continues_the_generation_unless_it_is_from_the_start_or_the_work_order_succeeded(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    (id_,) = create(connection, trigger, [accepted("s", 0)])
+    ends: list[FinalState] = ["failed", "lost", "failed", "success", "killed"]
+    for state, from_start in zip(ends, [False, False, True, False, True], strict=True):
+        finish_all(connection, name, state)
+        do(connection, "rerun", Filter(id=id_), from_start=from_start)
+    do(connection, "cancel", Filter(id=id_))
+    do(connection, "rerun", Filter(id=id_))
+    assert [(run.state, run.generation) for run in work_orders.runs_of(connection, id_)] == [
+        ("failed", 1),
+        ("lost", 1),
+        ("failed", 1),
+        ("success", 2),
+        ("killed", 3),
+        ("cancelled", 4),
+        ("available", 4),
+    ]
 
 
 def test_reruns_go_before_what_waits_in_the_order_of_their_creation(
@@ -295,7 +318,7 @@ def test_a_rejected_work_order_gets_its_input_and_its_run_once_it_is_one(
     assert (good.state, good.reason) == ("requeued", None)
     assert good.body is not None
     assert "Zoë" in good.body
-    assert [run.attempt for run in work_orders.runs_of(connection, ids[0])] == [1]
+    assert [(run.attempt, run.generation) for run in work_orders.runs_of(connection, ids[0])] == [(1, 1)]
     bad = work_orders.get_work_order(connection, ids[2])
     assert (bad.state, bad.reason, bad.raw) == ("rejected", "nul-character", rb'{"a":"\u0000"}')
     assert [run.work_order_id for run in claim(connection, name)] == [ids[0]]

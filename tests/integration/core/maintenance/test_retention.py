@@ -10,6 +10,7 @@ from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
+from support.finished_steps import add_step
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, age, positions, rejected
 from workorders.core import schema, triggers
@@ -105,6 +106,7 @@ def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger
     keeping(connection, name, days=10)
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
     (run,) = finish_all(connection, name)
+    add_step(connection, run.run_id, "label")
     ids = [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=name))]
     search_index.write_index(connection, ids)
     keep(connection, days=11)
@@ -114,6 +116,7 @@ def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger
         ("rejections", "work_order_id"),
         ("search_words", "id"),
         ("runs", "work_order_id"),
+        ("steps", "work_order_id"),
     ):
         left = rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE {column} = ANY (%s)", ids)
         assert left == [0], table
@@ -127,6 +130,7 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
     keeping(connection, name, wipe_bodies_after_days=5)
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1), accepted("s", 2)])
     (run, _) = finish_all(connection, name)
+    add_step(connection, run.run_id, "label")
     create_for(connection, trigger, [accepted("s", 3)])
     ids = [row.id for row in work_orders.list_work_orders(connection, Filter(trigger=name))]
     search_index.write_index(connection, ids)
@@ -139,8 +143,8 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
         (0, None, None, "{\n}"),
     ]
     assert ended[1].reason == "not-json"
-    assert rows(connection, "SELECT count(*) FROM workorders.run_outputs WHERE run_id = %s", run.run_id) == [0]
-    assert rows(connection, "SELECT count(*) FROM workorders.run_logs WHERE run_id = %s", run.run_id) == [0]
+    for table in ("run_outputs", "run_logs", "steps"):
+        assert rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE run_id = %s", run.run_id) == [0]
     assert rows(connection, "SELECT id FROM workorders.search_words WHERE id = ANY (%s) AND words <> ''", ids) == [
         waiting.id
     ]

@@ -1,6 +1,6 @@
 -- block: row
 -- A line of a list. When a run began is stored with its end; until then it has begun about when it was claimed.
-    runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.state::text AS state,
+    runs.id, runs.work_order_id, workflows.name AS workflow, runs.attempt, runs.generation, runs.state::text AS state,
     runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
         AND (workers.id IS NULL OR coalesce(workers.expires_at < statement_timestamp(), false)) AS is_owner_gone,
     runs.created_at, runs.not_before, runs.claimed_at,

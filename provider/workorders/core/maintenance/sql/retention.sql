@@ -48,6 +48,8 @@ WITH gone AS (
     DELETE FROM workorders.runs USING gone WHERE runs.work_order_id = gone.id RETURNING runs.id
 ), outputs AS (
     DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), steps AS (
+    DELETE FROM workorders.steps USING gone WHERE steps.work_order_id = gone.id
 ), logs AS (
     DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
 ), dataclips AS (
@@ -208,6 +210,9 @@ WITH clips AS (
     UPDATE workorders.runs SET error = NULL WHERE work_order_id = ANY (%(ids)s) AND error IS NOT NULL
 ), outputs AS (
     DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), steps AS (
+    -- Without its input, no run of the work order can ask for them.
+    DELETE FROM workorders.steps WHERE work_order_id = ANY (%(ids)s)
 ), logs AS (
     DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
 )

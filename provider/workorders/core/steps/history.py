@@ -1,0 +1,88 @@
+"""Lists the steps that work orders have finished, and explains what a run continues. Reads only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from psycopg.rows import class_row
+
+from workorders.core.history.work_orders import RunRow
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.steps", "sql/history.sql")
+
+_UNKNOWN_END: Final = frozenset({"crashed", "killed", "lost"})
+"""States of runs that ended at any point of their function."""
+_MAX_CHARACTERS: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that a work order has finished."""
+
+    name: str
+    generation: int
+    run_id: UUID
+    """The run that executed it."""
+    attempt: int
+    """The number of that run."""
+    finished_at: datetime
+    committed_elsewhere: bool
+    """Whether it is a transaction: its rows and its result committed together, in a database of the user."""
+    result: str
+    """JSON text."""
+    result_bytes: int
+    """Of all the result."""
+
+    @property
+    def kind(self) -> str:
+        """Return what the function called: `context.transaction` or `context.step`."""
+        return "transaction" if self.committed_elsewhere else "step"
+
+
+def list_steps(connection: Connection, work_order_id: UUID, *, max_characters: int = _MAX_CHARACTERS) -> Sequence[Step]:
+    """Return the steps that a work order has finished, by generation and time, with so much of each result."""
+    return _list(connection, work_order_id, None, None, max_characters)
+
+
+def list_steps_at_end(connection: Connection, run: RunRow, *, max_characters: int = _MAX_CHARACTERS) -> Sequence[Step]:
+    """Return the steps of a run's generation that were finished when the run ended, or by now; as `list_steps`."""
+    return _list(connection, run.work_order_id, run.generation, run.attempt, max_characters)
+
+
+def describe_end(run: RunRow, finished: Sequence[Step]) -> str | None:
+    """Return what a run that ended at an unknown point had finished, and what a rerun does; None for any other run.
+
+    Args:
+        run: the run.
+        finished: the steps of `list_steps_at_end`.
+    """
+    if run.state not in _UNKNOWN_END:
+        return None
+    if not finished:
+        return (
+            f"No step was finished when this run ended as {run.state}. A retry or a rerun begins at the start; a "
+            f"transaction that has committed is not executed again."
+        )
+    steps = "One step was" if len(finished) == 1 else f"{len(finished):,} steps were"
+    return (
+        f"{steps} finished when this run ended as {run.state}; the last one is {finished[-1].name}. A retry or a rerun "
+        f"continues there: it gets their results, and does not execute them again. A step that was being executed is "
+        f"executed again, unless it is a transaction that has committed."
+    )
+
+
+def _list(
+    connection: Connection, work_order_id: UUID, generation: int | None, attempt: int | None, max_characters: int
+) -> Sequence[Step]:
+    arguments = {
+        "work_order_id": work_order_id,
+        "generation": generation,
+        "attempt": attempt,
+        "max_characters": max_characters,
+    }
+    with connection.cursor(row_factory=class_row(Step)) as cursor:
+        return cursor.execute(_QUERIES["steps"], arguments).fetchall()

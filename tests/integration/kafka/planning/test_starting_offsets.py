@@ -5,7 +5,7 @@ from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.partitions import Position
-from workorders.kafka.planning.planner import first_offsets
+from workorders.kafka.planning.starting_offsets import first_offsets
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,8 @@ def resolved(cluster: KafkaAdmin, name: str, starting_offsets: str | int, known:
         partitions = (await cluster.partitions([name])).require()
         logs = (await cluster.offsets(partitions)).require()
         ledger = {part: Position(part, 0, busy=False) for part in partitions if part.partition == known}
-        found = await first_offsets(cluster, define(name, starting_offsets=starting_offsets), logs, ledger)
+        definition = define(name, starting_offsets=starting_offsets)
+        found = await first_offsets(cluster, definition, logs, ledger, frozenset())
         return {part.partition: offset for part, offset in found.require().items()}
 
     return run(resolve())

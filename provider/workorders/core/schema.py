@@ -14,9 +14,13 @@ from workorders.core import concurrent_indexes
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
+from workorders.core.postgres.named_queries import load_queries
 
+OWNER: Final = "workorders_owner"
+"""The role that owns the tables, if `upgrade` has created the roles."""
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
+_ROLES: Final = load_queries("workorders.core", "sql/roles.sql")
 # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any other
 # statement lasts. In the transaction, because it must win over the URL's settings.
 _LOCKED: Final = (
@@ -26,11 +30,15 @@ _LOCKED: Final = (
 )
 
 
-def upgrade(database_url: str) -> str:
+def upgrade(database_url: str, *, with_roles: bool = False) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    Then build the indexes that a transaction would make writers wait for. Safe to call from several processes at once:
+    New tables belong to the owner of the schema, if the user may act as that role. Then build the indexes that a transaction would make writers wait for. Safe to call from several processes at once:
     the others wait and then find nothing to do.
+
+    Args:
+        database_url: of a user who may create the schema and, with roles that do not exist, roles.
+        with_roles: whether to create the owner, the writer, and the reader, and to grant them their rights.
 
     Raises:
         SchemaError: a newer version of this package has upgraded the tables, and nothing was changed; or an index could
@@ -49,15 +57,17 @@ def upgrade(database_url: str) -> str:
             for statement in _LOCKED:
                 connection.exec_driver_sql(statement)
             own = cast("Connection", connection.connection.driver_connection)
-            _migrate(_revisions_in(own), _create_schema(own), connection=connection)
+            _migrate(_revisions_in(own), _prepare(own, with_roles=with_roles), connection=connection)
+            if with_roles:
+                own.execute(_ROLES["grant_rights"])
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
     concurrent_indexes.build(database_url, _indexes())
     return newest()
 
 
-def upgrade_sql(database_url: str) -> str:
-    """Return the SQL of the upgrade that the database needs; empty if it needs none.
+def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
+    """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted.
 
     It is one transaction, and behind it the statements that build indexes, which must be in none.
 
@@ -65,12 +75,16 @@ def upgrade_sql(database_url: str) -> str:
         SchemaError: a newer version of this package has upgraded the tables.
     """
     with connect(database_url, application_name="workorders schema") as connection:
-        found, before = _revisions_in(connection), [*_LOCKED, *_create_schema(connection)]
+        found, before = _revisions_in(connection), [*_LOCKED, *_prepare(connection, with_roles=with_roles)]
         indexes = concurrent_indexes.statements(connection, _indexes()).values()
     text = StringIO()
     if _version(found) != newest():
         _migrate(found, before, output=text)
+    elif with_roles:
+        text.write(_ROLES["create_roles"])
     text.writelines(f"{drop};\n{create};\n" for drop, create in indexes)
+    if with_roles:
+        text.write(f"\n{_ROLES['grant_rights']}\n")
     return text.getvalue()
 
 
@@ -109,10 +123,17 @@ def _migrate(
             script.run_env()
 
 
-def _create_schema(connection: Connection) -> list[str]:
-    """Return the statement that creates the schema, which needs a right of its own; none if it exists."""
-    exists = connection.execute("SELECT to_regnamespace(%s)", [SCHEMA]).fetchone() != (None,)
-    return [] if exists else [f"CREATE SCHEMA {SCHEMA}"]
+def _prepare(connection: Connection, *, with_roles: bool) -> list[str]:
+    """Return the statements that create the roles and the schema, and those that let its owner create what follows."""
+    found = connection.execute(_ROLES["find_owner"]).fetchone()
+    owner, acts_as_owner = (OWNER, with_roles) if found is None else found
+    create = [_ROLES["create_roles"]] if with_roles else [f"CREATE SCHEMA {SCHEMA}"] if found is None else []
+    return [*create, *([f"SET LOCAL ROLE {owner}"] if acts_as_owner else [])]
+
+
+def find_missing_rights(connection: Connection) -> list[str]:
+    """Return what the user of a connection lacks to create and execute work orders, such as `runs: INSERT, UPDATE`."""
+    return [str(right) for (right,) in connection.execute(_ROLES["find_missing_rights"])]
 
 
 def current(database_url: str) -> str | None:

@@ -9,7 +9,6 @@ from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
-from support.documents import documented_grants
 from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
@@ -37,13 +36,9 @@ _PASSWORD = "of-a-test"
 
 @pytest.fixture(scope="module")
 def granted(stack: LocalStack) -> Iterator[None]:
-    """The roles of the pages, with their grants."""
-    grants = documented_grants()
+    """The roles that an upgrade creates, with their rights, and passwords."""
     with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as server:
-        for role in ROLES:
-            server.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{_PASSWORD}'")
-        with connect(stack.database_url) as owner:
-            owner.execute(grants)
+        schema.upgrade(make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders"), with_roles=True)
         yield
     with psycopg.connect(make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders"), autocommit=True) as server:
         for role in ROLES:

@@ -10,6 +10,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Observe": {
+        "doctor": "Check all that a message needs, and print what helps.",
         "status": "Show the state of every partition of the Kafka triggers.",
         "work-orders": "List, count, show, rerun, cancel, and export work orders.",
         "runs": "List and show the runs of work orders.",
@@ -17,6 +18,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "decisions": "List what operators decided, newest first.",
     },
     "Act": {
+        "start": "Check a trigger, unpause it, and wait for its first poll.",
         "create": "Create one work order by hand.",
         "resolve": "Decide how a partition continues after data loss in Kafka.",
         "sequences": "List gaps in sequences, and decide how one continues.",
@@ -41,6 +43,8 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
 SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
 _PLACES: Final = {
+    "doctor": "doctor:doctor",
+    "start": "doctor:start",
     "status": "status:status",
     "init": "init:init",
     "create": "create:create",

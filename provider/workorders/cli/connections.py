@@ -36,7 +36,7 @@ def database_url(given: str | None) -> str:
         )
     from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - Airflow is an extra, and slow
 
-    return _from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
+    return from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
 
 
 def connect(given: str | None) -> "Connection":
@@ -80,7 +80,7 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
         )
     from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
-    return _from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
+    return from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
 
 
 def airflow_is_configured() -> bool:
@@ -106,11 +106,30 @@ def _json_object(text: str) -> Mapping[str, Any]:
     return settings
 
 
-def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
-    from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
+def require_airflow() -> None:
+    """Let this process read Airflow's database, as Airflow's own programs do.
 
+    Raises:
+        ConfigurationError: Airflow is not configured here.
+    """
+    if not airflow_is_configured():
+        raise ConfigurationError(
+            "Airflow is not configured here, so it was not asked; run this where an Airflow component runs, with its "
+            "environment (with `make up`, type `. build/stack/environment.sh` first)."
+        )
     # Outside of its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+
+
+def from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str = "name another one") -> T:
+    """Return what `ask` makes of an Airflow connection.
+
+    Raises:
+        ConfigurationError: Airflow has no such connection; the sentence ends with what to do `otherwise`.
+    """
+    from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
+
+    require_airflow()
     try:
         return ask(connection_id)
     except AirflowException as error:

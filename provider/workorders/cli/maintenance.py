@@ -35,8 +35,8 @@ def upgrade(
     concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database. New indexes of
     large tables are built after the transaction, while others write.
 
-    --roles creates those of workorders_owner, workorders_writer, and workorders_reader that do not exist, lets the owner
-    own the tables, and grants the others their rights, in the same transaction. The first time, the user needs CREATEROLE.
+    --roles creates workorders_owner, workorders_writer, and workorders_reader if they do not exist, lets the owner own
+    the tables, and grants the others their rights, in the same transaction. The first time, the user needs CREATEROLE.
     New roles have no password. An upgrade may add tables, so give --roles each time if you use the roles.
 
     --sql reads the version of the tables, and prints the SQL from there: for people who let another role or another

@@ -18,6 +18,8 @@ from workorders.core.postgres.named_queries import load_queries
 
 OWNER: Final = "workorders_owner"
 """The role that owns the tables, if `upgrade` has created the roles."""
+MIN_POSTGRES: Final = 16
+"""Oldest version of PostgreSQL that the tables work with."""
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
 _ROLES: Final = load_queries("workorders.core", "sql/roles.sql")
@@ -33,8 +35,9 @@ _LOCKED: Final = (
 def upgrade(database_url: str, *, with_roles: bool = False) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    New tables belong to the owner of the schema, if the user may act as that role. Then build the indexes that a transaction would make writers wait for. Safe to call from several processes at once:
-    the others wait and then find nothing to do.
+    New tables belong to the owner of the schema, if the user may act as that role. Then build the indexes that a
+    transaction would make writers wait for. Safe to call from several processes at once: the others wait and then find
+    nothing to do.
 
     Args:
         database_url: of a user who may create the schema and, with roles that do not exist, roles.
@@ -57,6 +60,7 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
             for statement in _LOCKED:
                 connection.exec_driver_sql(statement)
             own = cast("Connection", connection.connection.driver_connection)
+            require_postgres(own)
             _migrate(_revisions_in(own), _prepare(own, with_roles=with_roles), connection=connection)
             if with_roles:
                 own.execute(_ROLES["grant_rights"])
@@ -145,6 +149,21 @@ def current(database_url: str) -> str | None:
 def newest() -> str:
     """Return the version that this package needs."""
     return _version({max(known) for known in _known_revisions()})
+
+
+def require_postgres(connection: Connection) -> str:
+    """Return the version of the server.
+
+    Raises:
+        SchemaError: it is too old for the tables.
+    """
+    version = connection.info.server_version // 10_000
+    if version < MIN_POSTGRES:
+        raise SchemaError(
+            f"The server is PostgreSQL {version}, and the tables need {MIN_POSTGRES} or newer; nothing was changed; "
+            f"upgrade the server, or give the URL of another one."
+        )
+    return str(connection.info.parameter_status("server_version") or version).partition(" ")[0]
 
 
 def require_newest(database_url: str) -> None:

@@ -30,6 +30,6 @@ def is_internal(name: str) -> bool:
     return f"{name}.".startswith("airflow.") and name not in PUBLIC and not PUBLIC_MODULES.match(name)
 
 
-def test_one_module_for_tasks_one_for_the_api_server_and_one_for_the_database_import_what_is_internal_to_airflow() -> None:
+def test_one_module_each_for_tasks_api_server_and_database_imports_what_is_internal_to_airflow() -> None:
     found = {path for path, module in modules() if any(map(is_internal, imported(module)))}
     assert found == {"airflow/api_server.py", "airflow/dag_runs/client.py", "airflow/metadata.py"}

@@ -36,7 +36,7 @@ def database_url(given: str | None) -> str:
         )
     from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - Airflow is an extra, and slow
 
-    return from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
+    return _from_airflow(of_airflow, DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
 
 
 def connect(given: str | None) -> "Connection":
@@ -80,7 +80,7 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
         )
     from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
-    return from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
+    return _from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
 
 
 def airflow_is_configured() -> bool:
@@ -121,12 +121,7 @@ def require_airflow() -> None:
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
-def from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str = "name another one") -> T:
-    """Return what `ask` makes of an Airflow connection.
-
-    Raises:
-        ConfigurationError: Airflow has no such connection; the sentence ends with what to do `otherwise`.
-    """
+def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
     from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
 
     require_airflow()

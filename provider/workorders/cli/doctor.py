@@ -14,7 +14,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.visible_text import safe
 
 if TYPE_CHECKING:
-    from workorders.cli.checks import Check, Source
+    from workorders.kafka.airflow.checks import Check, Source
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def doctor(
       workorders doctor --json | jq '.[] | select(.ok | not)'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     require_airflow()
-    from workorders.cli import checks  # noqa: PLC0415 - Airflow takes seconds
+    from workorders.kafka.airflow import checks  # noqa: PLC0415 - Airflow takes seconds
 
     found = [*checks.of_installation(), *([] if trigger else checks.of_dags())]
     for name in [trigger] if trigger else checks.list_sources():
@@ -74,7 +74,7 @@ def start(trigger: TriggerName, wait: Wait = 120.0, as_json: AsJson = False) -> 
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
-    from workorders.cli import checks  # noqa: PLC0415
+    from workorders.kafka.airflow import checks  # noqa: PLC0415
 
     deadline = time.monotonic() + wait
     source = _until(lambda: checks.find_source(trigger), deadline, f"Waiting for Airflow to parse a Dag of {trigger}.")
@@ -102,15 +102,13 @@ def _wait_for_offsets(source: "Source", deadline: float) -> Sequence[str]:
         NotStartedError: it did not in time.
     """
     from workorders.airflow.connections import database_url  # noqa: PLC0415 - Airflow takes seconds
-    from workorders.cli.connections import from_airflow  # noqa: PLC0415
     from workorders.core.postgres.connection import connect  # noqa: PLC0415
     from workorders.kafka.ledger.positions import positions, subscriptions  # noqa: PLC0415
 
     definition = source.definition
     if definition is None:
         return ()
-    url = from_airflow(database_url, definition.database_connection)
-    with connect(url, autocommit=True) as connection:
+    with connect(database_url(definition.database_connection), autocommit=True) as connection:
         polled = _until(
             lambda: subscriptions(connection, source.trigger).issuperset(definition.topics),
             deadline,

@@ -37,11 +37,13 @@ _PASSWORD = "of-a-test"
 @pytest.fixture(scope="module")
 def granted(stack: LocalStack) -> Iterator[None]:
     """The roles that an upgrade creates, with their rights, and passwords."""
-    with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as server:
-        schema.upgrade(make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders"), with_roles=True)
-        yield
-    with psycopg.connect(make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders"), autocommit=True) as server:
+    administrator = make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders")
+    schema.upgrade(administrator, with_roles=True)
+    with psycopg.connect(administrator, autocommit=True) as server:
         for role in ROLES:
+            server.execute(f"ALTER ROLE {role} PASSWORD '{_PASSWORD}'")
+        yield
+        for role in (*ROLES, schema.OWNER):
             server.execute(f"DROP OWNED BY {role}")
             server.execute(f"DROP ROLE {role}")
 

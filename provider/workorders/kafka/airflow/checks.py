@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import psycopg
-
 from workorders import dag_ids
 from workorders.airflow import metadata
 from workorders.airflow.connections import database_url
-from workorders.cli.connections import DATABASE_CONNECTION, from_airflow
+from workorders.airflow.task_errors import EXPECTED_FAILURES
 from workorders.core import schema
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import SPARK_JARS_VARIABLE
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
+from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.postgres.connection import connect
 from workorders.core.worker.child import load_function
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
@@ -36,6 +34,8 @@ _SOURCES: Final = ("listener", "cron", "manual")
 _MIN_JAVA: Final = 17
 _JAVA_VERSION: Final = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
 _APPLICATION: Final = "workorders doctor"
+_DATABASE_CONNECTION: Final = "workorders_db"
+"""The Airflow connection that every trigger uses unless its file names another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def of_installation() -> Iterator[Check]:
         runs = component not in ended
         found = "runs" if runs else "has no recent heartbeat: it does not run, or cannot start without this package"
         yield Check(f"Airflow's {program}", runs, found, f"airflow {program}")
-    yield from of_database(DATABASE_CONNECTION)
+    yield from of_database(_DATABASE_CONNECTION)
 
 
 def of_dags() -> Iterator[Check]:
@@ -131,7 +131,7 @@ def of_source(trigger: str, source: Source | None) -> Iterator[Check]:
     definition = source.definition
     if definition is None:
         return
-    if definition.database_connection != DATABASE_CONNECTION:
+    if definition.database_connection != _DATABASE_CONNECTION:
         yield from of_database(definition.database_connection)
     yield from of_workflow(definition.workflow)
     ingest = metadata.our_dags().get(dag_ids.ingest(trigger))
@@ -147,7 +147,7 @@ def of_database(connection_id: str) -> Iterator[Check]:
 
     def connection() -> str:
         nonlocal url
-        url = from_airflow(database_url, connection_id)
+        url = database_url(connection_id)
         return "exists"
 
     def server() -> str:
@@ -217,7 +217,7 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
         return open_admin(connection_id, lambda _: settings, own=SILENT, timeout_seconds=_SECONDS)
 
     def connection() -> str:
-        settings.update(from_airflow(kafka_settings, connection_id))
+        settings.update(kafka_settings(connection_id))
         return "exists"
 
     def cluster() -> str:
@@ -273,9 +273,9 @@ def of_spark(connection_id: str) -> Iterator[Check]:
     name = f"connection {connection_id}"
     add = f"airflow connections add {connection_id} --conn-type spark --conn-host 'local[*]'"
     try:
-        server = from_airflow(connect_server, connection_id)
-    except WorkOrdersError as error:
-        yield Check(name, ok=False, found=str(error), command=add)
+        server = connect_server(connection_id)
+    except EXPECTED_FAILURES as error:
+        yield Check(name, ok=False, found=one_line(error), command=add)
         return
     if server is None:
         yield Check(name, ok=True, found="each batch submits an application")
@@ -322,7 +322,7 @@ def _until_wrong(*steps: _Step) -> Iterator[Check]:
     for step in steps:
         try:
             found = step.ask()
-        except (WorkOrdersError, psycopg.Error, OSError) as error:
+        except (*EXPECTED_FAILURES, OSError) as error:
             yield Check(step.check, ok=False, found=one_line(error), command=step.command)
             return
         yield Check(step.check, ok=True, found=found)

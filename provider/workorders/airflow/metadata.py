@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from airflow.api.common.airflow_health import HEALTHY, get_airflow_health
+from airflow.api.common.delete_dag import delete_dag
 from airflow.models.dag import DagModel, DagTag
 from airflow.models.errors import ParseImportError
 from airflow.models.serialized_dag import SerializedDagModel
 from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowException
 from airflow.serialization.serialized_objects import BaseSerialization
 from airflow.utils.session import create_session
 from sqlalchemy import select
+
+from workorders.core.exceptions import ConfigurationError
 
 COMPONENTS: Final = ("scheduler", "triggerer", "dag_processor")
 """The components without which no message arrives."""
@@ -38,12 +42,12 @@ def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
         return {dag_id: bool(is_paused) for dag_id, is_paused in rows}
 
 
-def our_dags() -> dict[str, KnownDag]:
-    """Return the package's Dags that exist, by id."""
+def our_dags(*, gone: bool = False) -> dict[str, KnownDag]:
+    """Return the package's Dags that a file makes, or those that none makes any more, by id."""
     ours = select(DagTag.dag_id).where(DagTag.name == "workorders")
     columns = select(DagModel.dag_id, DagModel.is_paused, DagModel.bundle_name)
     with create_session(scoped=False) as session:
-        rows = session.execute(columns.where(DagModel.dag_id.in_(ours), DagModel.is_stale.is_(False)))
+        rows = session.execute(columns.where(DagModel.dag_id.in_(ours), DagModel.is_stale.is_(gone)))
         return {dag_id: KnownDag(dag_id, bool(is_paused), bundle) for dag_id, is_paused, bundle in rows}
 
 
@@ -53,6 +57,21 @@ def unpause(dag_id: str) -> None:
         dag = session.get(DagModel, dag_id)
         if dag is not None:
             dag.is_paused = False
+
+
+def delete(dag_id: str) -> None:
+    """Delete a Dag and its Dag runs.
+
+    Raises:
+        ConfigurationError: a task of it runs.
+    """
+    try:
+        delete_dag(dag_id)
+    except AirflowException as error:
+        raise ConfigurationError(
+            f"Airflow did not delete the Dag {dag_id}: {error}. Those before it were deleted. Wait for the end of its "
+            f"tasks, or mark them as failed."
+        ) from error
 
 
 def import_errors() -> list[str]:

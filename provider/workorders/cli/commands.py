@@ -33,6 +33,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Maintain": {
         "db": "Upgrade the database's tables, and print their version.",
+        "remove": "Delete the Dags of a trigger whose file is gone.",
         "retention": "Erase old inputs and delete old work orders.",
         "search": "Update the full-text index and the counts by state.",
         "spark": "Run a Spark Connect server; get Spark's archive and jars.",
@@ -45,6 +46,7 @@ SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary
 _PLACES: Final = {
     "doctor": "doctor:doctor",
     "start": "doctor:start",
+    "remove": "remove:remove",
     "status": "status:status",
     "init": "init:init",
     "create": "create:create",

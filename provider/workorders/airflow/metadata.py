@@ -78,8 +78,8 @@ def import_errors() -> list[str]:
     """Return the file and the last line of each error of the Dag processor that is about this package."""
     columns = select(ParseImportError.filename, ParseImportError.stacktrace)
     with create_session(scoped=False) as session:
-        found = [(file, trace) for file, trace in session.execute(columns) if "workorders" in (trace or "")]
-    return [f"{file}: {trace.strip().splitlines()[-1]}" for file, trace in found]
+        found = [(file, trace or "") for file, trace in session.execute(columns)]
+    return [f"{file}: {trace.strip().splitlines()[-1]}" for file, trace in found if "workorders" in trace]
 
 
 def ended_components() -> list[str]:

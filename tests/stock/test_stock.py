@@ -173,6 +173,10 @@ def test_a_start_names_what_is_missing_and_otherwise_ends_when_latest_is_an_offs
     stock_stack: LocalStack, api: AirflowApi
 ) -> None:
     started = ObservedTrigger.on_stack(stock_stack, "started", "started")
+    eventually(
+        lambda: {"started_ingest", "ship_runs"} <= set(our_dags(api)), seconds=SECONDS, what="the trigger's Dags"
+    )
+    api.set_paused("ship_runs", paused=False)
     api.set_paused("started_ingest", paused=True)
     refused = workorders(stock_stack, "start", "started")
     assert refused.returncode == 1, refused.stderr

@@ -78,6 +78,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
+        TopicForbiddenError: a new trigger may describe none of its topics.
         AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
         psycopg.Error: the database failed; nothing was recorded.
     """

@@ -45,11 +45,15 @@ async def poll(
     Raises:
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
+        TopicForbiddenError: a new trigger may describe none of its topics.
         AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
     """
     cluster_id = await cluster.cluster_id()
     _require_own_cluster(definition, cluster_id, known)
     partitions = await cluster.partitions(definition.topics)
+    for error in () if known or partitions.found else partitions.errors.values():
+        if not isinstance(error, UnknownTopicError):
+            raise error
     logs = await cluster.offsets(partitions.found)
     starts = await first_offsets(cluster, definition, logs.found, known, subscriptions)
     errors = {**partitions.errors, **logs.errors, **starts.errors}

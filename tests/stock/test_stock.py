@@ -173,9 +173,8 @@ def test_a_start_names_what_is_missing_and_otherwise_ends_when_latest_is_an_offs
     stock_stack: LocalStack, api: AirflowApi
 ) -> None:
     started = ObservedTrigger.on_stack(stock_stack, "started", "started")
-    eventually(
-        lambda: {"started_ingest", "ship_runs"} <= set(our_dags(api)), seconds=SECONDS, what="the trigger's Dags"
-    )
+    needed = {"started_ingest", "ship_runs"}
+    eventually(lambda: needed <= set(our_dags(api)), seconds=SECONDS, what="the Dags of the trigger")
     api.set_paused("ship_runs", paused=False)
     api.set_paused("started_ingest", paused=True)
     refused = workorders(stock_stack, "start", "started")

@@ -106,7 +106,7 @@ NO_LOSS = (
         1,
         (
             Change(
-                "kafka/planning/planner.py",
+                "kafka/planning/starting_offsets.py",
                 "known_topics = {partition.topic for partition in known}",
                 "known_topics: set[str] = set()",
             ),

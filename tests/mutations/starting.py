@@ -10,6 +10,11 @@ CRON, DAGS, NOTIFIERS = (
 
 CONTRACT = "integration/contract/test_contract.py"
 PARSING = "unit/airflow/dags/test_parsing_context.py"
+PLANNER, LISTENER, STARTS = (
+    "integration/kafka/planning/test_planner.py",
+    "integration/kafka/airflow/test_triggers.py",
+    "kafka/planning/starting_offsets.py",
+)
 
 STARTING = (
     Mutation(
@@ -42,6 +47,39 @@ STARTING = (
             "integration/kafka/planning/test_planner.py"
             "::test_virtual_partitions_of_a_workflow_that_needs_order_are_refused_and_nothing_is_recorded",
         ),
+    ),
+    Mutation(
+        "listener-waits-before-the-starting-offsets-are-recorded",
+        1,
+        (Change("kafka/airflow/triggers.py", "            await self._record_starts()", "            pass"),),
+        (f"{LISTENER}::test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_skipped_by_latest",),
+    ),
+    Mutation(
+        "younger-topic-begins-by-policy",
+        1,
+        (Change(STARTS, " or any(is_subscribed(name, topic) for name in subscriptions)", ""),),
+        (
+            f"{PLANNER}::test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_offset",
+            f"{LISTENER}::test_a_topic_that_is_created_while_the_listener_waits_is_read_from_its_first_offset",
+        ),
+    ),
+    Mutation(
+        "second-of-two-first-polls-decides",
+        1,
+        (Change(STARTS, "if ledger.subscriptions(connection, trigger.name) != polled.subscriptions:", "if False:"),),
+        (f"{PLANNER}::test_of_two_first_polls_the_one_before_the_topic_existed_decides_if_it_writes_first",),
+    ),
+    Mutation(
+        "definition-of-an-old-poll-over-a-newer-one",
+        1,
+        (
+            Change(
+                "core/triggers.py",
+                "    with suppress(UnknownTriggerError):\n        return",
+                "    if False:\n        return",
+            ),
+        ),
+        (f"{LISTENER}::test_a_poll_does_not_replace_the_definition_of_a_later_file",),
     ),
     Mutation(
         "definition-of-an-old-wait-over-a-newer-one",

@@ -1,6 +1,9 @@
 """Airflow's own settings, and the Dags that the README unpauses; each test continues where the one before has ended."""
 
+import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,11 +19,12 @@ from support.browser import browser_page
 from support.dag_table import created_paused, unpaused_by_readme
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
-from support.observed_trigger import some_events
+from support.observed_trigger import ObservedTrigger, some_events
 
 OURS = {
     "orders": "<name>",
     "yearly": "<name>",
+    "started": "<name>",
     "ship": "<name>",
     "mistaken": "<file>",
 }
@@ -157,3 +161,63 @@ def test_nothing_of_ours_is_missing_or_unreadable(stock_stack: LocalStack, api: 
     assert any("airflow-tasks" in path.parts for path in logs)
     texts: dict[str, Any] = {path.name: path.read_text(encoding="utf-8", errors="replace") for path in logs}
     assert {name: unfound.findall(text) for name, text in texts.items() if unfound.search(text)} == {}
+
+
+def workorders(stack: LocalStack, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run the command line where Airflow's components run, as a person does."""
+    command = [sys.executable, "-m", "workorders.cli.main", *arguments]
+    return subprocess.run(command, env=stack.environment(), capture_output=True, text=True, check=False)
+
+
+def test_a_start_names_what_is_missing_and_otherwise_ends_when_latest_is_an_offset(
+    stock_stack: LocalStack, api: AirflowApi
+) -> None:
+    started = ObservedTrigger.on_stack(stock_stack, "started", "started")
+    needed = {"started_ingest", "ship_runs"}
+    eventually(lambda: needed <= set(our_dags(api)), seconds=SECONDS, what="the Dags of the trigger")
+    api.set_paused("ship_runs", paused=False)
+    api.set_paused("started_ingest", paused=True)
+    refused = workorders(stock_stack, "start", "started")
+    assert refused.returncode == 1, refused.stderr
+    assert "wrong  Dag started_ingest: is paused\n       airflow dags unpause started_ingest\n" in refused.stdout
+    assert "wrong  topics started: Kafka at " in refused.stdout
+    assert "started was not started." in refused.stderr
+    assert our_dags(api)["started_listener"]
+    api.set_paused("started_ingest", paused=False)
+    started.create_topic(1)
+    started.produce(some_events(3, 1))
+    done = workorders(stock_stack, "start", "started", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads(done.stdout)
+    assert (answer["started"], answer["positions"]) == (True, ["started 0 continues at offset 3."])
+    started.produce(some_events(2, 1))
+    eventually(
+        lambda: states(stock_stack, "started") == {"success": 2}, seconds=SECONDS, what="the success of two work orders"
+    )
+
+
+def test_the_doctor_names_the_file_with_a_mistake_and_a_trigger_without_a_dag(stock_stack: LocalStack) -> None:
+    found = workorders(stock_stack, "doctor", "--json")
+    assert found.returncode == 1, found.stderr
+    checks = {check["check"]: check for check in json.loads(found.stdout)}
+    assert not checks["Dag mistaken_refused"]["ok"]
+    assert {checks[name]["ok"] for name in ("Airflow's triggerer", "tables", "rights", "trigger yearly", "Java")} == {
+        True
+    }
+    assert "Airflow has parsed no Dag missing_listener" in workorders(stock_stack, "doctor", "missing").stdout
+
+
+def test_a_trigger_is_removed_when_its_file_is_gone(
+    stock_stack: LocalStack, api: AirflowApi, triggers_folder: Path
+) -> None:
+    refused = workorders(stock_stack, "remove", "started", "--yes")
+    assert refused.returncode == 1, refused.stdout
+    assert "Files still make the Dags started_ingest, started_listener, so none was deleted." in refused.stderr
+    (triggers_folder / "started.yaml").unlink()
+    eventually(
+        lambda: workorders(stock_stack, "remove", "started", "--yes").stdout == "started_ingest\nstarted_listener\n",
+        seconds=SECONDS,
+        what="two Dags without a file",
+    )
+    assert not [dag_id for dag_id in our_dags(api) if dag_id.startswith("started_")]
+    assert states(stock_stack, "started") == {"success": 2}

@@ -21,7 +21,7 @@ COMPOSE_FILE: Final = CHECKOUT / "docker-compose.yaml"
 DOCKERFILE: Final = CHECKOUT / "include" / "containers" / "Dockerfile"
 _EXAMPLE: Final = DOCKERFILE.with_name("example.env")
 OWN_IMAGE: Final = "airflow-provider-workorders"
-ONCE: Final = ("prepare", "grant")
+ONCE: Final = ("prepare",)
 """The services that do something and end."""
 _BUILD_SECONDS = 2400.0
 _SECONDS = 600.0

@@ -40,12 +40,6 @@ def blocks(document: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(document), _FLAGS)
 
 
-def documented_grants() -> str:
-    """Return the statements that grant the roles of Postgres what they need."""
-    (grants,) = (block for path in PAGES for block in blocks(path, "sql") if block.startswith("GRANT "))
-    return grants
-
-
 def rows(table: str) -> list[list[str]]:
     """Return the cells of every row of a table whose first cell begins with code."""
     return [

@@ -53,7 +53,9 @@ class LoginPath:
         """Wait for messages as the listener does in the triggerer, and return what ends the wait."""
 
         async def first() -> Any:
-            return await anext(NewMessagesTrigger(trigger_name=self.name, topics=[self.name]).run())
+            definition = define(self.name).model_dump(mode="json")
+            trigger = NewMessagesTrigger(trigger_name=self.name, topics=[self.name], definition=definition)
+            return await anext(trigger.run())
 
         return asyncio.run(asyncio.wait_for(first(), 60)).payload
 

@@ -1,8 +1,9 @@
-"""Rights, Dags, and the audit log, as Airflow's API server has them: nothing of it is part of the public interface.
+"""Rights, Dag runs, and the audit log, as Airflow's API server has them: nothing of it is part of the public interface.
 
 Airflow may change it in any release, so no other module imports it; tasks and triggers have
-`workorders.airflow.dag_runs.client`. Only the API server imports this module, because Airflow's database is closed to
-tasks. If an import fails, the application of the pages is not made, and every request fails.
+`workorders.airflow.dag_runs.client`, and the command line has `workorders.airflow.metadata`. Only the API server
+imports this module, because Airflow's database is closed to tasks. If an import fails, the application of the pages is
+not made, and every request fails.
 """
 
 from collections.abc import Collection
@@ -16,7 +17,6 @@ from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
 from airflow.sdk import conf
-from airflow.serialization.serialized_objects import BaseSerialization
 from airflow.utils.session import create_session
 from fastapi import Request
 from sqlalchemy import select
@@ -49,13 +49,6 @@ def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_i
     )
 
 
-def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
-    """Return whether each of these Dags is paused; none for a Dag that Airflow does not know."""
-    with create_session(scoped=False) as session:
-        rows = session.execute(select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(dag_ids)))
-        return {dag_id: bool(is_paused) for dag_id, is_paused in rows}
-
-
 def known_runs(dag_id: str, run_ids: Collection[str]) -> set[str]:
     """Return those of the Dag runs that Airflow has."""
     with create_session(scoped=False) as session:
@@ -68,11 +61,6 @@ def write_audit_log(event: str, dag_ids: Collection[str], user: str, extra: str)
     with create_session(scoped=False) as session:
         for dag_id in dag_ids:
             session.add(Log(event=event, dag_id=dag_id, owner=user, owner_display_name=user, extra=extra))
-
-
-def trigger_arguments(operator: Any) -> Any:
-    """Return the arguments of the trigger in which a sensor starts, from the sensor as Airflow has stored it."""
-    return BaseSerialization.deserialize(operator.start_trigger_args.trigger_kwargs)
 
 
 def _auth_manager() -> Any:

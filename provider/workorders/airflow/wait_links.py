@@ -30,7 +30,7 @@ class WaitLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the page."""
-        from workorders.airflow.api_server import trigger_arguments  # noqa: PLC0415 - only the API server calls this
+        from workorders.airflow.metadata import trigger_arguments  # noqa: PLC0415 - only the API server calls this
 
         del ti_key
         return page_address(*self.page(trigger_arguments(operator)))

@@ -10,6 +10,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Observe": {
+        "doctor": "Check all that a message needs, and print what helps.",
         "status": "Show the state of every partition of the Kafka triggers.",
         "work-orders": "List, count, show, rerun, cancel, and export work orders.",
         "runs": "List and show the runs of work orders.",
@@ -17,6 +18,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "decisions": "List what operators decided, newest first.",
     },
     "Act": {
+        "start": "Check a trigger, unpause it, and wait for its first poll.",
         "create": "Create one work order by hand.",
         "resolve": "Decide how a partition continues after data loss in Kafka.",
         "sequences": "List gaps in sequences, and decide how one continues.",
@@ -32,6 +34,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Maintain": {
         "db": "Upgrade the database's tables, and print their version.",
+        "remove": "Delete the Dags of a trigger whose file is gone.",
         "retention": "Erase old inputs and delete old work orders.",
         "search": "Update the full-text index and the counts by state.",
         "spark": "Run a Spark Connect server; get Spark's archive and jars.",
@@ -42,6 +45,9 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
 SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
 _PLACES: Final = {
+    "doctor": "doctor:doctor",
+    "start": "doctor:start",
+    "remove": "remove:remove",
     "status": "status:status",
     "init": "init:init",
     "create": "create:create",

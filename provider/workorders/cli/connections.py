@@ -124,11 +124,25 @@ def _json_object(text: str) -> Mapping[str, Any]:
     return settings
 
 
+def require_airflow() -> None:
+    """Let this process read Airflow's database, as Airflow's own programs do.
+
+    Raises:
+        ConfigurationError: Airflow is not configured here.
+    """
+    if not airflow_is_configured():
+        raise ConfigurationError(
+            "Airflow is not configured here, so it was not asked; run this where an Airflow component runs, with its "
+            "environment (with `make up`, type `. build/stack/environment.sh` first)."
+        )
+    # Outside of its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
+    os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+
+
 def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
     from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
 
-    # Outside of its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
-    os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
+    require_airflow()
     try:
         return ask(connection_id)
     except AirflowException as error:

@@ -26,6 +26,7 @@ _COLUMNS: Sequence[Column[RetentionPreview]] = (
 @db.command()
 def upgrade(
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL, and change nothing.")] = False,
+    roles: Annotated[bool, typer.Option("--roles", help="Create the roles, and grant them their rights.")] = False,
     database: Database = None,
 ) -> None:
     """Upgrade the tables to this package's version.
@@ -34,19 +35,24 @@ def upgrade(
     concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database. New indexes of
     large tables are built after the transaction, while others write.
 
+    --roles creates workorders_owner, workorders_writer, and workorders_reader if they do not exist, lets the owner own
+    the tables, and grants the others their rights, in the same transaction. The first time, the user needs CREATEROLE.
+    New roles have no password. An upgrade may add tables, so give --roles each time if you use the roles.
+
     --sql reads the version of the tables, and prints the SQL from there: for people who let another role or another
     tool change tables. It prints nothing if there is nothing to do.
 
     \b
     Examples:
       workorders db upgrade
-      workorders db upgrade --sql > upgrade.sql
+      workorders db upgrade --roles --database postgresql://postgres@db/workorders
+      workorders db upgrade --roles --sql > upgrade.sql
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     url = database_url(database)
     if sql:
-        print(schema.upgrade_sql(url), end="")
+        print(schema.upgrade_sql(url, with_roles=roles), end="")
         return
-    before, after = schema.current(url), schema.upgrade(url)
+    before, after = schema.current(url), schema.upgrade(url, with_roles=roles)
     print(
         f"The tables are at version {after} already." if before == after else f"The tables are at version {after} now."
     )

@@ -60,7 +60,7 @@ def list_(
 ) -> None:
     """Show the triggers of the folder and of the database.
 
-    The first batch of a trigger writes it into the database. `older` means that its file has changed since the last
+    The first poll of a trigger writes it into the database. `older` means that its file has changed since the last
     batch. Exits with 1 if a file is wrong, and prints the errors.
 
     \b

@@ -14,10 +14,15 @@ from workorders.core import concurrent_indexes, identities
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
+from workorders.core.postgres.named_queries import load_queries
 
+OWNER: Final = "workorders_owner"
+"""The role that owns the tables, if `upgrade` has created the roles."""
+MIN_POSTGRES: Final = 16
+"""Oldest version of PostgreSQL that the tables work with."""
 MIGRATIONS_GROUP: Final = "workorders.migrations"
 """Entry points: each names a branch, and the package that contains its revisions."""
-_LOWEST_SERVER: Final = 16
+_ROLES: Final = load_queries("workorders.core", "sql/roles.sql")
 # Another upgrade may take longer than any lock is waited for, and an index on a large table longer than any other
 # statement lasts. In the transaction, because it must win over the URL's settings.
 _LOCKED: Final = (
@@ -27,11 +32,16 @@ _LOCKED: Final = (
 )
 
 
-def upgrade(database_url: str) -> str:
+def upgrade(database_url: str, *, with_roles: bool = False) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    Then build the indexes that a transaction would make writers wait for, and advance sequences that are behind their
-    rows. Safe to call from several processes at once: the others wait and then find nothing to do.
+    New tables belong to the owner of the schema, if the user may act as that role. Then build the indexes that a
+    transaction would make writers wait for, and advance sequences that are behind their rows. Safe to call from several
+    processes at once: the others wait and then find nothing to do.
+
+    Args:
+        database_url: of a user who may create the schema and, with roles that do not exist, roles.
+        with_roles: whether to create the owner, the writer, and the reader, and to grant them their rights.
 
     Raises:
         SchemaError: a newer version of this package has upgraded the tables, and nothing was changed; or an index could
@@ -50,7 +60,9 @@ def upgrade(database_url: str) -> str:
             for statement in _LOCKED:
                 connection.exec_driver_sql(statement)
             own = cast("Connection", connection.connection.driver_connection)
-            _migrate(_revisions_in(own), _create_schema(own), connection=connection)
+            _migrate(_revisions_in(own), _prepare(own, with_roles=with_roles), connection=connection)
+            if with_roles:
+                own.execute(_ROLES["grant_rights"])
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
     concurrent_indexes.build(database_url, _indexes())
@@ -59,8 +71,8 @@ def upgrade(database_url: str) -> str:
     return newest()
 
 
-def upgrade_sql(database_url: str) -> str:
-    """Return the SQL of the upgrade that the database needs; empty if it needs none.
+def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
+    """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted.
 
     It is one transaction, and behind it the statements that build indexes, which must be in none.
 
@@ -68,12 +80,16 @@ def upgrade_sql(database_url: str) -> str:
         SchemaError: a newer version of this package has upgraded the tables.
     """
     with connect(database_url, application_name="workorders schema") as connection:
-        found, before = _revisions_in(connection), [*_LOCKED, *_create_schema(connection)]
+        found, before = _revisions_in(connection), [*_LOCKED, *_prepare(connection, with_roles=with_roles)]
         indexes = concurrent_indexes.statements(connection, _indexes()).values()
     text = StringIO()
     if _version(found) != newest():
         _migrate(found, before, output=text)
+    elif with_roles:
+        text.write(_ROLES["create_roles"])
     text.writelines(f"{drop};\n{create};\n" for drop, create in indexes)
+    if with_roles:
+        text.write(f"\n{_ROLES['grant_rights']}\n")
     return text.getvalue()
 
 
@@ -112,10 +128,17 @@ def _migrate(
             script.run_env()
 
 
-def _create_schema(connection: Connection) -> list[str]:
-    """Return the statement that creates the schema, which needs a right of its own; none if it exists."""
-    exists = connection.execute("SELECT to_regnamespace(%s)", [SCHEMA]).fetchone() != (None,)
-    return [] if exists else [f"CREATE SCHEMA {SCHEMA}"]
+def _prepare(connection: Connection, *, with_roles: bool) -> list[str]:
+    """Return the statements that create the roles and the schema, and those that let its owner create what follows."""
+    found = connection.execute(_ROLES["find_owner"]).fetchone()
+    owner, acts_as_owner = (OWNER, with_roles) if found is None else found
+    create = [_ROLES["create_roles"]] if with_roles else [f"CREATE SCHEMA {SCHEMA}"] if found is None else []
+    return [*create, *([f"SET LOCAL ROLE {owner}"] if acts_as_owner else [])]
+
+
+def find_missing_rights(connection: Connection) -> list[str]:
+    """Return what the user of a connection lacks to create and execute work orders, such as `runs: INSERT, UPDATE`."""
+    return [str(right) for (right,) in connection.execute(_ROLES["find_missing_rights"])]
 
 
 def current(database_url: str) -> str | None:
@@ -127,6 +150,21 @@ def current(database_url: str) -> str | None:
 def newest() -> str:
     """Return the version that this package needs."""
     return _version({max(known) for known in _known_revisions()})
+
+
+def require_postgres(connection: Connection) -> str:
+    """Return the version of the server.
+
+    Raises:
+        SchemaError: it is too old for the tables.
+    """
+    version = connection.info.server_version // 10_000
+    if version < MIN_POSTGRES:
+        raise SchemaError(
+            f"The server is PostgreSQL {version}, and the tables need {MIN_POSTGRES} or newer; nothing was changed; "
+            f"upgrade the server, or give the URL of another one."
+        )
+    return str(connection.info.parameter_status("server_version") or version).partition(" ")[0]
 
 
 def require_newest(database_url: str) -> None:
@@ -168,12 +206,7 @@ def _known_revisions() -> list[set[str]]:
 
 
 def _revisions_in(connection: Connection) -> set[str]:
-    server = connection.info.server_version // 10_000
-    if server < _LOWEST_SERVER:
-        raise SchemaError(
-            f"The server runs PostgreSQL {server} and this package needs {_LOWEST_SERVER} or newer; nothing was changed; "
-            f"give a database on a newer server."
-        )
+    require_postgres(connection)
     table = f"{SCHEMA}.alembic_version"
     if connection.execute("SELECT to_regclass(%s)", [table]).fetchone() == (None,):
         return set()

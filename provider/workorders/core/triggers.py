@@ -1,6 +1,7 @@
 """Triggers and workflows as rows: what a work order refers to."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,10 +44,32 @@ def register(connection: Connection, *, name: str, type_: str, workflow: str, de
         _QUERIES["upsert_trigger"],
         {"name": name, "type": type_, "workflow": workflow, "definition": Jsonb(dict(definition))},
     )
-    trigger = find(connection, name)
+    return _require_type(find(connection, name), type_)
+
+
+def register_unless_known(connection: Connection, definition: "TriggerDefinition") -> Trigger:
+    """Store a definition that may be old only if the trigger has no row; return the row.
+
+    The workflow is not registered: who creates work orders registers it, with its rules, before the first of them.
+
+    Raises:
+        ConfigurationError: a trigger of another type has the name.
+    """
+    with suppress(UnknownTriggerError):
+        return _require_type(find(connection, definition.name), definition.type)
+    return register(
+        connection,
+        name=definition.name,
+        type_=definition.type,
+        workflow=definition.workflow,
+        definition=definition.model_dump(mode="json"),
+    )
+
+
+def _require_type(trigger: Trigger, type_: str) -> Trigger:
     if trigger.type != type_:
         raise ConfigurationError(
-            f"Trigger {name} exists with type {trigger.type} and cannot become {type_}; nothing was changed; "
+            f"Trigger {trigger.name} exists with type {trigger.type} and cannot become {type_}; nothing was changed; "
             f"give the new trigger another name."
         )
     return trigger

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from airflow.sdk import conf
 from fastapi import FastAPI
 
-from workorders.airflow import api_server
+from workorders.airflow import api_server, metadata
 from workorders.airflow.connections import database_url
 from workorders.airflow.monitoring import monitoring_router
 from workorders.kafka.airflow.connections import kafka_settings
@@ -23,7 +23,7 @@ def application() -> FastAPI:
     site = Site(
         lambda: database_url(DATABASE_CONNECTION),
         kafka_settings,
-        api_server.paused_dags,
+        metadata.paused_dags,
         api_server.known_runs,
         record_change,
         _origin(),

@@ -368,6 +368,11 @@ CREATE TABLE workorders.kafka_ranges (
     CONSTRAINT kafka_ranges_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset))),
     CONSTRAINT kafka_ranges_superseded_check CHECK (((superseded_by IS NULL) OR (finished_at IS NULL)))
 );
+CREATE TABLE workorders.kafka_subscriptions (
+    trigger_id integer NOT NULL,
+    subscription text NOT NULL,
+    polled_at timestamp with time zone DEFAULT now() NOT NULL
+);
 CREATE TABLE workorders.kafka_virtual_partitions (
     batch_id bigint NOT NULL,
     topic text NOT NULL,
@@ -763,6 +768,8 @@ ALTER TABLE ONLY workorders.kafka_ledger
     ADD CONSTRAINT kafka_ledger_pkey PRIMARY KEY (trigger_id, topic, partition);
 ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
+ALTER TABLE ONLY workorders.kafka_subscriptions
+    ADD CONSTRAINT kafka_subscriptions_pkey PRIMARY KEY (trigger_id, subscription);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
 ALTER TABLE ONLY workorders.outbox_claims
@@ -893,6 +900,8 @@ ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_superseded_by_fkey FOREIGN KEY (superseded_by) REFERENCES workorders.kafka_decisions(id);
 ALTER TABLE ONLY workorders.kafka_ranges
     ADD CONSTRAINT kafka_ranges_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
+ALTER TABLE ONLY workorders.kafka_subscriptions
+    ADD CONSTRAINT kafka_subscriptions_trigger_id_fkey FOREIGN KEY (trigger_id) REFERENCES workorders.triggers(id);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_range_st_fkey FOREIGN KEY (batch_id, topic, partition, range_start) REFERENCES workorders.kafka_ranges(batch_id, topic, partition, start_offset) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.outbox_claims

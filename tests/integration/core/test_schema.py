@@ -177,9 +177,9 @@ def test_a_server_that_is_too_old_is_refused_and_left_alone(
     new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = new_database()
-    monkeypatch.setattr(schema, "_LOWEST_SERVER", 99)
+    monkeypatch.setattr(schema, "MIN_POSTGRES", 99)
     for ask in (schema.upgrade, schema.upgrade_sql, schema.current, schema.require_newest):
-        with pytest.raises(SchemaError, match=r"The server runs PostgreSQL \d\d and this package needs 99 or newer;"):
+        with pytest.raises(SchemaError, match=r"The server is PostgreSQL \d\d, and the tables need 99 or newer;"):
             ask(url)
     monkeypatch.undo()
     assert schema.current(url) is None

@@ -9,7 +9,6 @@ from psycopg.conninfo import make_conninfo
 
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
-from support.documents import documented_grants
 from support.executing import Executing
 from support.ingesting import attempt, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
@@ -37,16 +36,14 @@ _PASSWORD = "of-a-test"
 
 @pytest.fixture(scope="module")
 def granted(stack: LocalStack) -> Iterator[None]:
-    """The roles of the pages, with their grants."""
-    grants = documented_grants()
-    with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as server:
+    """The roles that an upgrade creates, with their rights, and passwords."""
+    administrator = make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders")
+    schema.upgrade(administrator, with_roles=True)
+    with psycopg.connect(administrator, autocommit=True) as server:
         for role in ROLES:
-            server.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{_PASSWORD}'")
-        with connect(stack.database_url) as owner:
-            owner.execute(grants)
+            server.execute(f"ALTER ROLE {role} PASSWORD '{_PASSWORD}'")
         yield
-    with psycopg.connect(make_conninfo(stack.postgres.url(SUPERUSER), dbname="workorders"), autocommit=True) as server:
-        for role in ROLES:
+        for role in (*ROLES, schema.OWNER):
             server.execute(f"DROP OWNED BY {role}")
             server.execute(f"DROP ROLE {role}")
 

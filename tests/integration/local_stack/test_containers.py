@@ -76,13 +76,8 @@ def server() -> Iterator[Server]:
             postgres.create()
             made = Server(postgres.url(SUPERUSER))
             made.psql(SUPERUSER, "bash", str(CONTAINERS / "create-databases.sh"))
-            schema.upgrade(made.url("workorders_owner"))
             for _ in range(2):
-                made.psql(
-                    "workorders_owner",
-                    *("psql", "--set", "ON_ERROR_STOP=1", "--single-transaction"),
-                    *("--file", str(CONTAINERS / "grants.sql")),
-                )
+                schema.upgrade(made.url("workorders_owner"), with_roles=True)
             yield made
 
 

@@ -84,10 +84,10 @@ def test_a_check_of_trigger_files_does_not_wait_for_the_database_driver() -> Non
 
 def test_an_unknown_command_is_answered_with_the_nearest_name() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "workorders.cli.main", "statsu"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "workorders.cli.main", "batchse"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "Did you mean 'status'?" in done.stderr
+    assert "Did you mean 'batches'?" in done.stderr
 
 
 def parameters(command: Any) -> Iterator[tuple[str, Parameter]]:

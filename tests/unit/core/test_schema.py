@@ -4,6 +4,8 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from importlib.resources import files
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from alembic.script import ScriptDirectory
@@ -56,3 +58,17 @@ def test_an_installation_that_names_no_migrations_is_refused(monkeypatch: pytest
     monkeypatch.setattr(schema, "MIGRATIONS_GROUP", "workorders.none")
     with pytest.raises(SchemaError, match="names no migrations; nothing was changed; install it again"):
         schema.newest()
+
+
+def server(number: int, text: str) -> Any:
+    """Return a connection to a server of this version."""
+    return SimpleNamespace(info=SimpleNamespace(server_version=number, parameter_status={"server_version": text}.get))
+
+
+def test_a_server_that_is_too_old_is_refused_with_what_to_do() -> None:
+    with pytest.raises(SchemaError, match="is PostgreSQL 15, and the tables need 16 or newer; nothing was changed"):
+        schema.require_postgres(server(150_014, "15.14"))
+
+
+def test_a_newer_server_is_named_without_its_package() -> None:
+    assert schema.require_postgres(server(160_004, "16.4 (Debian 16.4-1)")) == "16.4"

@@ -13,8 +13,8 @@ from support.documents import first_cells, section
 from workorders.cli import connections
 from workorders.cli.main import app
 
-WRITES_WITHOUT_A_SESSION = {"workorders db upgrade", "workorders hooks serve"}
-"""Alembic has connections of its own, and so has a server."""
+WRITES_WITHOUT_A_SESSION = {"workorders db upgrade", "workorders hooks serve", "workorders remove", "workorders start"}
+"""Alembic has connections of its own, and so has a server; the others write into Airflow's database."""
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Callable[..., None]]]:

@@ -7,7 +7,6 @@ import pytest
 import yaml
 
 from local_stack.stack import CHECKOUT
-from support.documents import documented_grants
 
 COMPOSE: dict[str, Any] = yaml.safe_load((CHECKOUT / "docker-compose.yaml").read_text(encoding="utf-8"))
 CONTAINERS = CHECKOUT / "include" / "containers"
@@ -23,7 +22,7 @@ def knows(service: str) -> set[str]:
     ("secret", "services"),
     [
         ("POSTGRES_PASSWORD", {"postgres"}),
-        ("WORKORDERS_OWNER_PASSWORD", {"postgres", "prepare", "grant"}),
+        ("WORKORDERS_OWNER_PASSWORD", {"postgres", "prepare"}),
         ("WORKORDERS_READER_PASSWORD", {"postgres"}),
     ],
 )
@@ -43,13 +42,9 @@ def test_airflow_has_the_writer_of_the_work_orders_and_a_role_of_its_own() -> No
 
 def test_every_service_but_those_that_end_has_a_health_check() -> None:
     services = COMPOSE["services"]
-    assert {name for name in services if "healthcheck" not in services[name]} == {"prepare", "grant"}
+    assert {name for name in services if "healthcheck" not in services[name]} == {"prepare"}
 
 
 def test_every_password_has_its_line_in_the_example() -> None:
     example = re.findall(r"^([A-Z_]+)=$", (CONTAINERS / "example.env").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(example) == set().union(*(knows(service) for service in COMPOSE["services"]))
-
-
-def test_the_containers_grant_what_the_document_grants() -> None:
-    assert (CONTAINERS / "grants.sql").read_text(encoding="utf-8") == documented_grants()

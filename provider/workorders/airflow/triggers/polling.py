@@ -55,6 +55,7 @@ class PollingTrigger(BaseTrigger):
         self.poll_interval = poll_interval
         self.idle_after = idle_after
         self._failures = 0
+        self._is_waiting = False
 
     def found_event(self, found: str) -> TriggerEvent:
         """Return the event for what a probe has found: it ends the task."""
@@ -76,7 +77,6 @@ class PollingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""
-        self.log.info("Waiting for %s.", self.waiting_for)
         deadline = time.monotonic() + self.idle_after
         while time.monotonic() < deadline:
             try:
@@ -107,6 +107,10 @@ class PollingTrigger(BaseTrigger):
                 self._failures = 0
                 if found is not None:
                     return found
+                if not self._is_waiting:
+                    # Not before the first probe, which may record what the wait begins with.
+                    self.log.info("Waiting for %s.", self.waiting_for)
+                    self._is_waiting = True
                 await asyncio.sleep(self.poll_interval)
         return None
 

@@ -43,6 +43,7 @@ class WaitForMessagesSensor(PollingSensor):
         self.start(
             from_trigger=start_from_trigger,
             trigger_name=definition.name,
+            definition=definition.model_dump(mode="json"),
             ingest_dag_id=ingest_dag_id,
             poll_interval=definition.poll_interval,
             min_messages=definition.min_messages,

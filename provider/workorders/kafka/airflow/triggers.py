@@ -21,13 +21,14 @@ from workorders.kafka.airflow.ingest_runs import active
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS
+from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import lag_samples
 from workorders.kafka.ledger.batches import last_plan_from, unfinished_from
-from workorders.kafka.ledger.positions import positions_from
+from workorders.kafka.ledger.positions import missing_from_ledger, positions_from, subscriptions_from
 from workorders.kafka.partitions import Partition, Place, Position
 from workorders.kafka.planning.open_transactions import OpenTransactionLog, blocked_by_transactions, waiting_partitions
+from workorders.kafka.planning.starting_offsets import poll, record_first_poll
 from workorders.kafka.planning.wakeup import (
     Backlog,
     BatchPolicy,
@@ -73,6 +74,7 @@ class NewMessagesTrigger(PollingTrigger):
         idle_after: float = 3600.0,
         alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
         ingest_dag_id: str | None = None,
+        definition: dict[str, Any] | None = None,
         **_from_another_version: Any,
     ) -> None:
         super().__init__(
@@ -91,6 +93,7 @@ class NewMessagesTrigger(PollingTrigger):
         self.max_messages = max_messages
         self.alert_after = alert_after
         self.ingest_dag_id = ingest_dag_id
+        self.definition = definition
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
@@ -101,7 +104,7 @@ class NewMessagesTrigger(PollingTrigger):
             resources.use(SharedCluster, settings) as shared,
             resources.use(TriggererDatabase, url) as database,
         ):
-            yield _MessagesProbe(self, shared.cluster, database).probe
+            yield _MessagesProbe(self, shared.cluster, url, database).probe
 
 
 class SharedCluster:
@@ -117,10 +120,14 @@ class SharedCluster:
 class _MessagesProbe:
     """What one waiting trigger remembers between two probes."""
 
-    def __init__(self, trigger: NewMessagesTrigger, cluster: KafkaAdmin, database: TriggererDatabase) -> None:
+    def __init__(
+        self, trigger: NewMessagesTrigger, cluster: KafkaAdmin, database_url: str, database: TriggererDatabase
+    ) -> None:
         self._trigger = trigger
         self._cluster = cluster
+        self._database_url = database_url
         self._database = database
+        self._is_polled = False
         self._policy = BatchPolicy(
             trigger.min_messages, trigger.max_wait, trigger.rate_limit_per_second, trigger.max_messages
         )
@@ -158,6 +165,8 @@ class _MessagesProbe:
         if ends == self._idle_ends:
             return None
         self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
+        if refresh and not (self._is_polled and not missing_from_ledger(ends, self._ledger)):
+            await self._record_starts()
         logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
         found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs.found})
         if refresh:
@@ -169,6 +178,19 @@ class _MessagesProbe:
         if refresh and reason is None:
             await self._log_open_transactions(ends)
         return reason
+
+    async def _record_starts(self) -> None:
+        """Record where reading begins in what is new, and read the ledger again."""
+        subscriptions = subscriptions_from(await self._fetch(_LEDGER["subscriptions"]))
+        missing = missing_from_ledger(self._described.found, self._ledger)
+        if self._trigger.definition is not None and (missing or not subscriptions.issuperset(self._trigger.topics)):
+            definition = KafkaTriggerDefinition.model_validate(self._trigger.definition)
+            polled = await poll(self._cluster, definition, self._ledger, subscriptions)
+            # Rare, and several statements in one transaction, which the shared connections do not offer.
+            for sentence in await asyncio.to_thread(record_first_poll, self._database_url, definition, polled):
+                self._trigger.log.info("Recorded: %s.", sentence)
+            self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
+        self._is_polled = subscriptions.issuperset(self._trigger.topics)
 
     def _log_unanswered(self, before: Mapping[Place, WorkOrdersError]) -> None:
         """Log the error of each topic and partition that Kafka cannot answer for, once."""
@@ -204,9 +226,6 @@ class _MessagesProbe:
             is_open=last.is_open,
         ):
             return None
-        if waiting.new:
-            places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.new)
-            return f"New: {places}; where reading begins there is recorded now."
         if waiting.stalls:
             places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.stalls)
             return f"The stall of {places} has begun or ended, or an alert is due; the planner records that."

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AclOperation  # type: ignore[attr-defined]
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
@@ -88,6 +89,24 @@ class ConsumerGroups(ClusterClient):
             f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
             f"trigger a group of its own."
         )
+
+    async def require_commits(self, group: str) -> None:
+        """Raise unless the client may commit the group's offsets, whose coordinator must have answered just now.
+
+        Raises:
+            KafkaRefusedError: it lacks the right.
+            KafkaUnavailableError: the coordinator did not answer.
+        """
+        found = await self._ask_one(
+            lambda client: client.describe_consumer_groups(
+                [group], include_authorized_operations=True, request_timeout=self._timeout
+            ).values(),
+            f"Describe on group {group}",
+        )
+        # Brokers that do not know the client's rights list none.
+        if found.authorized_operations and AclOperation.READ not in found.authorized_operations:
+            error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+            raise self._to_domain_error(KafkaException(error), f"Read on group {group}")
 
     async def members(self, group: str) -> tuple[str, ...]:
         """Return the current consumers of a group, as client id and host; none of them is ours.

@@ -28,6 +28,13 @@ def _topic(value: str) -> str:
     return value
 
 
+def is_subscribed(subscription: str, topic: str) -> bool:
+    """Return whether a topic is the one of this name, or matches this pattern."""
+    if subscription.startswith(REGEX_MARK):
+        return re.match(subscription, topic) is not None
+    return subscription == topic
+
+
 TopicOrPattern = Annotated[str, expecting("a topic's name, in quotes if it is a number"), AfterValidator(_topic)]
 """A topic's name, or a regular expression that begins with `^`."""
 TopicName = Annotated[

@@ -20,7 +20,15 @@ from workorders.core.definitions.trigger import Idempotency, TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
 from workorders.core.selectors import Selector
-from workorders.kafka.definition.fields import REGEX_MARK, HeaderNames, Rate, Share, TopicName, TopicOrPattern
+from workorders.kafka.definition.fields import (
+    REGEX_MARK,
+    HeaderNames,
+    Rate,
+    Share,
+    TopicName,
+    TopicOrPattern,
+    is_subscribed,
+)
 from workorders.kafka.definition.filter import FilterField
 from workorders.kafka.definition.formats import FORMATS, REGISTRY_FORMATS
 from workorders.kafka.definition.json_schema import JsonSchemaField
@@ -77,9 +85,9 @@ class KafkaTriggerDefinition(TriggerDefinition):
     starting_offsets: StartingOffsetsField = Field(
         default=StartingOffsets("earliest"), json_schema_extra={"default": "earliest"}
     )
-    """Where to begin in a topic never read before: earliest, latest, group (what the group has committed), or a time
-    (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Partitions that are added to a topic later are read
-    from their first offset in any case."""
+    """Where to begin in the topics that exist at the first poll: earliest, latest, group (what the group has
+    committed), or a time (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Topics and partitions that are
+    created later are read from their first offset in any case."""
 
     max_messages: Whole = Field(default=100_000, ge=1, le=10_000_000)
     """Maximum number of messages per round of a batch."""
@@ -198,7 +206,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
         if topic is None:
             return None
         for read in info.data.get("topics", ()):
-            if re.match(read, topic) if read.startswith(REGEX_MARK) else read == topic:
+            if is_subscribed(read, topic):
                 raise ValueError(
                     f"expected a topic that the trigger does not read, got {topic}, which {read} names; its dead "
                     f"letters would become dead letters again."

@@ -148,7 +148,7 @@ class GrowingBatch:
             return NOTHING
         positions = ledger.positions(self._database, self._batch.trigger.name)
         # A log that contradicts the ledger is left to the listener.
-        found = replace(backlog(ends, positions), new=(), mismatches=())
+        found = replace(backlog(ends, positions), mismatches=())
         busy = any(position.busy for position in positions.values())
         self._idle_ends = ends if found.empty and not busy else None
         return found

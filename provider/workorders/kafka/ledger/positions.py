@@ -99,6 +99,21 @@ def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
     return {position.partition: position for position in found}
 
 
+def subscriptions(connection: Connection, trigger: str) -> frozenset[str]:
+    """Return the names and patterns of topics whose partitions are in the ledger, as far as they existed at a poll."""
+    return subscriptions_from(connection.execute(_QUERIES["subscriptions"], {"trigger": trigger}))
+
+
+def subscriptions_from(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
+    """Return the names and patterns in rows of the query `subscriptions`, which the triggerer runs asynchronously."""
+    return frozenset(subscription for (subscription,) in rows)
+
+
+def insert_subscriptions(connection: Connection, trigger: Trigger, polled: Iterable[str]) -> None:
+    """Record that the ledger has all partitions of these names and patterns that exist now."""
+    connection.execute(_QUERIES["insert_subscriptions"], {"trigger_id": trigger.id, "subscriptions": list(polled)})
+
+
 def insert(
     connection: Connection, trigger: Trigger, partition: Partition, offset: int, cluster_id: str | None = None
 ) -> None:

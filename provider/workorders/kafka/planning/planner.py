@@ -1,7 +1,4 @@
-"""Plans the next batch of a trigger: asks the cluster, chooses ranges, and records them in one transaction.
-
-Before a topic is read for the first time, the trigger's starting policy is resolved to offsets, which are recorded too.
-"""
+"""Plans the next batch of a trigger: asks the cluster, chooses ranges, and records them in one transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +9,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin
-from workorders.kafka.client.requests import Answers
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import AnotherClusterError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import Batch, BatchRange, LastPlan
@@ -34,21 +29,8 @@ from workorders.kafka.planning.range_planning import (
     drop_stale_ends,
     plan_ranges,
 )
+from workorders.kafka.planning.starting_offsets import Polled, poll, record_starts
 from workorders.kafka.planning.virtual_partitions import cut, require_no_order
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaState:
-    """What Kafka has for a trigger, asked before the transaction that plans."""
-
-    known: Mapping[Partition, Position]
-    """The ledger before Kafka was asked."""
-    cluster_id: str
-    logs: Sequence[PartitionOffsets]
-    starts: Mapping[Partition, int]
-    """First offset to read of each partition without a row in the ledger."""
-    errors: Mapping[Place, WorkOrdersError]
-    """Of the topics and partitions that Kafka could not answer for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +78,19 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.
-        UnknownTopicError: a new trigger has no topic that exists.
+        TopicForbiddenError: a new trigger may describe none of its topics.
         AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
         psycopg.Error: the database failed; nothing was recorded.
     """
-    known = ledger.positions(connection, definition.name)
+    name = definition.name
+    known, subscriptions = ledger.positions(connection, name), ledger.subscriptions(connection, name)
     connection.commit()
-    state = await ask(cluster, definition, known)
+    state = await poll(cluster, definition, known, subscriptions)
     with connection.transaction():
         trigger = register(connection, definition)
         ledger.lock_trigger(connection, trigger)
         stalled = ledger.record_unanswered(connection, trigger, _stalls(state))
-        for partition in ledger.missing_from_ledger(state.starts, ledger.positions(connection, trigger.name)):
-            ledger.insert(connection, trigger, partition, state.starts[partition], state.cluster_id)
+        record_starts(connection, trigger, state)
         now = ledger.positions(connection, trigger.name)
         last = batches.last_plan(connection, trigger.name)
         current = drop_stale_ends(state.logs, known, now)
@@ -121,39 +103,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
     return Plan(trigger, batch_id, tuple(chosen.ranges), state.errors, stalled)
 
 
-async def ask(
-    cluster: KafkaAdmin, definition: KafkaTriggerDefinition, known: Mapping[Partition, Position]
-) -> KafkaState:
-    """Ask Kafka for the partitions of a trigger, their ends, and where new ones begin.
-
-    Raises:
-        KafkaUnavailableError: the cluster did not answer.
-        KafkaRefusedError: the cluster refused the client.
-        UnknownTopicError: a new trigger has no topic that exists.
-        AnotherClusterError: the connection leads to another cluster than all partitions of the ledger.
-    """
-    cluster_id = await cluster.cluster_id()
-    _require_own_cluster(definition, cluster_id, known)
-    partitions = await cluster.partitions(definition.topics)
-    if not known and not partitions.found:
-        partitions.require()
-    logs = await cluster.offsets(partitions.found)
-    starts = await first_offsets(cluster, definition, logs.found, known)
-    return KafkaState(
-        known, cluster_id, logs.found, starts.found, {**partitions.errors, **logs.errors, **starts.errors}
-    )
-
-
-def _require_own_cluster(
-    definition: KafkaTriggerDefinition, cluster_id: str, known: Mapping[Partition, Position]
-) -> None:
-    """Refuse another cluster before its topics are taken for new or re-created ones, until a decision accepts one."""
-    expected = {position.cluster_id for position in known.values()}
-    if expected and not expected & {None, cluster_id}:
-        raise AnotherClusterError.of(definition.name, ", ".join(sorted(filter(None, expected))), cluster_id)
-
-
-def _stalls(state: KafkaState) -> dict[tuple[str, int], str]:
+def _stalls(state: Polled) -> dict[tuple[str, int], str]:
     """Return the error of each partition of the ledger that Kafka could not answer for."""
     return {
         partition.topic_partition: (
@@ -244,46 +194,3 @@ def _choose(
     limits = BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
     ranges = plan_ranges(logs, positions, limits)
     return _Chosen(ranges, [small for range_ in ranges for small in cut(range_, definition.virtual_partitions)])
-
-
-async def first_offsets(
-    cluster: KafkaAdmin,
-    definition: KafkaTriggerDefinition,
-    logs: Sequence[PartitionOffsets],
-    known: Mapping[Partition, Position],
-) -> Answers[dict[Partition, int]]:
-    """Return the first offset to read of each partition without a row in the ledger.
-
-    A new partition of a known topic starts at its first offset, regardless of the policy, because its messages arrived
-    after the trigger started. A topic that is new to the trigger starts by policy.
-    """
-    new = set(ledger.missing_from_ledger([log.partition for log in logs], known))
-    known_topics = {partition.topic for partition in known}
-    unread = [log for log in logs if log.partition in new]
-    by_policy = await _by_policy(
-        cluster, definition, [log for log in unread if log.partition.topic not in known_topics]
-    )
-    starts = {log.partition: log.log_start for log in unread if log.partition.topic in known_topics}
-    return Answers(starts | by_policy.found, by_policy.errors)
-
-
-async def _by_policy(
-    cluster: KafkaAdmin, definition: KafkaTriggerDefinition, logs: Sequence[PartitionOffsets]
-) -> Answers[dict[Partition, int]]:
-    starting = definition.starting_offsets
-    firsts = {log.partition: log.log_start for log in logs}
-    lasts = {log.partition: log.last_stable for log in logs}
-    if starting.policy == "latest":
-        return Answers(lasts, {})
-    if starting.timestamp_ms is not None:
-        return _with_default(await cluster.offsets_at(firsts, starting.timestamp_ms), lasts)
-    if starting.policy == "group":
-        return _with_default(await cluster.committed(definition.group, firsts), firsts)
-    return Answers(firsts, {})
-
-
-def _with_default(
-    answers: Answers[dict[Partition, int | None]], default: Mapping[Partition, int]
-) -> Answers[dict[Partition, int]]:
-    found = {partition: default[partition] if offset is None else offset for partition, offset in answers.found.items()}
-    return Answers(found, answers.errors)

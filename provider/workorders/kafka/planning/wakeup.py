@@ -40,9 +40,6 @@ class Backlog:
 
     offsets: int
     """Number of unread offsets; at least the number of messages, because some offsets are invisible."""
-    new: tuple[Partition, ...]
-    """Partitions without a row in the ledger. Their starting offset is recorded at once, even if they are empty:
-    otherwise `latest` would be resolved after the first message arrived, and skip it."""
     mismatches: tuple[Partition, ...]
     """Partitions whose log and ledger do not match; they get a batch, whose failure people see."""
     stalls: tuple[Partition, ...] = ()
@@ -51,10 +48,10 @@ class Backlog:
     @property
     def empty(self) -> bool:
         """Whether nothing waits."""
-        return self.offsets == 0 and not self.new and not self.mismatches and not self.stalls
+        return self.offsets == 0 and not self.mismatches and not self.stalls
 
 
-NOTHING: Final = Backlog(0, (), ())
+NOTHING: Final = Backlog(0, ())
 """The backlog of a trigger that has read everything."""
 
 
@@ -76,7 +73,7 @@ def backlog(
     ledger: Mapping[Partition, Position],
     high_watermarks: Mapping[Partition, int] = MappingProxyType({}),
 ) -> Backlog:
-    """Compare the ends of the logs with the ledger.
+    """Compare the ends of the logs with the ledger. Partitions that it does not have are left to the next poll.
 
     Args:
         ends: last stable offset by partition, with the current topic ids.
@@ -85,22 +82,17 @@ def backlog(
     """
     known = {position.partition.topic_partition: position for position in ledger.values()}
     offsets = 0
-    new: list[Partition] = []
     mismatches: list[Partition] = []
     for partition, end in ends.items():
         position = known.get(partition.topic_partition)
-        if position is None:
-            new.append(partition)
-        elif position.busy:
+        if position is None or position.busy:
             continue
-        elif (
-            position.partition.topic_id != partition.topic_id or high_watermarks.get(partition, end) < position.log_end
-        ):
+        if position.partition.topic_id != partition.topic_id or high_watermarks.get(partition, end) < position.log_end:
             mismatches.append(partition)
         else:
             offsets += max(end - position.next_offset, 0)
     mismatches += [position.partition for position in deleted_partitions(ends, ledger)]
-    return Backlog(offsets, tuple(new), tuple(mismatches))
+    return Backlog(offsets, tuple(mismatches))
 
 
 def changed_stalls(
@@ -145,7 +137,7 @@ def should_plan(
         seconds_since_last_batch: time since the last batch was planned; None if none was.
         is_open: whether a batch of the trigger grows, to which the listener leaves the free partitions.
     """
-    if waiting.new or waiting.stalls:
+    if waiting.stalls:
         return True
     if waiting.empty:
         return False

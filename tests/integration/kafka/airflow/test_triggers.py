@@ -22,6 +22,7 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches
+from workorders.kafka.ledger.positions import positions
 from workorders.kafka.planning.planner import plan_batch
 
 pytestmark = pytest.mark.integration
@@ -68,8 +69,9 @@ class Waiting:
 
     def trigger(self, **arguments: Any) -> NewMessagesTrigger:
         """Return a trigger that looks ten times a second."""
-        given = {"poll_interval": POLL_SECONDS, "idle_after": SECONDS, **arguments}
-        return NewMessagesTrigger(trigger_name=self._name, topics=[self._name], **given)
+        definition = define(self._name, starting_offsets="latest").model_dump(mode="json")
+        given = {"poll_interval": POLL_SECONDS, "idle_after": SECONDS, "definition": definition, **arguments}
+        return NewMessagesTrigger(trigger_name=self._name, **{"topics": [self._name], **given})
 
     def topic_answers(self) -> bool:
         """Return whether the topic's partitions can be read: their leader does not know of itself at once."""
@@ -145,11 +147,72 @@ async def event_after(trigger: NewMessagesTrigger, act: Callable[[], Awaitable[N
     return await task
 
 
-def test_it_fires_for_a_topic_that_the_ledger_does_not_know(
-    waiting: Waiting, capfd: pytest.CaptureFixture[str]
+def test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_skipped_by_latest(
+    waiting: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert isinstance(waiting.event(), TaskSuccessEvent)
-    assert "recorded now" in capfd.readouterr().out
+    topics.produce(name, [b"{}"] * 3)
+    logged = []
+
+    async def produce_once_it_waits() -> None:
+        logged.append(await until_logged(capfd, "Waiting for messages"))
+        topics.produce(name, [b"{}"])
+
+    assert isinstance(waiting.run(event_after(waiting.trigger(), produce_once_it_waits)), TaskSuccessEvent)
+    assert f"Recorded: {name} 0 is read from offset 3 on." in logged[0]
+    assert f"Recorded: {name} 1 is read from offset 0 on." in logged[0]
+    batch_id = waiting.plan()
+    assert batch_id is not None
+    with connect(stack.database_url) as connection:
+        (only,) = batches.load(connection, batch_id).ranges
+    assert (only.range.partition.partition, only.range.start, only.range.end) == (0, 3, 4)
+
+
+def test_a_topic_that_is_created_while_the_listener_waits_is_read_from_its_first_offset(
+    name: str,
+    loop: asyncio.Runner,
+    planner: KafkaAdmin,
+    stack: LocalStack,
+    topics: Topics,
+    *,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
+    waiting = Waiting(name, loop, planner, stack)
+    logged = []
+
+    async def create_once_it_waits() -> None:
+        logged.append(await until_logged(capfd, "Waiting for messages"))
+        await asyncio.to_thread(topics.create, name)
+        await asyncio.to_thread(topics.produce, name, [b"{}"] * 3)
+
+    assert isinstance(waiting.run(event_after(waiting.trigger(), create_once_it_waits)), TaskSuccessEvent)
+    assert f"Recorded: {name} does not exist yet and will be read from its first offset on." in logged[0]
+    assert f"Recorded: {name} 0 is read from offset 0 on." in capfd.readouterr().out
+
+
+def test_listeners_that_poll_at_once_record_the_starting_offsets_once(
+    waiting: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
+) -> None:
+    topics.produce(name, [b"{}"] * 3)
+
+    async def race() -> list[TriggerEvent]:
+        return await asyncio.gather(*(first_event(waiting.trigger(idle_after=2.0)) for _ in range(5)))
+
+    assert {type(event) for event in waiting.run(race())} == {TaskSkippedEvent}
+    assert capfd.readouterr().out.count(f"Recorded: {name} 0 ") == 1
+    with connect(stack.database_url) as connection:
+        recorded = positions(connection, name).values()
+    assert sorted(position.next_offset for position in recorded) == [0, 3]
+
+
+def test_a_poll_does_not_replace_the_definition_of_a_later_file(waiting: Waiting, stack: LocalStack, name: str) -> None:
+    waiting.plan()
+    older = {**define(name).model_dump(mode="json"), "topics": [name, f"{name}-older"]}
+    assert isinstance(waiting.event(definition=older, topics=older["topics"], idle_after=1.0), TaskSkippedEvent)
+    with connect(stack.database_url) as connection:
+        stored = connection.execute("SELECT definition FROM workorders.triggers WHERE name = %s", [name]).fetchone()
+    assert stored == (define(name).model_dump(mode="json"),)
 
 
 def test_it_fires_when_messages_come(
@@ -164,8 +227,9 @@ def test_it_fires_when_messages_come(
     assert "3 offsets wait to be read." in capfd.readouterr().out
 
 
-def test_it_fires_for_a_partition_that_was_added(known: Waiting, name: str, topics: Topics) -> None:
+def test_it_fires_for_a_message_of_a_partition_that_was_added(known: Waiting, name: str, topics: Topics) -> None:
     topics.grow(name, 3)
+    topics.produce(name, [b"{}"], 2)
     assert isinstance(known.event(), TaskSuccessEvent)
 
 

@@ -15,6 +15,7 @@ from support.rights import Rights
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.airflow.checks import Check, of_kafka
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -53,6 +54,38 @@ def test_the_rights_of_the_page_are_enough(
     path.commit(batch_id)
     assert path.committed() == [6]
     assert path.status(Command(monkeypatch, capsys))["problem"] is None
+
+
+def wrong(path: LoginPath) -> Check | None:
+    """Return what the doctor finds wrong with Kafka."""
+    return next((check for check in of_kafka(define(path.name)) if not check.ok), None)
+
+
+def test_the_doctor_finds_nothing_wrong_with_the_rights_of_the_page(path: LoginPath, rights: Rights) -> None:
+    assert wrong(path) is None
+
+
+@pytest.mark.parametrize("instead", [None, AclOperation.DESCRIBE])
+def test_the_doctor_names_a_group_whose_offsets_may_not_be_committed(
+    path: LoginPath, rights: Rights, instead: AclOperation | None
+) -> None:
+    group = define(path.name).group
+    rights.take(ResourceType.GROUP, group, AclOperation.READ)
+    if instead is not None:
+        rights.give(ResourceType.GROUP, group, instead)
+    found = wrong(path)
+    assert found is not None
+    assert found.check == f"consumer group {group}"
+    assert f"on group {group} to the user of the Airflow Kafka connection" in found.found
+    assert str(found.command).endswith(f"--operation Read --group {group}")
+
+
+def test_the_doctor_names_a_topic_that_may_not_be_read(path: LoginPath, rights: Rights) -> None:
+    rights.give(ResourceType.TOPIC, path.name, AclOperation.DESCRIBE)
+    rights.take(ResourceType.TOPIC, path.name, AclOperation.READ)
+    found = wrong(path)
+    assert found is not None
+    assert f"grant Read on topic {path.name} to the user" in found.found
 
 
 def test_a_topic_that_may_not_be_described_is_named_by_listener_and_planner(path: LoginPath, rights: Rights) -> None:

@@ -267,16 +267,54 @@ def test_a_new_partition_is_read_from_its_first_offset(
     assert labels(plan(definition)) == [(1, 0, 10)]
 
 
-def test_a_topic_that_is_new_to_a_pattern_begins_by_policy(
-    topics: Topics, plan: Callable[..., Plan], name: str
+@pytest.mark.parametrize("form", ["{}-a", "^{}-.*"])
+@pytest.mark.parametrize("policy", ["latest", "group", 1_600_000_999_000])
+def test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_offset(
+    topics: Topics, plan: Callable[..., Plan], *, name: str, form: str, policy: str | int
 ) -> None:
-    definition = define(name, topics=[f"^{name}-.*"], starting_offsets="latest")
+    definition = define(name, topics=[form.format(name)], starting_offsets=policy)
     assert plan(definition).batch_id is None
     topics.create(f"{name}-a")
     topics.produce(f"{name}-a", TEN)
-    assert plan(definition).batch_id is None
-    topics.produce(f"{name}-a", TEN)
-    assert labels(plan(definition)) == [(0, 10, 20)]
+    assert labels(plan(definition)) == [(0, 0, 10)]
+
+
+def test_a_topic_that_is_added_to_a_trigger_begins_by_policy(
+    topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    topics.create(name)
+    topics.create(f"{name}-added")
+    topics.produce(f"{name}-added", TEN)
+    assert plan(define(name, starting_offsets="latest")).batch_id is None
+    both = define(name, topics=[name, f"{name}-added"], starting_offsets="latest")
+    assert plan(both).batch_id is None
+    topics.produce(f"{name}-added", TEN)
+    assert labels(plan(both)) == [(0, 10, 20)]
+
+
+def test_of_two_first_polls_the_one_before_the_topic_existed_decides_if_it_writes_first(
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+) -> None:
+    missing = f"{name}-a"
+    definition = define(name, topics=[name, missing], starting_offsets="latest")
+    topics.create(name)
+    rivals = [lambda: plan(definition)]
+
+    class Late(KafkaAdmin):
+        """A cluster in which the topic is created, with messages, after a rival has polled it."""
+
+        async def partitions(self, subscriptions: Sequence[str]) -> Answers[list[Partition]]:
+            for rival in rivals:
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(rival).result(60)
+                topics.create(missing)
+                topics.produce(missing, TEN)
+            return await super().partitions(subscriptions)
+
+    assert plan(definition, Late(client_settings(stack.kafka_settings))).batch_id is None
+    assert labels(plan(definition)) == [(0, 0, 10)]
+    connection.rollback()
+    assert positions.subscriptions(connection, name) == {name, missing}
 
 
 def test_a_batch_ends_before_an_open_transaction(topics: Topics, plan: Callable[..., Plan], name: str) -> None:
@@ -322,14 +360,11 @@ def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Callable[.
     assert plan(definition).batch_id is None
 
 
-def test_an_unknown_topic_is_named_and_the_others_are_planned(
+def test_an_unknown_topic_is_named_and_the_others_are_recorded(
     connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
 ) -> None:
     topics.create(name)
     missing = f"{name}-not-there"
-    with pytest.raises(UnknownTopicError):
-        plan(define(name, topics=[missing]))
-    assert begins(connection, name) == {}
     planned = plan(define(name, topics=[name, missing]))
     assert list(begins(connection, name)) == [0]
     assert [type(planned.errors[missing, None]), planned.stalled] == [UnknownTopicError, ()]

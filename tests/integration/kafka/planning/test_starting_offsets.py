@@ -5,7 +5,7 @@ from support.groups import commit
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.partitions import Position
-from workorders.kafka.planning.planner import first_offsets
+from workorders.kafka.planning.starting_offsets import first_offsets
 
 pytestmark = pytest.mark.integration
 
@@ -29,7 +29,8 @@ def resolved(cluster: KafkaAdmin, name: str, starting_offsets: str | int, known:
         ledger = {
             partition: Position(partition, 0, busy=False) for partition in partitions if partition.partition == known
         }
-        found = await first_offsets(cluster, define(name, starting_offsets=starting_offsets), logs, ledger)
+        definition = define(name, starting_offsets=starting_offsets)
+        found = await first_offsets(cluster, definition, logs, ledger, frozenset())
         return {partition.partition: offset for partition, offset in found.require().items()}
 
     return run(resolve())

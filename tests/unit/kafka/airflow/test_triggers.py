@@ -20,6 +20,7 @@ ARGUMENTS = {
     "idle_after": 60.0,
     "alert_after": 600.0,
     "ingest_dag_id": "orders_ingest",
+    "definition": {"name": "orders", "workflow": "ship"},
 }
 
 
@@ -35,5 +36,6 @@ def test_it_is_made_from_the_arguments_of_another_version() -> None:
     older = NewMessagesTrigger(trigger_name="orders", topics=["orders"])
     assert older.serialize()[1]["kafka_connection"] == "kafka_default"
     assert older.serialize()[1]["ingest_dag_id"] is None
+    assert older.serialize()[1]["definition"] is None
     newer = NewMessagesTrigger(**ARGUMENTS, threshold_of_a_later_version=7)  # type: ignore[arg-type]
     assert newer.serialize()[1] == ARGUMENTS

@@ -20,7 +20,7 @@ from workorders.kafka.planning.wakeup import (
 )
 
 ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")
-NOTHING = Backlog(0, (), ())
+NOTHING = Backlog(0, ())
 AT_ONCE = BatchPolicy(min_messages=1, max_wait_seconds=0.0, rate_limit_per_second=None, max_messages=100)
 PATIENT = BatchPolicy(min_messages=10, max_wait_seconds=30.0, rate_limit_per_second=None, max_messages=100)
 
@@ -39,7 +39,7 @@ def test_a_partition_at_its_end_waits_for_nothing() -> None:
 def test_offsets_ahead_of_the_ledger_are_added_up_over_the_free_partitions() -> None:
     ledger = {ORDERS: Position(ORDERS, 7, busy=False), PATIENTS: Position(PATIENTS, 10, busy=False)}
     waiting = backlog({ORDERS: 9, PATIENTS: 15}, ledger)
-    assert waiting == Backlog(7, (), ())
+    assert waiting == Backlog(7, ())
     assert not waiting.empty
     assert awake(waiting, AT_ONCE)
 
@@ -56,11 +56,9 @@ def test_a_busy_partition_of_a_recreated_topic_wakes_no_listener() -> None:
     assert backlog({ORDERS: 1}, ledger).empty
 
 
-def test_a_new_partition_wakes_at_once_even_if_it_is_empty() -> None:
-    waiting = backlog({ORDERS: 7, PATIENTS: 0}, {ORDERS: Position(ORDERS, 7, busy=False)})
-    assert waiting == Backlog(0, (PATIENTS,), ())
-    assert not waiting.empty
-    assert awake(waiting, PATIENT)
+def test_a_partition_that_the_ledger_does_not_have_is_left_to_the_next_poll() -> None:
+    waiting = backlog({ORDERS: 7, PATIENTS: 5}, {ORDERS: Position(ORDERS, 7, busy=False)})
+    assert waiting == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -74,7 +72,7 @@ def test_a_new_partition_wakes_at_once_even_if_it_is_empty() -> None:
 )
 def test_a_contradiction_wakes_at_once(end: int, read: Partition, stored_end: int) -> None:
     waiting = backlog({ORDERS: end}, {read: Position(read, 7, busy=False, stored_end=stored_end)})
-    assert waiting == Backlog(0, (), (ORDERS,))
+    assert waiting == Backlog(0, (ORDERS,))
     assert not waiting.empty
     assert awake(waiting, PATIENT)
 
@@ -85,21 +83,20 @@ def test_a_contradiction_wakes_at_once(end: int, read: Partition, stored_end: in
 def test_a_batch_is_wanted_with_enough_messages_or_after_the_longest_wait(
     offsets: int, waited: float, wanted: bool
 ) -> None:
-    assert awake(Backlog(offsets, (), ()), PATIENT, waited) is wanted
+    assert awake(Backlog(offsets, ()), PATIENT, waited) is wanted
 
 
 @pytest.mark.parametrize(("since_last", "wanted"), [(None, True), (0.0, False), (1.9, False), (2.0, True), (1e9, True)])
 def test_a_rate_limit_is_slept_out(since_last: float | None, wanted: bool) -> None:
     slow = replace(AT_ONCE, rate_limit_per_second=0.5)
-    assert awake(Backlog(1000, (), ()), slow, since_last=since_last) is wanted
+    assert awake(Backlog(1000, ()), slow, since_last=since_last) is wanted
 
 
 @pytest.mark.parametrize(
     ("waiting", "wanted"),
     [
-        pytest.param(Backlog(1000, (), ()), False, id="messages"),
-        pytest.param(Backlog(1000, (), (ORDERS,)), True, id="a mismatch"),
-        pytest.param(Backlog(0, (ORDERS,), ()), True, id="a new partition"),
+        pytest.param(Backlog(1000, ()), False, id="messages"),
+        pytest.param(Backlog(1000, (ORDERS,)), True, id="a mismatch"),
     ],
 )
 def test_messages_of_free_partitions_are_left_to_a_batch_that_grows(waiting: Backlog, *, wanted: bool) -> None:
@@ -108,11 +105,6 @@ def test_messages_of_free_partitions_are_left_to_a_batch_that_grows(waiting: Bac
 
     assert planned(is_open=True) is wanted
     assert planned(is_open=False)
-
-
-def test_a_new_partition_does_not_wait_for_the_rate_limit() -> None:
-    slow = replace(AT_ONCE, rate_limit_per_second=0.5)
-    assert awake(Backlog(0, (ORDERS,), ()), slow, since_last=0.0)
 
 
 @given(st.dictionaries(st.builds(Partition, st.just("t"), st.integers(0, 9), st.just("id")), st.integers(0, 99)))

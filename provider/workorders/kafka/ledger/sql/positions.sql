@@ -27,6 +27,17 @@ INSERT INTO workorders.kafka_ledger
 VALUES (%(trigger_id)s, %(topic)s, %(partition)s, %(topic_id)s, %(cluster_id)s, %(stream_id)s, %(offset)s,
     %(offset)s, %(offset)s);
 
+-- name: subscriptions
+SELECT subscriptions.subscription
+FROM workorders.kafka_subscriptions AS subscriptions
+JOIN workorders.triggers ON triggers.id = subscriptions.trigger_id
+WHERE triggers.name = %(trigger)s;
+
+-- name: insert_subscriptions
+INSERT INTO workorders.kafka_subscriptions (trigger_id, subscription)
+SELECT %(trigger_id)s, unnest(%(subscriptions)s::text[])
+ON CONFLICT (trigger_id, subscription) DO NOTHING;
+
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
 -- statement_timeout and transaction_timeout when the client's next message arrives, and the client's kernel answers

@@ -35,6 +35,15 @@ CREATE TABLE workorders.kafka_ledger (
     CONSTRAINT kafka_ledger_status_check CHECK (status IN ('active', 'stalled'))
 );
 
+-- The names and patterns of topics that a trigger has polled. What existed then is in the ledger since, so a topic that is
+-- found later was created later.
+CREATE TABLE workorders.kafka_subscriptions (
+    trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
+    subscription text NOT NULL,
+    polled_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (trigger_id, subscription)
+);
+
 -- What a trigger's listener saw of a partition, one row per minute; the newest row is replaced until its minute is over.
 -- It is read for metrics only, and a crash of Postgres may empty it.
 CREATE UNLOGGED TABLE workorders.kafka_lag_samples (

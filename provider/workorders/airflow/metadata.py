@@ -1,0 +1,108 @@
+"""What Airflow's database knows of our Dags, for the pages and the command line: nothing of it is a public interface.
+
+Airflow may change it in any release, so it is here and in `workorders.airflow.api_server` alone. Airflow's database is
+closed to tasks.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from airflow.api.common.airflow_health import HEALTHY, get_airflow_health
+from airflow.api.common.delete_dag import delete_dag
+from airflow.models.dag import DagModel, DagTag
+from airflow.models.errors import ParseImportError
+from airflow.models.serialized_dag import SerializedDagModel
+from airflow.sdk import conf
+from airflow.sdk.exceptions import AirflowException
+from airflow.serialization.serialized_objects import BaseSerialization
+from airflow.utils.session import create_session
+from sqlalchemy import select
+
+from workorders.core.exceptions import ConfigurationError
+
+COMPONENTS: Final = ("scheduler", "triggerer", "dag_processor")
+"""The components without which no message arrives."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDag:
+    """A Dag that the Dag processor has parsed."""
+
+    dag_id: str
+    is_paused: bool
+    bundle: str
+
+
+def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
+    """Return whether each of these Dags is paused; none for a Dag that Airflow does not know."""
+    with create_session(scoped=False) as session:
+        rows = session.execute(select(DagModel.dag_id, DagModel.is_paused).where(DagModel.dag_id.in_(dag_ids)))
+        return {dag_id: bool(is_paused) for dag_id, is_paused in rows}
+
+
+def our_dags(*, gone: bool = False) -> dict[str, KnownDag]:
+    """Return the package's Dags that a file makes, or those that none makes any more, by id."""
+    ours = select(DagTag.dag_id).where(DagTag.name == "workorders")
+    columns = select(DagModel.dag_id, DagModel.is_paused, DagModel.bundle_name)
+    with create_session(scoped=False) as session:
+        rows = session.execute(columns.where(DagModel.dag_id.in_(ours), DagModel.is_stale.is_(gone)))
+        return {dag_id: KnownDag(dag_id, bool(is_paused), bundle) for dag_id, is_paused, bundle in rows}
+
+
+def unpause(dag_id: str) -> None:
+    """Unpause a Dag, as `airflow dags unpause` does."""
+    with create_session(scoped=False) as session:
+        dag = session.get(DagModel, dag_id)
+        if dag is not None:
+            dag.is_paused = False
+
+
+def delete(dag_id: str) -> None:
+    """Delete a Dag and its Dag runs.
+
+    Raises:
+        ConfigurationError: a task of it runs.
+    """
+    try:
+        delete_dag(dag_id)
+    except AirflowException as error:
+        raise ConfigurationError(
+            f"Airflow did not delete the Dag {dag_id}: {error}. Those before it were deleted. Wait for the end of its "
+            f"tasks, or mark them as failed."
+        ) from error
+
+
+def import_errors() -> list[str]:
+    """Return the file and the last line of each error of the Dag processor that is about this package."""
+    columns = select(ParseImportError.filename, ParseImportError.stacktrace)
+    with create_session(scoped=False) as session:
+        found = [(file, trace or "") for file, trace in session.execute(columns)]
+    return [f"{file}: {trace.strip().splitlines()[-1]}" for file, trace in found if "workorders" in trace]
+
+
+def ended_components() -> list[str]:
+    """Return the components that have no recent heartbeat."""
+    health = get_airflow_health()
+    return [name for name in COMPONENTS if health[name]["status"] != HEALTHY]
+
+
+def definition_of(dag_id: str, task_id: str) -> Mapping[str, Any] | None:
+    """Return the definition that the first task of a Dag waits with, as Airflow has stored it; None if it has none."""
+    dag = SerializedDagModel.get_dag(dag_id)
+    if dag is None:
+        return None
+    definition = trigger_arguments(dag.get_task(task_id)).get("definition")
+    return definition if isinstance(definition, dict) else None
+
+
+def trigger_arguments(operator: Any) -> Any:
+    """Return the arguments of the trigger in which a sensor starts, from the sensor as Airflow has stored it."""
+    return BaseSerialization.deserialize(operator.start_trigger_args.trigger_kwargs)
+
+
+def bundle_folders() -> dict[str, str]:
+    """Return the folder with the modules of each bundle of this package, by the bundle's name."""
+    bundles = json.loads(conf.get("dag_processor", "dag_bundle_config_list", fallback="[]") or "[]")
+    return {bundle["name"]: folder for bundle in bundles if (folder := bundle.get("kwargs", {}).get("folder"))}

@@ -1,0 +1,144 @@
+"""`workorders start` and `workorders doctor`: whether a message would arrive, and what is missing."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
+
+import typer
+
+from workorders.cli import times
+from workorders.cli.connections import require_airflow
+from workorders.cli.options import AsJson, TriggerName, argument, option
+from workorders.cli.output import note, print_json
+from workorders.core.exceptions import WorkOrdersError
+from workorders.visible_text import safe
+
+if TYPE_CHECKING:
+    from workorders.kafka.airflow.checks import Check, Source
+
+T = TypeVar("T")
+
+_POLL_SECONDS: Final = 1.0
+
+Wait = Annotated[
+    float,
+    option("DURATION", "Maximum time for Airflow to parse the Dag, and to poll.", "--wait", parser=times.seconds),
+]
+
+
+class NotStartedError(WorkOrdersError):
+    """A trigger was not started, or has not polled in time."""
+
+
+def doctor(
+    trigger: Annotated[str | None, argument("TRIGGER", "Only the installation and this trigger.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check all that a message needs, and print what helps.
+
+    Run it where Airflow's components run, with their environment. It checks Airflow's components, the database with its
+    tables and rights, the Dags of each trigger, its workflow, Kafka with its rights, and Spark. It changes nothing, and
+    exits with 1 if something is wrong.
+
+    \b
+    Examples:
+      workorders doctor
+      workorders doctor orders
+      workorders doctor --json | jq '.[] | select(.ok | not)'
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    require_airflow()
+    from workorders.kafka.airflow import checks  # noqa: PLC0415 - Airflow takes seconds
+
+    found = [*checks.of_installation(), *([] if trigger else checks.of_dags())]
+    for name in [trigger] if trigger else checks.list_sources():
+        found += checks.of_source(name, checks.find_source(name))
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    if not all(check.ok for check in found):
+        raise typer.Exit(1)
+
+
+def start(trigger: TriggerName, wait: Wait = 120.0, as_json: AsJson = False) -> None:
+    """Check all that a trigger needs, unpause it, and wait until it has polled.
+
+    The checks are those of `workorders doctor TRIGGER`. If nothing is wrong, it unpauses the listener or the cron Dag,
+    and returns when the starting offsets are recorded: all messages that are sent then become work orders, also with
+    `starting_offsets: latest`. Exits with 1, and unpauses nothing, if something is wrong.
+
+    \b
+    Examples:
+      workorders start orders
+      workorders start orders --wait 5m --json
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    require_airflow()
+    from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
+    from workorders.kafka.airflow import checks  # noqa: PLC0415
+
+    deadline = time.monotonic() + wait
+    source = _until(lambda: checks.find_source(trigger), deadline, f"Waiting for Airflow to parse a Dag of {trigger}.")
+    found = [*checks.of_installation(), *checks.of_source(trigger, source)]
+    if not as_json:
+        _print(found)
+    is_right = source is not None and all(check.ok for check in found)
+    positions: Sequence[str] = ()
+    if source is not None and is_right and source.is_switch:
+        metadata.unpause(source.dag.dag_id)
+        positions = _wait_for_offsets(source, deadline)
+    if as_json:
+        print_json({"trigger": trigger, "started": is_right, "positions": positions, "checks": found})
+    elif is_right:
+        print(safe("\n".join([f"{trigger} is started.", *positions])))
+    if not is_right:
+        note(f"{trigger} was not started.")
+        raise typer.Exit(1)
+
+
+def _wait_for_offsets(source: "Source", deadline: float) -> Sequence[str]:
+    """Return where a Kafka trigger reads on, once its listener has recorded that; nothing for other triggers.
+
+    Raises:
+        NotStartedError: it did not in time.
+    """
+    from workorders.airflow.connections import database_url  # noqa: PLC0415 - Airflow takes seconds
+    from workorders.core.postgres.connection import connect  # noqa: PLC0415
+    from workorders.kafka.ledger.positions import positions, subscriptions  # noqa: PLC0415
+
+    definition = source.definition
+    if definition is None:
+        return ()
+    with connect(database_url(definition.database_connection), autocommit=True) as connection:
+        polled = _until(
+            lambda: subscriptions(connection, source.trigger).issuperset(definition.topics),
+            deadline,
+            f"Waiting for the first poll of {source.dag.dag_id}.",
+        )
+        if not polled:
+            raise NotStartedError(
+                f"{source.dag.dag_id} was unpaused, and has recorded no starting offsets yet. Look into the log of its "
+                f"task wait_for_messages, and run this command again with a longer --wait."
+            )
+        ledger = positions(connection, source.trigger).values()
+    return [
+        f"{position.partition.topic} {position.partition.partition} continues at offset {position.next_offset}."
+        for position in sorted(ledger, key=lambda position: position.partition)
+    ]
+
+
+def _until(ask: Callable[[], T], deadline: float, waiting: str) -> T:
+    """Return the first answer that is true, or the last one before the deadline."""
+    answer = ask()
+    if not answer:
+        note(waiting)
+    while not answer and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        answer = ask()
+    return answer
+
+
+def _print(found: "Iterable[Check]") -> None:
+    for check in found:
+        print(safe(f"{'ok   ' if check.ok else 'wrong'}  {check.check}: {check.found}"))
+        if not check.ok and check.command:
+            print(safe(f"       {check.command}"))

@@ -1,0 +1,328 @@
+"""The checks of `workorders start` and `workorders doctor`: what a message needs, and the command that helps."""
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from workorders import dag_ids
+from workorders.airflow import metadata
+from workorders.airflow.connections import database_url
+from workorders.airflow.task_errors import EXPECTED_FAILURES
+from workorders.core import schema
+from workorders.core.definitions.validation import validate
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.environment import SPARK_JARS_VARIABLE
+from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.postgres.connection import connect
+from workorders.core.worker.child import load_function
+from workorders.kafka.airflow.connections import connect_server, kafka_settings
+from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.open import SILENT, open_admin
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.partitions import Partition
+from workorders.kafka.spark import kafka_source
+from workorders.kafka.spark.programs import find_spark_submit, java_home
+
+_SECONDS: Final = 5.0
+"""Limit of each question; a person waits for the answer."""
+_SOURCES: Final = ("listener", "cron", "manual")
+_MIN_JAVA: Final = 17
+_JAVA_VERSION: Final = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
+_APPLICATION: Final = "workorders doctor"
+_DATABASE_CONNECTION: Final = "workorders_db"
+"""The Airflow connection that every trigger uses unless its file names another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that a message needs."""
+
+    check: str
+    ok: bool
+    found: str
+    """What was found, or what is wrong."""
+    command: str | None = None
+    """What to run if something is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A check that needs those before it."""
+
+    check: str
+    ask: Callable[[], str]
+    """Returns what was found, or raises what is wrong."""
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The Dag that takes a trigger's input."""
+
+    trigger: str
+    kind: str
+    dag: metadata.KnownDag
+    definition: KafkaTriggerDefinition | None
+    """That of a Kafka trigger, as Airflow has stored it; it stores no other."""
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the trigger is disabled while the Dag is paused."""
+        return self.kind != "manual"
+
+
+def find_source(trigger: str) -> Source | None:
+    """Return the Dag of a trigger that Airflow has parsed; None if there is none."""
+    dags = metadata.our_dags()
+    for kind in _SOURCES:
+        dag = dags.get(f"{trigger}_{kind}")
+        if dag is not None:
+            stored = metadata.definition_of(dag.dag_id, "wait_for_messages") if kind == "listener" else None
+            where = f"Dag {dag.dag_id}"
+            definition = None if stored is None else validate(stored, KafkaTriggerDefinition, where=where)
+            return Source(trigger, kind, dag, definition)
+    return None
+
+
+def list_sources() -> list[str]:
+    """Return the names of the triggers that have a Dag, sorted."""
+    named = [dag_id.rpartition("_") for dag_id in metadata.our_dags()]
+    return sorted(trigger for trigger, _, kind in named if kind in _SOURCES)
+
+
+def of_installation() -> Iterator[Check]:
+    """Check what all triggers need: Airflow's components and the database."""
+    ended = metadata.ended_components()
+    for component in metadata.COMPONENTS:
+        program = component.replace("_", "-")
+        runs = component not in ended
+        found = "runs" if runs else "has no recent heartbeat: it does not run, or cannot start without this package"
+        yield Check(f"Airflow's {program}", runs, found, f"airflow {program}")
+    yield from of_database(_DATABASE_CONNECTION)
+
+
+def of_dags() -> Iterator[Check]:
+    """Check that all files became Dags, and that none is paused of those that serve all triggers."""
+    for error in metadata.import_errors():
+        yield Check("Dag files", ok=False, found=error, command="airflow dags list-import-errors")
+    for dag in metadata.our_dags().values():
+        if dag.dag_id.endswith("_refused"):
+            command = "workorders triggers check DIR, or workorders workflows check DIR"
+            yield Check(f"Dag {dag.dag_id}", ok=False, found="its file has a mistake", command=command)
+        elif dag.dag_id.startswith("workorders_") and dag.is_paused:
+            yield _paused(dag)
+
+
+def of_source(trigger: str, source: Source | None) -> Iterator[Check]:
+    """Check what one trigger needs beyond the installation."""
+    if source is None:
+        found = (
+            f"Airflow has parsed no Dag {' or '.join(f'{trigger}_{kind}' for kind in _SOURCES)}: the trigger's file is "
+            f"missing or has a mistake, or its folder is in no Dag bundle (a webhook needs no Dag)"
+        )
+        yield Check(f"trigger {trigger}", ok=False, found=found, command="airflow dags list-import-errors")
+        return
+    yield Check(f"trigger {trigger}", ok=True, found=f"has the Dag {source.dag.dag_id} of bundle {source.dag.bundle}")
+    definition = source.definition
+    if definition is None:
+        return
+    if definition.database_connection != _DATABASE_CONNECTION:
+        yield from of_database(definition.database_connection)
+    yield from of_workflow(definition.workflow)
+    ingest = metadata.our_dags().get(dag_ids.ingest(trigger))
+    if ingest is not None and ingest.is_paused:
+        yield _paused(ingest)
+    yield from of_kafka(definition)
+    yield from of_spark(definition.spark_connection)
+
+
+def of_database(connection_id: str) -> Iterator[Check]:
+    """Check that the database answers, its version, and the rights of the user of an Airflow connection."""
+    url = ""
+
+    def connection() -> str:
+        nonlocal url
+        url = database_url(connection_id)
+        return "exists"
+
+    def server() -> str:
+        with connect(url, application_name=_APPLICATION) as database:
+            return f"PostgreSQL {schema.require_postgres(database)} answers"
+
+    def tables() -> str:
+        schema.require_newest(url)
+        return f"are at version {schema.newest()}"
+
+    def rights() -> str:
+        with connect(url, application_name=_APPLICATION) as database:
+            missing = schema.find_missing_rights(database)
+        if missing:
+            raise ConfigurationError(f"The user of the connection {connection_id} lacks {'; '.join(missing)}.")
+        return "are those of a writer"
+
+    uri = "postgresql://workorders_writer:PASSWORD@HOST/workorders"
+    yield from _until_wrong(
+        _Step(f"connection {connection_id}", connection, f"airflow connections add {connection_id} --conn-uri {uri}"),
+        _Step("database", server, f"airflow connections get {connection_id}"),
+        _Step("tables", tables, "workorders db upgrade"),
+        _Step("rights", rights, "workorders db upgrade --roles"),
+    )
+
+
+def of_workflow(workflow: str) -> Iterator[Check]:
+    """Check that a workflow is known, that its function can be imported, and that its Dag is not paused."""
+    dag_id, name = dag_ids.of_workflow(workflow), f"workflow {workflow}"
+    dag = metadata.our_dags().get(dag_id)
+    stored = metadata.definition_of(dag_id, "wait_for_runs")
+    if dag is None or stored is None:
+        found = f"Airflow has parsed no Dag {dag_id}: the workflow's file or module is missing, or has a mistake"
+        yield Check(name, ok=False, found=found, command="workorders workflows check DIR")
+        return
+    if dag.is_paused:
+        yield _paused(dag)
+    definition = validate(stored, WorkflowDefinition, where=f"Dag {dag_id}")
+    if definition.callable is None:
+        yield _starts_dag(name, str(definition.dag_id))
+    else:
+        yield from _until_wrong(_function(name, definition.callable, metadata.bundle_folders().get(dag.bundle)))
+
+
+def _starts_dag(name: str, dag_id: str) -> Check:
+    is_paused = metadata.paused_dags([dag_id]).get(dag_id)
+    found = "does not exist" if is_paused is None else "is paused" if is_paused else "exists"
+    return Check(name, is_paused is False, f"its Dag {dag_id} {found}", f"airflow dags unpause {dag_id}")
+
+
+def _function(name: str, function: str, folder: str | None) -> _Step:
+    def load() -> str:
+        if folder is not None and folder not in sys.path:
+            sys.path.append(folder)  # as the bundle does
+        load_function(function)
+        return f"{function} can be imported here"
+
+    return _Step(name, load, f"python -c 'import {function.partition(':')[0]}'")
+
+
+def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
+    """Check that the cluster answers, that the topics exist, and the rights to read them and to commit."""
+    connection_id = definition.kafka_connection
+    settings: dict[str, Any] = {}
+
+    def admin() -> KafkaAdmin:
+        return open_admin(connection_id, lambda _: settings, own=SILENT, timeout_seconds=_SECONDS)
+
+    def connection() -> str:
+        settings.update(kafka_settings(connection_id))
+        return "exists"
+
+    def cluster() -> str:
+        return f"cluster {asyncio.run(admin().cluster_id())} answers"
+
+    def topics() -> str:
+        partitions = asyncio.run(_readable(admin(), definition.topics))
+        return f"may be read: {len({partition.topic for partition in partitions})}, {len(partitions)} partitions"
+
+    def group() -> str:
+        asyncio.run(_require_commits(admin(), definition))
+        return "its offsets may be committed"
+
+    add = f"airflow connections add {connection_id} --conn-type kafka --conn-extra"
+    extra = '{"bootstrap.servers": "HOST:PORT"}'
+    allow = "--add --allow-principal User:NAME --operation Read --group"
+    yield from _until_wrong(
+        _Step(f"connection {connection_id}", connection, f"{add} '{extra}'"),
+        _Step("Kafka", cluster, f"airflow connections get {connection_id}"),
+        _Step(
+            f"topics {', '.join(definition.topics)}",
+            topics,
+            "kafka-topics.sh --bootstrap-server HOST:PORT --create --topic NAME",
+        ),
+        _Step(
+            f"consumer group {definition.group}",
+            group,
+            f"kafka-acls.sh --bootstrap-server HOST:PORT {allow} {definition.group}",
+        ),
+    )
+
+
+async def _readable(cluster: KafkaAdmin, subscriptions: Sequence[str]) -> list[Partition]:
+    """Return the partitions of the topics.
+
+    Raises:
+        WorkOrdersError: a topic that is named does not exist, or one may not be read.
+    """
+    found = (await cluster.partitions(subscriptions)).require()
+    (await cluster.log_ends({partition.topic for partition in found}, to_read=True)).require()
+    return found
+
+
+async def _require_commits(cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> None:
+    partitions = (await cluster.partitions(definition.topics)).require()
+    (await cluster.committed(definition.group, partitions)).require()
+    if partitions:
+        await cluster.require_commits(definition.group)
+
+
+def of_spark(connection_id: str) -> Iterator[Check]:
+    """Check that a Spark Connect server accepts connections, or what an application needs that is submitted here."""
+    name = f"connection {connection_id}"
+    add = f"airflow connections add {connection_id} --conn-type spark --conn-host 'local[*]'"
+    try:
+        server = connect_server(connection_id)
+    except EXPECTED_FAILURES as error:
+        yield Check(name, ok=False, found=one_line(error), command=add)
+        return
+    if server is None:
+        yield Check(name, ok=True, found="each batch submits an application")
+        yield from _until_wrong(
+            _Step("spark-submit", find_spark_submit, "pip install 'airflow-provider-workorders[spark]'"),
+            _Step("Java", _java, "export JAVA_HOME=/path/to/java"),
+            _Step("Spark's Kafka source", _jars, f"export {SPARK_JARS_VARIABLE}=$(workorders spark jars)"),
+        )
+        return
+    address = (server.host, server.port)
+
+    def listening() -> str:
+        socket.create_connection(address, timeout=_SECONDS).close()
+        return f"{server} accepts connections"
+
+    yield from _until_wrong(_Step(name, listening, f"workorders spark serve --port {server.port}"))
+
+
+def _java() -> str:
+    home = java_home()
+    if home is None:
+        raise ConfigurationError("There is no Java: JAVA_HOME is not set, and the PATH has no java.")
+    release = home / "release"
+    version = _JAVA_VERSION.search(release.read_text(encoding="utf-8")) if release.is_file() else None
+    if version is not None and int(version[1]) < _MIN_JAVA:
+        raise ConfigurationError(f"{home} is Java {version[1]}, and Spark needs {_MIN_JAVA} or newer.")
+    return str(home)
+
+
+def _jars() -> str:
+    jars = kafka_source.split_jars(os.environ.get(SPARK_JARS_VARIABLE))
+    missing = [str(jar) for jar in jars if not jar.is_file()]
+    if missing:
+        raise ConfigurationError(f"{SPARK_JARS_VARIABLE} names files that do not exist: {', '.join(missing)}.")
+    return f"{len(jars)} jars" if jars else f"each batch resolves {kafka_source.package()} from Maven Central"
+
+
+def _paused(dag: metadata.KnownDag) -> Check:
+    return Check(f"Dag {dag.dag_id}", ok=False, found="is paused", command=f"airflow dags unpause {dag.dag_id}")
+
+
+def _until_wrong(*steps: _Step) -> Iterator[Check]:
+    """Check one after the other until something is wrong: what follows depends on it."""
+    for step in steps:
+        try:
+            found = step.ask()
+        except (*EXPECTED_FAILURES, OSError) as error:
+            yield Check(step.check, ok=False, found=one_line(error), command=step.command)
+            return
+        yield Check(step.check, ok=True, found=found)

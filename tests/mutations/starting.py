@@ -70,8 +70,8 @@ STARTING = (
         (
             Change(
                 "airflow/dags/factories.py",
-                "is_paused_upon_creation=False,\n        tags",
-                "is_paused_upon_creation=None,\n        tags",
+                '"is_paused_upon_creation": False, ',
+                "",
             ),
         ),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),

@@ -31,7 +31,7 @@ class _Request:
     ] = None
     actor: Actor = None
     dry_run: DryRun = False
-    detach: Annotated[bool, typer.Option("--detach", help="Only queue the job, for the Dag workorders_jobs.")] = False
+    detach: Annotated[bool, typer.Option("--detach", help="Only queue the job, for the Dag workorders_maintenance.")] = False
     as_json: AsJson = False
     database: Database = None
 

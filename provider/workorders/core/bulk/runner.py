@@ -24,7 +24,7 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
 
 _CONTINUES: Final = (
-    "The job continues from here then: by the Dag workorders_jobs, unless that is paused, or by `workorders jobs "
+    "The job continues from here then: by the Dag workorders_maintenance, unless that is paused, or by `workorders jobs "
     "resume`."
 )
 STEP: Final = 1_000

@@ -3,7 +3,7 @@
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run, Task
 from support.eventually import eventually
-from support.flow import SECONDS, Flow
+from support.flow import SECONDS
 from support.observed_trigger import Place
 from support.typed import typed
 from workorders import dag_ids

@@ -19,9 +19,7 @@ class ListedDag:
 def listed_dags() -> dict[str, ListedDag]:
     """Return every Dag that the reference lists, by its id with its placeholders."""
     return {
-        dag_id.strip("`"): ListedDag(
-            frozenset(re.findall(r"`(\w+)`", tasks)), schedule, created == "paused"
-        )
+        dag_id.strip("`"): ListedDag(frozenset(re.findall(r"`(\w+)`", tasks)), schedule, created == "paused")
         for dag_id, _, tasks, schedule, created in rows(section("Dags", on="reference/dags-and-tasks"))
     }
 

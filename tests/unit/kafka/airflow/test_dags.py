@@ -1,13 +1,11 @@
 """The shape of a trigger's two Dags."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.definitions.timetables.simple import NullTimetable
-from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from support.definitions import define
@@ -15,6 +13,7 @@ from workorders import dag_ids
 from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
 from workorders.kafka.airflow.dags import make_dags
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 
 def dags(**fields: Any) -> tuple[DAG, DAG]:

@@ -80,6 +80,15 @@ DELETED_IS_NOT_NEW = (
         (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(
+        "retention-due-while-a-process-runs-it",
+        0,
+        (Change("core/maintenance/sql/retention.sql", "OR (name = 'retention_step' AND", "OR (false AND"),),
+        (
+            f"{RETENTION}::test_retention_is_due_a_day_after_its_end_unless_a_process_runs_it",
+            f"{RETENTION}::test_others_see_that_a_process_runs_retention",
+        ),
+    ),
+    Mutation(
         "unfinished-work-order-never-erased",
         0,
         (

@@ -77,6 +77,12 @@ STARTING = (
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(
+        "source-starts-by-itself",
+        5,
+        (Change("kafka/airflow/dags.py", "is_paused_upon_creation=True", "is_paused_upon_creation=False"),),
+        ("unit/docs/test_dags.py::test_only_what_takes_input_by_itself_is_created_paused",),
+    ),
+    Mutation(
         "refused-file-lost-with-its-first-try",
         5,
         (Change("airflow/dags/factories.py", "retries=3", "retries=0"),),

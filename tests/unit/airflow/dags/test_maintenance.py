@@ -1,5 +1,7 @@
 """The shape of the Dags of an installation."""
 
+from typing import Any
+
 import pytest
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
@@ -24,7 +26,8 @@ def test_an_installation_has_one_dag_and_each_of_its_tasks_is_a_duty_that_waits_
         "refresh_search_index": set(),
         "check_gaps": set(),
     }
-    assert {task.database_connection for task in dag.tasks} == {"another_db"}  # type: ignore[attr-defined]
+    tasks: list[Any] = dag.tasks
+    assert {task.database_connection for task in tasks} == {"another_db"}
 
 
 def test_a_duty_that_lasts_for_hours_does_not_delay_the_next_dag_run_and_missed_ones_are_not_caught_up(

@@ -231,7 +231,7 @@ Every user of this machine is an admin there, and of Kafka: they can run code as
 Use it on a machine of your own."""
     user, _ = stack.airflow_login
     return f"""(user {user}, password in {stack.airflow.passwords_file})
-Its Dags are paused, and its definitions are in {_WHEEL.relative_to(CHECKOUT)}/workorders.
+Its sources are paused, and its definitions are in {_WHEEL.relative_to(CHECKOUT)}/workorders.
 Every user of this machine is an admin of Kafka: use it on a machine of your own."""
 
 

@@ -3,8 +3,20 @@
 from typing import Final
 from uuid import UUID
 
-OUTBOX_RELAY: Final = "outbox_relay"
-"""The Dag that sends the messages of the outbox."""
+MAINTENANCE: Final = "workorders_maintenance"
+"""The Dag of what is due by the clock for the whole database."""
+
+METRICS: Final = "workorders_metrics"
+"""The Dag that sends the metrics to Airflow's stats."""
+
+
+def outbox(shard: int) -> str:
+    """Return the Dag that sends the messages of a shard of the outbox."""
+    return f"workorders_outbox_{shard}"
+
+
+OUTBOX: Final = outbox(0)
+"""The Dag of the first shard, which always exists: the rights to it are those to the whole outbox."""
 
 
 def of_workflow(workflow: str) -> str:
@@ -15,6 +27,21 @@ def of_workflow(workflow: str) -> str:
 def run_of(run_id: UUID) -> str:
     """Return the id of the Dag run that does the work of a run, if the workflow is a Dag."""
     return f"run_{run_id}"
+
+
+def cron(trigger: str) -> str:
+    """Return the Dag that creates the work orders of a cron trigger."""
+    return f"{trigger}_cron"
+
+
+def manual(trigger: str) -> str:
+    """Return the Dag with the form of a manual trigger."""
+    return f"{trigger}_manual"
+
+
+def refused(source: str) -> str:
+    """Return the Dag in place of those of a file or a module with a mistake."""
+    return f"{source}_refused"
 
 
 def listener(trigger: str) -> str:

@@ -13,7 +13,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.outbox import OutboxMessage, admin, enqueue
 from workorders.outbox.exceptions import OutboxDecisionError
 
-DAGS = ("outbox_relay", "outbox_relay_1")
+DAGS = ("workorders_outbox_0", "workorders_outbox_1")
 SECONDS = 180.0
 
 

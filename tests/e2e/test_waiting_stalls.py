@@ -3,8 +3,6 @@
 This module follows the others, during which the stalled batch of `test_stalls.py` has made its first tries.
 """
 
-from typing import Any
-
 import pytest
 
 from local_stack.stack import LocalStack
@@ -13,6 +11,7 @@ from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.killed_components import kill
 from support.observed_trigger import Place
+from support.typed import typed
 
 TRIES = 7
 LOST = "were deleted by retention before they were read"
@@ -57,21 +56,8 @@ def test_a_decision_while_the_triggerer_is_dead_ends_the_task_when_another_one_r
     triggerer = airflow_stack.airflow.triggerer
     kill(triggerer)
     try:
-        form: dict[str, Any] = {
-            "trigger": "stalls",
-            "decision": "skip-lost",
-            "topic": "e2e.stalls",
-            "partitions": [],
-            "offset": None,
-            "reason": "retention was short",
-            "dry_run": False,
-        }
-        sent = stalls.api.trigger("workorders_resolve", form)
-        eventually(
-            lambda: any(run.id == sent and run.state == "success" for run in stalls.api.runs("workorders_resolve")),
-            seconds=SECONDS,
-            what="the decision",
-        )
+        command = ("resolve", "skip-lost", "stalls", "e2e.stalls", "--reason", "retention was short", "--yes")
+        assert typed(airflow_stack, *command).returncode == 0
         assert stalls.create(stalled).state == "deferred"
     finally:
         triggerer.start()

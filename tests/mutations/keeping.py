@@ -99,6 +99,15 @@ DELETED_IS_NOT_NEW = (
         (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
     ),
     Mutation(
+        "retention-due-while-a-process-runs-it",
+        0,
+        (Change("core/maintenance/sql/retention.sql", "OR (name = 'retention_step' AND", "OR (false AND"),),
+        (
+            f"{RETENTION}::test_retention_is_due_a_day_after_its_end_unless_a_process_runs_it",
+            f"{RETENTION}::test_others_see_that_a_process_runs_retention",
+        ),
+    ),
+    Mutation(
         "unfinished-work-order-never-erased",
         0,
         (

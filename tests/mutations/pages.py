@@ -109,8 +109,8 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "pages/outbox.py",
-                "    actor.require(Right.PURGE, dag_ids.OUTBOX_RELAY)",
-                "    actor.require(Right.RELEASE, dag_ids.OUTBOX_RELAY)",
+                "    actor.require(Right.PURGE, dag_ids.OUTBOX)",
+                "    actor.require(Right.RELEASE, dag_ids.OUTBOX)",
             ),
         ),
         (f"{ACCESS}::test_a_viewer_learns_which_right_an_action_takes_and_the_other_roles_have_it",),

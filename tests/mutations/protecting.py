@@ -4,7 +4,6 @@ from mutations.mutation import Change, Mutation
 
 NETWORK, SOCKETS = "unit/kafka/spark/test_network.py", "integration/kafka/spark/test_network.py"
 RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequence_store.sql"
-RESOLVE, RESOLVING = "integration/kafka/airflow/test_resolve.py", "integration/kafka/recovery/test_resolution.py"
 CHILD_TEXTS, POOL = "unit/core/worker/test_log_capture.py", "integration/core/worker/test_process_pool.py"
 
 SECRETS_AND_AUDIT = (
@@ -122,33 +121,6 @@ SECRETS_AND_AUDIT = (
         0,
         (Change("kafka/ingest/record_mapping.py", "return not is_secret_header(text)", "return True"),),
         ("unit/kafka/ingest/test_record_mapping.py::test_a_header_that_carries_a_secret_is_kept_only_if_it_is_named",),
-    ),
-    Mutation(
-        "cleared-run-decides-again",
-        10,
-        (
-            Change("kafka/airflow/resolve.py", "if earlier:", "if False:"),
-            Change("kafka/recovery/resolution.py", "if earlier:", "if False:"),
-            Change("kafka/airflow/resolve.py", "if run.clear_number and", "if False and"),
-            Change("kafka/airflow/resolve.py", "request_key=request_key,\n", "request_key=None,\n"),
-        ),
-        (f"{RESOLVE}::test_a_dag_run_that_is_cleared_decides_nothing_again_and_reports_what_it_decided",),
-    ),
-    Mutation(
-        "cleared-run-decides-in-another-name",
-        10,
-        (Change("kafka/airflow/resolve.py", "if run.clear_number and", "if False and"),),
-        (f"{RESOLVE}::test_a_dag_run_that_had_decided_nothing_before_it_was_cleared_is_refused",),
-    ),
-    Mutation(
-        "request-decided-twice-at-once",
-        10,
-        (
-            Change(
-                "kafka/recovery/resolution.py", '        _require_undecided(connection, signature["request_key"])\n', ""
-            ),
-        ),
-        (f"{RESOLVING}::test_a_request_that_two_processes_work_at_is_decided_once",),
     ),
     Mutation(
         "account-taken-from-the-environment",

@@ -108,11 +108,17 @@ STARTING = (
         (
             Change(
                 "airflow/dags/factories.py",
-                "is_paused_upon_creation=False,\n        tags",
-                "is_paused_upon_creation=None,\n        tags",
+                '"is_paused_upon_creation": False, ',
+                "",
             ),
         ),
         (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
+    ),
+    Mutation(
+        "source-starts-by-itself",
+        5,
+        (Change("kafka/airflow/dags.py", "is_paused_upon_creation=True", "is_paused_upon_creation=False"),),
+        ("unit/docs/test_dags.py::test_only_what_takes_input_by_itself_is_created_paused",),
     ),
     Mutation(
         "refused-file-lost-with-its-first-try",

@@ -62,7 +62,7 @@ def test_lineage_leads_from_topic_to_table_to_topic_and_spark_is_told_its_parent
         with connect(stack.database_url) as connection:
             enqueue(connection, [OutboxMessage(topic=sent_to, key="k", value="v")])
         ingest = completed(lineage, f"{NAME}_ingest.create_work_orders")
-        relay = completed(lineage, "outbox_relay.send_messages")
+        relay = completed(lineage, "workorders_outbox_0.send_messages")
         api.close()
 
     kafka, database = f"kafka://{stack.bootstrap_servers}", "workorders.workorders"

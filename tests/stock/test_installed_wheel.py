@@ -32,8 +32,8 @@ SECRET = "kept-from-yaml"
 OWN = Path(__file__).with_name("airflow_constraints")
 _SECONDS = 600
 _COUNT = 20
-_UNPAUSED = ("orders_listener", "orders_ingest", "ship_runs")
-_DAGS = (*_UNPAUSED, "workorders_resolve", "workorders_retention", "outbox_relay")
+_SWITCH = "orders_listener"
+_DAGS = (_SWITCH, "orders_ingest", "ship_runs", "workorders_maintenance", "workorders_outbox_0")
 _THEIRS = """
 from airflow.sdk import DAG, task
 
@@ -90,7 +90,7 @@ def own_folder(made: wheel.Installation, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("own")
     command: list[str | Path] = [made.programs / "workorders", "init", "--dag-files", folder]
     subprocess.run(command, env={**os.environ, **made.environment}, check=True, capture_output=True)
-    for of_the_bundle in ("history", "outbox", "resolve"):
+    for of_the_bundle in ("maintenance", "outbox"):
         (folder / "dags" / f"workorders_{of_the_bundle}.py").unlink()
     (folder / "shipping.py").rename(folder / "admitting.py")
     renamed: dict[str, dict[str, Any]] = {
@@ -152,8 +152,7 @@ def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: Ai
     places = orders.produce([(number % 2, b'{"order": %d}' % number) for number in range(_COUNT)])
     assert wait_until(lambda: all(is_known(api, dag) for dag in _DAGS), seconds=_SECONDS), api.import_errors()
     assert api.import_errors() == []
-    for dag in _UNPAUSED:
-        api.set_paused(dag, False)
+    api.set_paused(_SWITCH, False)
     assert wait_until(lambda: orders.has_all(places), seconds=_SECONDS)
     assert wait_until(lambda: finished(installed) == _COUNT, seconds=_SECONDS)
     assert orders.count() == _COUNT

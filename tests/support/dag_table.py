@@ -11,7 +11,6 @@ from support.documents import rows, section
 class ListedDag:
     """What the list contains of one Dag."""
 
-    shown_as: str
     tasks: frozenset[str]
     schedule: str
     paused: bool
@@ -20,10 +19,8 @@ class ListedDag:
 def listed_dags() -> dict[str, ListedDag]:
     """Return every Dag that the reference lists, by its id with its placeholders."""
     return {
-        dag_id.strip("`"): ListedDag(
-            shown_as.strip("`"), frozenset(re.findall(r"`(\w+)`", tasks)), schedule, created == "paused"
-        )
-        for dag_id, shown_as, _, tasks, schedule, created in rows(section("Dags", on="reference/dags-and-tasks"))
+        dag_id.strip("`"): ListedDag(frozenset(re.findall(r"`(\w+)`", tasks)), schedule, created == "paused")
+        for dag_id, _, tasks, schedule, created in rows(section("Dags", on="reference/dags-and-tasks"))
     }
 
 

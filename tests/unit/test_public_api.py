@@ -51,7 +51,6 @@ PUBLIC = {
     },
     "workorders.airflow.operators": {
         "AlertSequenceGapsOperator",
-        "BulkJobOperator",
         "ExecuteRunsOperator",
         "RecoverLostRunsOperator",
         "RefreshHistoryOperator",
@@ -68,7 +67,7 @@ PUBLIC = {
         "WaitForRunsTrigger",
     },
     "workorders.airflow.dags": {
-        "history_dags",
+        "maintenance_dags",
         "trigger_dags",
         "trigger_folder",
         "workflow_dags",
@@ -79,12 +78,9 @@ PUBLIC = {
         "CommitOffsetsOperator",
         "CreateWorkOrdersOperator",
         "PlanBatchOperator",
-        "ResolveOperator",
         "WaitForMessagesSensor",
         "make_dags",
         "outbox_dags",
-        "resolve_dags",
-        "resolve_params",
     },
     "workorders.airflow.hooks": {"WorkOrdersHook"},
 }

@@ -6,8 +6,7 @@ _FILES = {
     "triggers": ("workorders.airflow.dags", 'trigger_dags({folder} / "triggers", {folder} / "workflows", {modules})'),
     "workflows": ("workorders.airflow.dags", 'workflow_dags({folder} / "workflows", {modules})'),
     "outbox": ("workorders.kafka.airflow", 'outbox_dags({folder} / "outbox.yaml")'),
-    "resolve": ("workorders.kafka.airflow", 'resolve_dags({folder} / "triggers")'),
-    "history": ("workorders.airflow.dags", "history_dags()"),
+    "maintenance": ("workorders.airflow.dags", "maintenance_dags()"),
 }
 _TEXT = '''\
 """Dags of work orders: {name}. `workorders init` or a Dag bundle wrote this file."""

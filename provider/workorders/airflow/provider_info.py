@@ -35,7 +35,6 @@ def get_provider_info() -> dict[str, Any]:
         ),
         "operators": _modules(
             "workorders.airflow.dags.factories",
-            "workorders.airflow.operators.bulk_jobs",
             "workorders.airflow.operators.execute_runs",
             "workorders.airflow.operators.maintenance",
             "workorders.airflow.operators.sequence_gaps",
@@ -44,7 +43,6 @@ def get_provider_info() -> dict[str, Any]:
             "workorders.kafka.airflow.create_work_orders",
             "workorders.kafka.airflow.outbox_relay",
             "workorders.kafka.airflow.plan_batch",
-            "workorders.kafka.airflow.resolve",
             "workorders.manual.airflow",
         ),
         "triggers": _modules(

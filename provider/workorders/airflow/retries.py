@@ -83,7 +83,7 @@ def describe_next_retry(
 ) -> str:
     """Return when a task that fails now is tried again, as a sentence.
 
-    `again` replaces what to do after the last try; `retry_after_seconds` is the wait that the failure itself asks for.
+    `again` is what happens after the last try; `retry_after_seconds` is the wait that the failure itself asks for.
     """
     if ti.try_number > ti.max_tries:
         return again or "It is not tried again by itself; clear the task to try again."

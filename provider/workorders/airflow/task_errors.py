@@ -78,7 +78,7 @@ def explain_failures(
         undone: a sentence about what was done and what was not.
         error_class: the class to raise.
         passthrough: errors that already contain all of this but the next try; they are not changed.
-        again: what to do after the last try, for a task that a clear does not help.
+        again: what happens after the last try, for a task that needs no clear.
     """
     try:
         yield

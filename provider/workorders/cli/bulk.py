@@ -8,6 +8,7 @@ from uuid import UUID
 
 import typer
 
+from workorders import dag_ids
 from workorders.cli import filters
 from workorders.cli.account import account
 from workorders.cli.connections import connect_to_write
@@ -31,7 +32,9 @@ class _Request:
     ] = None
     actor: Actor = None
     dry_run: DryRun = False
-    detach: Annotated[bool, typer.Option("--detach", help="Only queue the job, for the Dag workorders_jobs.")] = False
+    detach: Annotated[
+        bool, typer.Option("--detach", help=f"Only queue the job, for the Dag {dag_ids.MAINTENANCE}.")
+    ] = False
     as_json: AsJson = False
     database: Database = None
 

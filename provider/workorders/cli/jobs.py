@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from workorders import dag_ids
 from workorders.cli.account import signed
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, BeforeNumber, Database, Limit, argument, option
@@ -144,7 +145,7 @@ def run(connection: Connection, job: Job, *, detach: bool, as_json: bool, file: 
 def _how_it_runs_later(job: Job) -> str:
     if job.kind == "export":
         return f"Job {job.id} is queued; only {_resume(job)} on this machine runs it, because it writes the file here."
-    return f"Job {job.id} is queued; the Dag workorders_jobs runs it unless it is paused, or {_resume(job)}."
+    return f"Job {job.id} is queued; the Dag {dag_ids.MAINTENANCE} runs it unless it is paused, or {_resume(job)}."
 
 
 def _resume(job: Job) -> str:

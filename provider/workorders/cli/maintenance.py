@@ -103,7 +103,7 @@ def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = N
 def update(database: Database = None) -> None:
     """Add new work orders to the index and the counts.
 
-    The Dag workorders_search_index does the same.
+    The Dag workorders_maintenance does the same.
 
     \b
     Example:

@@ -59,7 +59,7 @@ def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False,
 def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = None) -> None:
     """Print the alerts that are due, and mark them as sent.
 
-    Use it for a trigger whose Dag TRIGGER_gaps does not run. Exits with 1 if a gap is due for an alert.
+    The Dag workorders_maintenance does the same for every trigger. Exits with 1 if a gap is due for an alert.
 
     \b
     Example:

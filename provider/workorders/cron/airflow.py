@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import DAG, BaseOperator, CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowFailException, AirflowTimetableInvalid
 
+from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import START, new_dag, owner_and_tags, retried_task
 from workorders.airflow.page_links import page_path
@@ -32,8 +33,8 @@ def make_dags(definition: CronTriggerDefinition) -> list[DAG]:
             f"Trigger {definition.name}: schedule: {definition.schedule!r} is not a cron expression: {error}."
         ) from error
     with new_dag(
-        f"{definition.name}_cron",
-        dag_display_name=f"{definition.name}: cron",
+        dag_ids.cron(definition.name),
+        is_paused_upon_creation=True,
         description=definition.description or f"Creates a work order of {definition.workflow} on schedule",
         schedule=timetable,
         # Without catch-up, only the last interval before the Dag is unpaused counts.

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator, Param
 
+from workorders import dag_ids
 from workorders.airflow.connections import database_url
-from workorders.airflow.dags.factories import manual_dag, owner_and_tags, task_settings
+from workorders.airflow.dags.factories import new_dag, owner_and_tags, task_settings
 from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 def make_dags(definition: ManualTriggerDefinition) -> list[DAG]:
     """Return the Dag with the form."""
-    with manual_dag(
-        f"{definition.name}_manual",
-        dag_display_name=f"{definition.name}: manual",
+    with new_dag(
+        dag_ids.manual(definition.name),
+        schedule=None,
         description=definition.description or f"Creates a work order of {definition.workflow} by hand",
         params=_params(definition),
         **owner_and_tags(definition, definition.type),

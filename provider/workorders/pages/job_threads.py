@@ -1,6 +1,6 @@
 """Runs bulk jobs that were requested on a page, in threads of the API server.
 
-A person watches the progress, so a job does not wait for the next run of the Dag `workorders_jobs`. If the server ends
+A person watches the progress, so a job does not wait for the next run of the maintenance Dag. If the server ends
 meanwhile, that Dag continues the job, as it does with every job whose process died; and it runs those for which no
 thread is free.
 """

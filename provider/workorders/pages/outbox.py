@@ -46,12 +46,12 @@ def page(
     number: Annotated[int | None, Query(ge=0)] = None,
 ) -> HTMLResponse:
     """Show shards and holds; and topics if asked, because that reads every message that waits."""
-    viewer.require(Right.READ, dag_ids.OUTBOX_RELAY)
+    viewer.require(Right.READ, dag_ids.OUTBOX)
     now = datetime.now(UTC)
     with site.reading() as connection:
         shards, holds, oldest_at = admin.shards(connection), admin.holds(connection), admin.oldest_at(connection)
         counted = admin.topics(connection) if topics == "yes" else None
-    paused = site.paused_dags([dag_ids.OUTBOX_RELAY])
+    relays = [dag_ids.OUTBOX, *(dag_ids.outbox(shard.shard) for shard in shards if shard.shard)]
     return render(
         request,
         "outbox.html",
@@ -62,10 +62,9 @@ def page(
         topics=counted,
         done=None if done is None or number is None else _confirmation(done, number, shards, holds),
         poll_query="",
-        relay=dag_ids.OUTBOX_RELAY,
-        paused=paused.get(dag_ids.OUTBOX_RELAY),
-        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX_RELAY),
-        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX_RELAY),
+        paused=[relay for relay, is_paused in site.paused_dags(relays).items() if is_paused],
+        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
+        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
         key_text=key_text,
     )
 
@@ -73,7 +72,7 @@ def page(
 @router.get("/outbox/holds/{number}")
 def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
     """Show a hold, and what to release and to purge it does."""
-    viewer.require(Right.READ, dag_ids.OUTBOX_RELAY)
+    viewer.require(Right.READ, dag_ids.OUTBOX)
     now = datetime.now(UTC)
     with site.reading() as connection:
         hold = _get_hold(connection, number)
@@ -85,8 +84,8 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
         now=now,
         hold=hold,
         content=content,
-        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX_RELAY),
-        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX_RELAY) and hold.kind != "topic",
+        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
+        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX) and hold.kind != "topic",
         key_text=key_text,
         csrf=token,
     )
@@ -95,7 +94,7 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
 @router.post("/outbox/holds/{number}/release")
 def release(request: Request, site: CurrentSite, actor: CurrentActor, number: int) -> Response:
     """End a hold, so that its messages are tried now, in their place."""
-    actor.require(Right.RELEASE, dag_ids.OUTBOX_RELAY)
+    actor.require(Right.RELEASE, dag_ids.OUTBOX)
     with site.writing() as connection:
         hold = _get_hold(connection, number)
         connection.rollback()
@@ -109,7 +108,7 @@ def purge(
     request: Request, site: CurrentSite, actor: CurrentActor, number: int, typed: Annotated[str, Form()] = ""
 ) -> Response:
     """Delete the messages of a hold unsent, after their number was typed."""
-    actor.require(Right.PURGE, dag_ids.OUTBOX_RELAY)
+    actor.require(Right.PURGE, dag_ids.OUTBOX)
     with site.writing() as connection:
         hold = _get_hold(connection, number)
         require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
@@ -124,7 +123,7 @@ def purge(
 @router.get("/outbox/shards/{number}")
 def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
     """Show the open batch of a shard whose checkpoint contradicts the database, and what each decision does."""
-    viewer.require(Right.READ, dag_ids.OUTBOX_RELAY)
+    viewer.require(Right.READ, dag_ids.OUTBOX)
     now = datetime.now(UTC)
     with site.reading() as connection:
         shard = _get_undecided_shard(connection, number)
@@ -137,8 +136,8 @@ def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, numbe
         shard=shard,
         topics=topics,
         messages=sum(topic.messages for topic in topics),
-        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX_RELAY),
-        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX_RELAY),
+        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
+        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
         csrf=token,
     )
 
@@ -155,7 +154,7 @@ def release_shard(
 ) -> Response:
     """Decide whether the open batch of a shard is in Kafka; its messages are deleted if it is, and sent if not."""
     # What is deleted although Kafka does not have it is lost.
-    actor.require(Right.PURGE if sent == "yes" else Right.RELEASE, dag_ids.OUTBOX_RELAY)
+    actor.require(Right.PURGE if sent == "yes" else Right.RELEASE, dag_ids.OUTBOX)
     with site.writing() as connection:
         messages = _get_undecided_shard(connection, number).in_flight
         require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
@@ -187,7 +186,7 @@ def _confirmation(done: Done, number: int, shards: Sequence[ShardStatus], holds:
 
 
 def _record(site: Site, actor: Viewer, event: Event, details: Details) -> None:
-    site.record_change(Change(event=event, user=actor.name, dag_ids=[dag_ids.OUTBOX_RELAY], details=details))
+    site.record_change(Change(event=event, user=actor.name, dag_ids=[dag_ids.OUTBOX], details=details))
 
 
 def _get_hold(connection: Connection, number: int) -> Hold:

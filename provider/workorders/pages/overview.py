@@ -144,7 +144,7 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
     with site.reading() as connection:
         known = [trigger for trigger in work_orders.registered_triggers(connection) if _may_read(viewer, trigger)]
         kafka = [trigger for trigger in known if trigger.type == TRIGGER_TYPE]
-        shows_outbox = viewer.may(Right.READ, dag_ids.OUTBOX_RELAY)
+        shows_outbox = viewer.may(Right.READ, dag_ids.OUTBOX)
         workloads = workload.list_workloads(connection, now)
         readable = [found for found in workloads if viewer.may(Right.READ, dag_ids.of_workflow(found.workflow))]
         reads_all = len(readable) == len(workloads)

@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from workorders import dag_ids
 from workorders.core.states import OWNER_GONE
 from workorders.kafka.partition_state import PartitionState
 from workorders.pages import static_files
@@ -77,7 +78,11 @@ def render(
     """
     when = now or datetime.now(UTC)
     place = Place.of(request)
-    text = _templates().get_template(template).render(place=place, request=request, now=when, code=code, **facts)
+    text = (
+        _templates()
+        .get_template(template)
+        .render(place=place, request=request, now=when, code=code, dag_ids=dag_ids, **facts)
+    )
     return HTMLResponse(text, code)
 
 

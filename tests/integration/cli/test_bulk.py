@@ -55,7 +55,7 @@ def test_a_detached_job_is_resumed_and_cancelled_by_its_number(
     command = ("work-orders", "rerun", "--trigger", name, "--reason", "a test", "--detach", "--json")
     first, second = (workorders(*command).json() for _ in range(2))
     assert (first["state"], first["done"]) == ("waiting", 0)
-    assert "the Dag workorders_jobs runs it" in workorders(*command).err
+    assert "the Dag workorders_maintenance runs it" in workorders(*command).err
     assert workorders("jobs", "resume", str(first["id"]), "--json").json()["done"] == 3
     assert "is cancelled: 0 of 5 done" in workorders("jobs", "cancel", str(second["id"])).out
 
@@ -123,7 +123,7 @@ def test_a_detached_export_reports_that_only_this_machine_can_do_it(
     assert ended.code == 0
     match = re.search(rf"only `workorders jobs resume (\d+) --file {re.escape(str(file))}` on this machine", ended.err)
     assert match is not None
-    assert "workorders_jobs" not in ended.err
+    assert "workorders_maintenance" not in ended.err
     refused = workorders("jobs", "resume", match[1])
     assert (refused.code, f"is an export to {file}, which is not the file that you named" in refused.err) == (1, True)
     assert workorders("jobs", "resume", match[1], "--file", str(file)).code == 0

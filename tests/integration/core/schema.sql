@@ -202,7 +202,6 @@ END $$;
 CREATE TABLE workorders.bulk_jobs (
     id bigint NOT NULL,
     kind text NOT NULL,
-    request_key text,
     filter jsonb NOT NULL,
     options jsonb NOT NULL,
     actor text NOT NULL,
@@ -296,7 +295,6 @@ CREATE TABLE workorders.kafka_decisions (
     lost_end bigint,
     superseded_batch_id bigint,
     account text,
-    request_key text,
     CONSTRAINT kafka_decisions_actor_check CHECK (((btrim(actor) <> ''::text) AND (btrim(reason) <> ''::text))),
     CONSTRAINT kafka_decisions_kind_check CHECK ((kind = ANY (ARRAY['skip-lost'::text, 'accept-topic'::text, 'seek'::text]))),
     CONSTRAINT kafka_decisions_lost_check CHECK ((((lost_start IS NULL) = (lost_end IS NULL)) AND (lost_start < lost_end))),
@@ -746,8 +744,6 @@ ALTER TABLE workorders.workflows ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
 );
 ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.bulk_jobs
-    ADD CONSTRAINT bulk_jobs_request_key_key UNIQUE (request_key);
 ALTER TABLE ONLY workorders.dataclips
     ADD CONSTRAINT dataclips_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.duplicates
@@ -859,7 +855,6 @@ CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USIN
 CREATE INDEX ignored_repeats_unwiped_idx ON workorders.ignored_repeats USING btree (work_order_id) WHERE (last_request IS NOT NULL);
 CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);
-CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions USING btree (request_key, partition) WHERE (request_key IS NOT NULL);
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions USING btree (trigger_id, id);
 CREATE INDEX kafka_ranges_planned_at_idx ON workorders.kafka_ranges USING btree (trigger_id, planned_at);
 CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition, start_offset);

@@ -71,7 +71,7 @@ WORDS = {
 }
 LISTS = ("/", "/work-orders", "/jobs")
 """Pages for every user, with no more than the user may read."""
-RUNS, INGEST, RELAY = "{workflow}_runs", "{trigger}_ingest", "outbox_relay"
+RUNS, INGEST, RELAY = "{workflow}_runs", "{trigger}_ingest", "workorders_outbox_0"
 CONFIRM, SHARD = "/work-orders/confirm", "/outbox/shards/{number}/release"
 READS = (
     Address("/work-orders/{id_}", "/work-orders/{order}", Right.READ, RUNS),
@@ -291,7 +291,7 @@ def test_a_user_who_may_read_the_dag_needs_the_one_right_alone(
 
 def test_lists_show_only_what_the_user_may_read(pages_site: Site, names: dict[str, str], scene: Scene) -> None:
     client = TestClient(
-        served(pages_site, ada(lambda right, dag_id: dag_id == "outbox_relay" or scene.topic[:9] in dag_id))
+        served(pages_site, ada(lambda right, dag_id: dag_id == "workorders_outbox_0" or scene.topic[:9] in dag_id))
     )
     for address in ("/workorders/", "/workorders/work-orders?since=all"):
         answer = client.get(address)

@@ -92,7 +92,7 @@ def address(stack: LocalStack) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def short_address(stack: LocalStack) -> Iterator[str]:
     """The address of the same pages for a user who sees the scene alone: other tests leave hundreds of triggers."""
-    viewer = ada(lambda _, dag_id: not dag_id.startswith(_PREFIX) and dag_id != dag_ids.OUTBOX_RELAY)
+    viewer = ada(lambda _, dag_id: not dag_id.startswith(_PREFIX) and dag_id != dag_ids.OUTBOX)
     with running(served(site(stack.database_url, stack.kafka_settings), viewer)) as url:
         yield f"{url}/workorders"
 

@@ -788,7 +788,7 @@ def test_held_messages_that_are_released_wait_in_their_place_and_are_due(held: H
     assert (held.held(), held.waiting()) == (0, ["1", "2", "3"])
     assert held.outbox.ask("SELECT id FROM workorders.outbox_holds") == []
     (change,) = held.recorded
-    assert (change.event, change.user, change.dag_ids) == ("workorders_release_hold", "ada", ["outbox_relay"])
+    assert (change.event, change.user, change.dag_ids) == ("workorders_release_hold", "ada", ["workorders_outbox_0"])
     assert change.details == {"hold": held.hold, "topic": "shipments"}
     assert held.client.get(f"/workorders/outbox/holds/{held.hold}").status_code == 404
 
@@ -800,7 +800,7 @@ def test_held_messages_are_purged_after_their_number_was_typed(held: Held) -> No
     assert (held.held(), held.waiting()) == (0, ["3"])
     assert held.outbox.ask("SELECT id FROM workorders.outbox_holds") == []
     (change,) = held.recorded
-    assert (change.event, change.user, change.dag_ids) == ("workorders_purge_hold", "ada", ["outbox_relay"])
+    assert (change.event, change.user, change.dag_ids) == ("workorders_purge_hold", "ada", ["workorders_outbox_0"])
     assert change.details == {"hold": held.hold, "topic": "shipments", "messages": 2}
 
 

@@ -44,10 +44,9 @@ def test_the_bundle_makes_the_dags_of_the_folder(bundle: WorkOrdersDagBundle, mo
     found = {file.name: dags_of(file) for file in sorted(bundle.path.iterdir())}
     assert found["workorders_triggers.py"] == {"orders_listener", "orders_ingest"}
     assert found["workorders_workflows.py"] == {"ship_runs"}
-    assert found["workorders_resolve.py"] == {"workorders_resolve"}
-    assert found["workorders_outbox.py"] == {"outbox_relay"}
-    assert "workorders_retention" in found["workorders_history.py"]
-    assert len(found) == 5
+    assert found["workorders_outbox.py"] == {"workorders_outbox_0"}
+    assert found["workorders_maintenance.py"] == {"workorders_maintenance"}
+    assert len(found) == 4
 
 
 def test_airflow_takes_each_file_for_a_dag_file() -> None:

@@ -23,13 +23,13 @@ BUTTONS = {
     ("orders_ingest", "commit_offsets"): {"Kafka trigger": TRIGGER, "Work orders of this batch": BATCH},
     ("ship_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/ship"},
     ("visit_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/visit"},
-    ("outbox_relay", "send_messages"): {"Outbox": f"{PAGES}/outbox"},
+    ("workorders_outbox_0", "send_messages"): {"Outbox": f"{PAGES}/outbox"},
 }
 WAITS = {
     ("orders_listener", "wait_for_messages"): ("Kafka trigger", TRIGGER),
     ("ship_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/ship"),
     ("visit_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/visit"),
-    ("outbox_relay", "wait_for_outbox"): ("Outbox", f"{PAGES}/outbox"),
+    ("workorders_outbox_0", "wait_for_outbox"): ("Outbox", f"{PAGES}/outbox"),
 }
 
 

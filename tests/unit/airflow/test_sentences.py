@@ -13,7 +13,6 @@ from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.operators.bulk_jobs import BulkJobOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.operators.maintenance import (
     RecoverLostRunsOperator,
@@ -31,7 +30,6 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
@@ -54,7 +52,6 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "Trigger orders, batch 7: ",
         "The offsets of consumer group workorders-orders were not committed",
     ),
-    ResolveOperator: ({"definitions": [define("orders")]}, "Trigger orders, a.topic: ", "Nothing was decided"),
     SendMessagesOperator: ({"definition": RelayDefinition(), "shard": 3}, "Outbox, shard 3: ", "nothing is lost"),
     ExecuteRunsOperator: (
         {"definition": WorkflowDefinition(name="admit", callable="a.module:function")},
@@ -66,12 +63,11 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "Workflow admit: ",
         "the next try records their ends",
     ),
-    AlertSequenceGapsOperator: ({"trigger_name": "orders"}, "Trigger orders: ", "No alert for a gap was sent or lost."),
-    BulkJobOperator: ({"kind": "rerun"}, "The form to rerun work orders: ", "What the job had done stays done"),
-    ResumeBulkJobsOperator: ({}, "Pending bulk jobs: ", "What they had done stays done"),
-    RecoverLostRunsOperator: ({}, "The recovery of lost runs: ", "the next run of this Dag does the rest"),
-    RefreshHistoryOperator: ({}, "The refresh of the search index: ", "the next run of this Dag does the rest"),
-    RetentionOperator: ({}, "The retention of the history: ", "the next run of this Dag does the rest"),
+    AlertSequenceGapsOperator: ({}, "The check of sequences for gaps: ", "No alert for a gap was lost."),
+    ResumeBulkJobsOperator: ({}, "Pending bulk jobs: ", "What was done stays done."),
+    RecoverLostRunsOperator: ({}, "The recovery of lost runs: ", "What was done stays done."),
+    RefreshHistoryOperator: ({}, "The refresh of the search index: ", "What was done stays done."),
+    RetentionOperator: ({}, "The retention of the history: ", "What was done stays done."),
     CreateScheduledOperator: (
         {"definition": CronTriggerDefinition(name="nightly", workflow="admit", schedule="@daily")},
         "Trigger nightly, due 2026-03-01T09:00:00+00:00: ",
@@ -89,16 +85,7 @@ ELSEWHERE: Final = {
 }
 
 ASKED: Final[dict[str, Any]] = {
-    "params": {
-        "topic": "a.topic",
-        "decision": "skip-lost",
-        "partitions": [],
-        "offset": None,
-        "time": None,
-        "dry_run": True,
-        "reason": "x",
-    }
-    | {"trigger": "orders", "body": {}, "actor": None, "key": None},
+    "params": {"reason": "x", "body": {}, "actor": None, "key": None},
     "dag_run": SimpleNamespace(
         dag_id="a",
         run_id="b",

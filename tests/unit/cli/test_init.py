@@ -47,7 +47,7 @@ def test_files_that_exist_stay_as_they_are(command: Command, tmp_path: Path) -> 
 def test_dag_files_are_written_only_on_request(command: Command, tmp_path: Path) -> None:
     out = command("init", "--dag-files", str(tmp_path)).out
     assert {file.name for file in (tmp_path / "dags").iterdir()} == {
-        f"workorders_{name}.py" for name in ("triggers", "workflows", "outbox", "resolve", "history")
+        f"workorders_{name}.py" for name in ("triggers", "workflows", "outbox", "maintenance")
     }
     assert f"{tmp_path.resolve()} to PYTHONPATH" in out
 

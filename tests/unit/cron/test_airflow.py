@@ -18,6 +18,7 @@ def define(**fields: Any) -> CronTriggerDefinition:
 def test_a_schedule_is_one_dag_with_one_task_that_is_retried_without_end() -> None:
     (dag,) = make_dags(define(tags=["own"]))
     assert (dag.dag_id, dag.catchup, dag.max_active_runs) == ("nightly_cron", False, 1)
+    assert dag.is_paused_upon_creation is True
     assert dag.tags == {"workorders", "cron", "nightly", "own"}
     assert {task_id: task.retries for task_id, task in dag.task_dict.items()} == {
         "create_work_order": UNLIMITED_RETRIES

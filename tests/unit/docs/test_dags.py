@@ -9,11 +9,10 @@ import pytest
 from airflow.sdk import DAG
 
 from support.dag_table import ListedDag, listed_dags, unpaused_by_readme
-from workorders.airflow.dags.history import history_dags
+from workorders.airflow.dags.maintenance import maintenance_dags
 from workorders.airflow.dags.triggers import trigger_dags
 from workorders.airflow.dags.workflows import workflow_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
-from workorders.kafka.airflow.resolve import resolve_dags
 
 _LINK = r"\]\(/plugin/workorders/workorders/([^)]*)\)"
 SEQUENCE = "sequence: {key: 'body:/id', number: 'body:/n'}\n"
@@ -29,18 +28,19 @@ FILES = {
 
 
 @pytest.fixture
-def dags(tmp_path: Path) -> dict[str, DAG]:
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
     """Every kind of Dag that the package makes."""
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
     for path, text in FILES.items():
         # A folder of its own for each: the name of a trigger is unique in its folder.
         file = tmp_path / Path(path).stem / path
         file.parent.mkdir(parents=True)
         file.write_text(text)
-    (tmp_path / "outbox.yaml").write_text("shards: 2\n")
-    made = history_dags() | outbox_dags(tmp_path / "outbox.yaml")
+    (tmp_path / "outbox.yaml").write_text("shards: 1\n")
+    made = maintenance_dags() | outbox_dags(tmp_path / "outbox.yaml")
     for path in FILES:
         folder = (tmp_path / Path(path).stem / path).parent
-        made |= trigger_dags(folder) | resolve_dags(folder) if folder.name == "triggers" else workflow_dags(folder)
+        made |= trigger_dags(folder) if folder.name == "triggers" else workflow_dags(folder)
     return made
 
 
@@ -49,8 +49,8 @@ def listed() -> dict[str, ListedDag]:
     """The list, with names in the places of its placeholders."""
     found = {}
     for dag_id, dag in listed_dags().items():
-        places = {"<name>": "ship" if dag_id == "<name>_runs" else "orders", "<file>": "bad", "<number>": "1"}
-        found[_filled(dag_id, places)] = replace(dag, shown_as=_filled(dag.shown_as, places))
+        places = {"<name>": "ship" if dag_id == "<name>_runs" else "orders", "<file>": "bad", "<shard>": "0"}
+        found[_filled(dag_id, places)] = dag
     return found
 
 
@@ -61,16 +61,17 @@ def _filled(text: str, places: Mapping[str, str]) -> str:
 
 
 def test_the_list_names_every_dag_and_how_it_is_created(dags: dict[str, DAG], listed: dict[str, ListedDag]) -> None:
-    created = {dag_id: dag.is_paused_upon_creation is not False for dag_id, dag in dags.items()}
+    created = {dag_id: dag.is_paused_upon_creation for dag_id, dag in dags.items()}
     assert {dag_id: listed_dag.paused for dag_id, listed_dag in listed.items()} == created
 
 
-def test_the_list_has_the_name_that_airflow_shows_of_every_dag(
-    dags: dict[str, DAG], listed: dict[str, ListedDag]
-) -> None:
-    assert {dag_id: dag.shown_as for dag_id, dag in listed.items()} == {
-        dag_id: dag.dag_display_name for dag_id, dag in dags.items()
-    }
+def test_airflow_shows_and_finds_every_dag_by_its_id(dags: dict[str, DAG]) -> None:
+    assert [dag.dag_display_name for dag in dags.values()] == list(dags)
+
+
+def test_only_what_takes_input_by_itself_is_created_paused(dags: dict[str, DAG]) -> None:
+    paused = {dag_id for dag_id, dag in dags.items() if dag.is_paused_upon_creation}
+    assert paused == {"orders_listener", "orders_cron"}
 
 
 def test_the_text_of_every_dag_leads_to_its_page(dags: dict[str, DAG]) -> None:
@@ -81,16 +82,10 @@ def test_the_text_of_every_dag_leads_to_its_page(dags: dict[str, DAG]) -> None:
         "orders_ingest": ["kafka/orders"],
         "orders_cron": [of_trigger],
         "orders_manual": [of_trigger],
-        "orders_gaps": [f"{of_trigger}&state=parked"],
         "ship_runs": ["workflows/ship"],
         "bad_refused": [],  # a file that defines nothing has no page
-        "outbox_relay": ["outbox"],
-        "outbox_relay_1": ["outbox"],
-        "workorders_resolve": [overview],
-        **{f"workorders_{kind}": [jobs, search] for kind in ("rerun", "cancel", "export")},
-        "workorders_jobs": [jobs],
-        "workorders_retention": [overview],
-        "workorders_search_index": [search],
+        "workorders_outbox_0": ["outbox"],
+        "workorders_maintenance": [jobs, overview, search, f"{search}?state=parked"],
         "workorders_metrics": [overview],
     }
     assert not [dag_id for dag_id, dag in dags.items() if re.search(r"{\w+}", dag.doc_md or "")]
@@ -115,4 +110,4 @@ def test_the_list_has_the_schedule_of_every_dag(dags: dict[str, DAG], listed: di
 
 def test_the_readme_unpauses_what_its_trigger_and_its_workflow_need(dags: dict[str, DAG]) -> None:
     needed = {dag_id for dag_id in dags if dag_id.startswith(("orders_", "ship_"))} - {"orders_cron"}
-    assert set(unpaused_by_readme()) == {dag_id for dag_id in needed if dags[dag_id].is_paused_upon_creation is None}
+    assert set(unpaused_by_readme()) == {dag_id for dag_id in needed if dags[dag_id].is_paused_upon_creation}

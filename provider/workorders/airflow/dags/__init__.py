@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from workorders.airflow.dags.history import history_dags as history_dags
+    from workorders.airflow.dags.maintenance import maintenance_dags as maintenance_dags
     from workorders.airflow.dags.triggers import trigger_dags as trigger_dags
     from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
     from workorders.core.environment import trigger_folder as trigger_folder
@@ -15,7 +15,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "history_dags": "history",
+            "maintenance_dags": "maintenance",
             "trigger_dags": "triggers",
             "trigger_folder": "triggers",
             "workflow_dags": "workflows",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders import dag_ids
 from workorders.airflow.dags.parsing_context import for_this_process
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.loading import D, Kind, Mistake, Source, label, read
@@ -28,24 +29,18 @@ def new_dag(dag_id: str, **about: Any) -> DAG:
 
     In a versioned bundle Airflow would keep these, so that a stalled batch could not be helped by a change of its
     trigger's file.
+
+    It is created unpaused, whatever Airflow's default is. Only a Dag that takes input by itself is a switch, and is
+    created paused.
     """
-    return DAG(dag_id, disable_bundle_versioning=True, **{"start_date": START, **about})
+    return DAG(
+        dag_id, disable_bundle_versioning=True, **{"start_date": START, "is_paused_upon_creation": False, **about}
+    )
 
 
 def continuous_dag(dag_id: str, **about: Any) -> DAG:
     """Return a Dag that starts its next run when one has ended, for a sensor at its head."""
     return new_dag(dag_id, schedule="@continuous", max_active_runs=1, catchup=False, **about)
-
-
-def manual_dag(dag_id: str, **about: Any) -> DAG:
-    """Return a Dag that runs only when a person triggers it."""
-    # While it is paused, its form would do nothing.
-    return new_dag(dag_id, schedule=None, is_paused_upon_creation=False, **about)
-
-
-def scheduled_dag(dag_id: str, schedule: str, **about: Any) -> DAG:
-    """Return a Dag with a schedule and one run at a time; missed times are not caught up."""
-    return new_dag(dag_id, schedule=schedule, catchup=False, max_active_runs=1, **about)
 
 
 def owner_and_tags(definition: "TriggerDefinition | WorkflowDefinition", *roles: str) -> dict[str, Any]:
@@ -114,13 +109,10 @@ def configuration_error_dag(mistake: Mistake, kind: str) -> DAG:
     """
     source, sentence = mistake.source, str(mistake.error)
     name = source.replace(".", "_") if isinstance(source, str) else source.stem
-    with DAG(
-        dag_id=f"{name}_refused",
-        dag_display_name=f"{name}: refused",
+    with new_dag(
+        dag_ids.refused(name),
         description=f"{label(source)} has a mistake",
         schedule="@once",
-        # By Airflow's default it would be created paused, and would not run.
-        is_paused_upon_creation=False,
         tags=["workorders", "refused"],
         doc_md=f"**{label(source)} was refused, so its {kind} does not run.**\n\n{sentence}",
     ) as dag:

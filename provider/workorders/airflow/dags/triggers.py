@@ -36,17 +36,8 @@ def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[
     return collect(
         TRIGGERS,
         TRIGGERS.files(folder),
-        lambda definition: _dags_of(definition.with_workflow(find(definition.workflow))),
+        lambda definition: make_dags(definition.with_workflow(find(definition.workflow))),
     )
-
-
-def _dags_of(definition: TriggerDefinition) -> list[DAG]:
-    dags = make_dags(definition)
-    if definition.sequence is not None:
-        from workorders.airflow.dags.gaps import gap_dag  # noqa: PLC0415 - most triggers need none of it
-
-        dags.append(gap_dag(definition))
-    return dags
 
 
 def make_dags(definition: TriggerDefinition) -> list[DAG]:

@@ -31,7 +31,6 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
     """Return the Dag that executes a workflow's runs. Pausing it leaves its work orders waiting."""
     with continuous_dag(
         dag_ids.of_workflow(definition.name),
-        dag_display_name=f"{definition.name}: runs",
         description=definition.description or f"Executes the work orders of {definition.name}",
         **owner_and_tags(definition, "workflow"),
         doc_md=_DOC.format(

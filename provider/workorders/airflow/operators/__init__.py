@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from workorders.airflow.operators.bulk_jobs import BulkJobOperator as BulkJobOperator
     from workorders.airflow.operators.execute_runs import ExecuteRunsOperator as ExecuteRunsOperator
     from workorders.airflow.operators.execute_runs import RunDagsOperator as RunDagsOperator
     from workorders.airflow.operators.maintenance import RecoverLostRunsOperator as RecoverLostRunsOperator
@@ -18,7 +17,6 @@ else:
         __name__,
         {
             "AlertSequenceGapsOperator": "sequence_gaps",
-            "BulkJobOperator": "bulk_jobs",
             "ExecuteRunsOperator": "execute_runs",
             "RecoverLostRunsOperator": "maintenance",
             "RefreshHistoryOperator": "maintenance",

@@ -1,4 +1,4 @@
-"""What operators have in common: the base of those that work in the database, and the user."""
+"""What operators have in common: the base of those of the maintenance Dag, and the user."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, Final
@@ -22,8 +22,8 @@ def triggering_user(context: "Context") -> str:
     return context["dag_run"].triggering_user_name or UNKNOWN_USER
 
 
-class DatabaseOperator(BaseOperator):
-    """Base of the operators that do their work in one connection to the work orders' database.
+class MaintenanceOperator(BaseOperator):
+    """Base of the operators that do a duty of the maintenance, in one connection to the work orders' database.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -31,7 +31,7 @@ class DatabaseOperator(BaseOperator):
 
     where: str
     """The object of the sentence about a failure."""
-    undone: str
+    undone = "What was done stays done."
     """A sentence about what was done and what was not."""
 
     def __init__(self, *, database_connection: str = "workorders_db", **kwargs: Any) -> None:
@@ -46,7 +46,7 @@ class DatabaseOperator(BaseOperator):
             TaskFailedError: the database failed; what was done stays done.
         """
         with (
-            explain_failures(self, context, self.where, self.undone),
+            explain_failures(self, context, self.where, self.undone, again="The next Dag run continues."),
             connect(
                 database_url(self.database_connection), application_name=f"workorders {self.task_id}"
             ) as connection,

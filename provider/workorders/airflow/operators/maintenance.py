@@ -1,13 +1,14 @@
 """Operators that keep an installation in order: recover lost runs, refresh the index, delete what expired, run jobs."""
 
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.operators.base import DatabaseOperator
-from workorders.airflow.operators.bulk_jobs import ProgressLogger
+from workorders.airflow.operators.base import MaintenanceOperator
 from workorders.core.bulk import runner
+from workorders.core.bulk.jobs import Job
 from workorders.core.maintenance import refresh, retention
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
@@ -16,10 +17,10 @@ from workorders.core.runs.lifecycle import Recovered
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_UNDONE: Final = "The steps that were finished stay done, and the next run of this Dag does the rest."
+_REPORT_SECONDS: Final = 5.0
 
 
-class RecoverLostRunsOperator(DatabaseOperator):
+class RecoverLostRunsOperator(MaintenanceOperator):
     """Recovers the lost runs of every workflow, also of one whose Dag is paused or does not exist any more.
 
     Args:
@@ -28,7 +29,6 @@ class RecoverLostRunsOperator(DatabaseOperator):
 
     ui_color = "#fdf0d5"
     where = "The recovery of lost runs"
-    undone = _UNDONE
 
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
         """Recover them, and return the numbers."""
@@ -38,7 +38,7 @@ class RecoverLostRunsOperator(DatabaseOperator):
         return asdict(recovered)
 
 
-class RefreshHistoryOperator(DatabaseOperator):
+class RefreshHistoryOperator(MaintenanceOperator):
     """Adds new work orders to the full-text index, and counts work orders by state.
 
     Args:
@@ -48,7 +48,6 @@ class RefreshHistoryOperator(DatabaseOperator):
 
     ui_color = "#e8f0e8"
     where = "The refresh of the search index"
-    undone = _UNDONE
 
     def __init__(self, *, seconds: float = 240.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -65,8 +64,8 @@ class RefreshHistoryOperator(DatabaseOperator):
         return {"filled": done.filled, "looked_again": done.looked_again, "counted": done.counted}
 
 
-class RetentionOperator(DatabaseOperator):
-    """Erases and deletes what has expired by the retention of each workflow, and deletes old batches.
+class RetentionOperator(MaintenanceOperator):
+    """Once per day, erases and deletes what has expired by the retention of each workflow, and deletes old batches.
 
     Args:
         database_connection: Airflow connection of the work orders' database.
@@ -74,16 +73,20 @@ class RetentionOperator(DatabaseOperator):
 
     ui_color = "#f0e8e8"
     where = "The retention of the history"
-    undone = _UNDONE
 
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
-        """Delete what has expired, and return the numbers."""
+        """Delete what has expired, and return the numbers; do nothing if that was done a short time ago, or is done."""
+        with connection.transaction():
+            is_due = retention.is_due(connection)
+        if not is_due:
+            self.log.info("Nothing to do: retention runs elsewhere, or ended less than a day ago.")
+            return {}
         swept = retention.delete_expired(connection)
         self.log.info("%s work orders were deleted, and %s inputs erased.", f"{swept.deleted:,}", f"{swept.wiped:,}")
         return {"deleted": swept.deleted, "wiped": swept.wiped}
 
 
-class ResumeBulkJobsOperator(DatabaseOperator):
+class ResumeBulkJobsOperator(MaintenanceOperator):
     """Runs reruns and cancels that were created for later, wait for capacity, or are orphaned.
 
     Args:
@@ -92,7 +95,6 @@ class ResumeBulkJobsOperator(DatabaseOperator):
 
     ui_color = "#fdf0d5"
     where = "Pending bulk jobs"
-    undone = "What they had done stays done, and the next run of this Dag continues them."
 
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
         """Run them, and return the number of jobs by their current state.
@@ -100,7 +102,7 @@ class ResumeBulkJobsOperator(DatabaseOperator):
         Raises:
             AirflowFailException: a job failed; the others were run nevertheless.
         """
-        worked = runner.resume_orphaned(connection, progress=ProgressLogger(self.log))
+        worked = runner.resume_orphaned(connection, progress=_ProgressLogger(self.log))
         states: dict[str, int] = {}
         for job in worked.jobs:
             self.log.info("%s %s", job, job.error or "")
@@ -109,3 +111,17 @@ class ResumeBulkJobsOperator(DatabaseOperator):
             # Another try of this task would not take them again, and would hide that they failed.
             raise AirflowFailException(" ".join(worked.failures))
         return states
+
+
+class _ProgressLogger:
+    """Logs the progress of a job every few seconds."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+        self._logged_at = time.monotonic()
+
+    def __call__(self, job: Job) -> None:
+        """Log it, unless that was done a moment ago."""
+        if time.monotonic() - self._logged_at > _REPORT_SECONDS:
+            self._logged_at = time.monotonic()
+            self._log.info("%s", job)

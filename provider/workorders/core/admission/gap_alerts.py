@@ -32,6 +32,11 @@ class GapAlert:
     """Whether the gap is closed or given up."""
 
 
+def list_watched(connection: Connection) -> list[tuple[str, list[str]]]:
+    """Return each trigger with sequences by its name, and the notifiers of its stored definition."""
+    return connection.execute(_QUERIES["watched"]).fetchall()
+
+
 def claim(connection: Connection, trigger: Trigger) -> list[GapAlert]:
     """Return the alerts that are due for the sequences of a trigger, and record them; commits.
 

@@ -38,10 +38,6 @@ class JobBusyError(WorkOrdersError):
     """Another process executes the job."""
 
 
-class NoCapacityError(WorkOrdersError):
-    """The limits of a workflow leave no capacity for the rest of the job, which waits."""
-
-
 class JobEndedError(WorkOrdersError):
     """The job has ended, so it can neither continue nor be cancelled."""
 
@@ -139,7 +135,6 @@ def create_job(
     actor: str,
     reason: str,
     options: Mapping[str, Any] | None = None,
-    request_key: str | None = None,
     account: str | None = None,
 ) -> Job:
     """Count what matches and create the job, in the caller's transaction; `bulk.runner` executes it.
@@ -153,7 +148,6 @@ def create_job(
         actor: who requests it.
         reason: the reason, which each new run repeats.
         options: what the kind needs in addition to the filter.
-        request_key: identifies the request, so that a repeated request creates one job.
         account: the account that requests it, independent of `actor`.
 
     Raises:
@@ -169,9 +163,6 @@ def create_job(
             f"A {kind} of all work orders was requested, with no filter at all; nothing was changed; give a filter, or "
             f"select all by a since of 1970-01-01."
         )
-    known = connection.execute(_QUERIES["find_request"], {"request_key": request_key}).fetchone()
-    if known is not None:
-        return get_job(connection, known[0])
     now: datetime = fetch_row(connection, _QUERIES["now"], {})[0]
     wanted = replace(wanted, until=min(now, wanted.until or now))
     row = fetch_row(
@@ -179,7 +170,6 @@ def create_job(
         _QUERIES["insert_job"],
         {
             "kind": kind,
-            "request_key": request_key,
             "filter": Jsonb(wanted.to_json()),
             "options": Jsonb(dict(options or {})),
             "actor": actor,

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from workorders import dag_ids
 from workorders.core.bulk import jobs
 from workorders.core.bulk.cancel import CancelHandler
 from workorders.core.bulk.export import ExportHandler
@@ -24,8 +25,8 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
 
 _CONTINUES: Final = (
-    "The job continues from here then: by the Dag workorders_jobs, unless that is paused, or by `workorders jobs "
-    "resume`."
+    f"The job continues from here then: by the Dag {dag_ids.MAINTENANCE}, unless that is paused, or by `workorders "
+    f"jobs resume`."
 )
 STEP: Final = 1_000
 """Work orders of one transaction."""

@@ -15,7 +15,7 @@ READINGS: Final = (
                 "workorders.work_orders",
                 "gauge",
                 "{work_order}",
-                "Work orders by state, as they were last counted; the Dag `workorders_search_index` counts them.",
+                "Work orders by state, as they were last counted; the Dag `workorders_maintenance` counts them.",
             ),
         ),
         _QUERIES["work_orders"],

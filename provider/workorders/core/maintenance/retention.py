@@ -39,6 +39,10 @@ _ERASED: Final = "(erased)"
 """Replaces the text of a job's filter."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+_INTERVAL: Final = timedelta(days=1)
+_SILENCE: Final = timedelta(minutes=10)
+"""After this time without a step, a process that ran retention is assumed dead. A step takes seconds."""
+
 RETENTION_GROUP: Final = "workorders.retention"
 """Entry points by which a trigger type announces a `Shorten`."""
 Shorten = Callable[[Connection, datetime], Iterator[None]]
@@ -122,6 +126,11 @@ def policies(connection: Connection) -> list[Policy]:
     """Return the policies of all workflows whose definition has one."""
     with connection.cursor(row_factory=class_row(Policy)) as cursor:
         return cursor.execute(_QUERIES["policies"]).fetchall()
+
+
+def is_due(connection: Connection) -> bool:
+    """Return whether retention last ended a day ago or longer, and no process runs it."""
+    return bool(fetch_row(connection, _QUERIES["is_due"], {"interval": _INTERVAL, "silence": _SILENCE})[0])
 
 
 def preview(connection: Connection, *, now: datetime | None = None, step: int = STEP) -> list[RetentionPreview]:
@@ -349,7 +358,7 @@ class _Retention(_Walk):
         """
         begun = time.monotonic()
         with self._connection.transaction():
-            if not fetch_row(self._connection, _QUERIES["lock"], {"key": AdvisoryLock.RETENTION})[0]:
+            if not fetch_row(self._connection, _QUERIES["begin_step"], {"key": AdvisoryLock.RETENTION})[0]:
                 raise RetentionBusyError(
                     "Another process runs retention at this moment; this one stopped, and what is due is left to the "
                     "other."

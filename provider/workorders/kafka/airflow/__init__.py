@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from workorders.kafka.airflow.dags import make_dags as make_dags
     from workorders.kafka.airflow.outbox_relay import outbox_dags as outbox_dags
     from workorders.kafka.airflow.plan_batch import PlanBatchOperator as PlanBatchOperator
-    from workorders.kafka.airflow.resolve import ResolveOperator as ResolveOperator
-    from workorders.kafka.airflow.resolve import resolve_dags as resolve_dags
-    from workorders.kafka.airflow.resolve import resolve_params as resolve_params
     from workorders.kafka.airflow.sensors import WaitForMessagesSensor as WaitForMessagesSensor
 else:
     __getattr__, __dir__ = lazy_names(
@@ -21,12 +18,9 @@ else:
             "CommitOffsetsOperator": "commit_offsets",
             "CreateWorkOrdersOperator": "create_work_orders",
             "PlanBatchOperator": "plan_batch",
-            "ResolveOperator": "resolve",
             "WaitForMessagesSensor": "sensors",
             "make_dags": "dags",
             "outbox_dags": "outbox_relay",
-            "resolve_dags": "resolve",
-            "resolve_params": "resolve",
         },
     )
     __all__ = list(__dir__())

@@ -31,7 +31,7 @@ def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
     ingest_dag_id = dag_ids.ingest(definition.name)
     with continuous_dag(
         dag_ids.listener(definition.name),
-        dag_display_name=f"{definition.name}: listener",
+        is_paused_upon_creation=True,
         description=definition.description or f"Waits for messages on {', '.join(definition.topics)}",
         **owner_and_tags(definition, definition.type, "listener"),
         doc_md=_LISTENER_DOC.format(
@@ -61,7 +61,6 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
 
     with new_dag(
         dag_ids.ingest(definition.name),
-        dag_display_name=f"{definition.name}: ingest",
         description=f"Creates the work orders of the batches of {definition.name}",
         schedule=None,
         # A stalled batch keeps its Dag run active while it waits for its next try. With a limit here, a few stalled

@@ -64,13 +64,10 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
     busy or stalled would delay the others.
     """
     with continuous_dag(
-        f"{dag_ids.OUTBOX_RELAY}_{shard}" if shard else dag_ids.OUTBOX_RELAY,
-        dag_display_name=f"outbox: relay {shard}" if shard else "outbox: relay",
+        dag_ids.outbox(shard),
         description=f"Sends messages from the outbox in Postgres to Kafka: shard {shard} of {definition.shards}",
         tags=["outbox", "workorders"],
         doc_md=_DOC.format(page=page_path("outbox")),
-        # Otherwise a part of the keys would stop when shards are added.
-        is_paused_upon_creation=False if shard else None,
     ) as dag:
         wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **unlimited_retries())
         wait >> SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
@@ -211,7 +208,7 @@ class SendMessagesOperator(BaseOperator):
 _DOC = """
 Sends messages from the outbox in Postgres to their Kafka topics, in the order of commits per key.
 
-* Each shard has its own Dag: `outbox_relay`, then `outbox_relay_1` and so on.
+* Each shard has its own Dag: `workorders_outbox_0`, `workorders_outbox_1`, and so on.
 * Pause this Dag to stop the sending of its shard. Nothing is lost: messages wait in their table.
 * If a try of `send_messages` fails, the last line of its log names what was refused and is held. All others continue.
 * [The page of the outbox]({page}) shows the backlog, and the holds with their reasons; there you release or purge one.

@@ -73,13 +73,6 @@ class RecordedDecision:
     account: str | None
     """The account behind the actor; None if it is unknown."""
 
-    def __str__(self) -> str:
-        """Return one sentence: what was decided, when, and by which actor."""
-        return (
-            f"Decision {self.id} by {self.actor} at {self.decided_at:%Y-%m-%d %H:%M:%S %Z}: {self.trigger}: "
-            f"{self.topic} {self.partition}: {self.kind}: the ledger went from {self.from_offset} to {self.to_offset}."
-        )
-
 
 def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> list[Decision]:
     """Return the decisions that a request leads to, and change nothing.
@@ -148,7 +141,6 @@ def apply(
     reason: str,
     group: str,
     account: str | None = None,
-    request_key: str | None = None,
 ) -> AppliedDecisions:
     """Apply decisions, all or none, in one transaction.
 
@@ -160,11 +152,10 @@ def apply(
         reason: in that person's words.
         group: the trigger's consumer group.
         account: the account behind the actor.
-        request_key: names the request, which is decided once.
 
     Raises:
-        DecisionRefusedError: an attempt is at work, the partition has changed since the preview, the request was
-            decided already, or the actor or the reason is blank.
+        DecisionRefusedError: an attempt is at work, the partition has changed since the preview, or the actor or
+            the reason is blank.
         DecisionUncertainError: the connection was lost, so it is unknown whether the decision was made.
         psycopg.Error: the database failed; nothing was changed.
     """
@@ -172,7 +163,7 @@ def apply(
         raise DecisionRefusedError("A decision needs an actor and a reason; nothing was changed.")
     warnings: list[str] = []
     try:
-        signature = {"actor": actor, "reason": reason, "account": account, "request_key": request_key}
+        signature = {"actor": actor, "reason": reason, "account": account}
         signature["cluster_id"] = asyncio.run(cluster.cluster_id())
         numbers = _apply(connection, cluster, decisions, signature, group, warnings)
     except psycopg.OperationalError as error:
@@ -199,7 +190,6 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
         # No commit to the group may overtake this one. Nothing else is locked while Kafka is asked, so planners and
         # attempts at other partitions of the trigger do not wait.
         ledger.lock_group_commits(connection, trigger.id)
-        _require_undecided(connection, signature["request_key"])
         back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
         if back:
             with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
@@ -207,15 +197,6 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
             _commit(cluster, group, back, warnings)
         _lock(connection, trigger, decisions)
         return [_record(connection, trigger, decision, signature) for decision in decisions]
-
-
-def _require_undecided(connection: Connection, request_key: str | None) -> None:
-    """Refuse a request that another process has decided since the preview."""
-    earlier = list_decisions(connection, request_key=request_key, limit=None) if request_key else []
-    if earlier:
-        raise DecisionRefusedError(
-            f"The request {request_key} was decided already; nothing was changed now. {' '.join(map(str, earlier))}"
-        )
 
 
 def _commit_forward(
@@ -244,12 +225,11 @@ def list_decisions(
     connection: Connection,
     trigger: str | None = None,
     *,
-    request_key: str | None = None,
     before: int | None = None,
-    limit: int | None = 50,
+    limit: int = 50,
 ) -> list[RecordedDecision]:
-    """Return decisions, or those of one request, newest first; a page ends before the decision `before`."""
-    wanted = {"trigger": trigger, "before": before, "limit": limit, "request_key": request_key}
+    """Return decisions, newest first; a page ends before the decision `before`."""
+    wanted = {"trigger": trigger, "before": before, "limit": limit}
     with connection.cursor(row_factory=class_row(RecordedDecision)) as cursor:
         return cursor.execute(_QUERIES["decisions"], wanted).fetchall()
 

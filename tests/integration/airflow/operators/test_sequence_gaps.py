@@ -1,7 +1,8 @@
-"""The task that watches the sequences of a trigger, on a real database."""
+"""The task that watches the sequences of all triggers, on a real database."""
 
 import logging
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -11,6 +12,7 @@ from support import heard
 from support.admission import BY_NUMBER, event, register
 from support.tries import a_try
 from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.core import schema
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -18,18 +20,30 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 TRY: Any = a_try()
+NOTIFY = ["support.heard.hear"]
+
+
+@pytest.fixture(scope="module")
+def database_url(stack: LocalStack) -> str:
+    """A database of its own, because the task watches all triggers."""
+    name = f"gaps_{uuid4().hex[:12]}"
+    stack.postgres.create_database(name)
+    url = stack.postgres.url(name)
+    schema.upgrade(url)
+    return url
 
 
 @pytest.fixture(autouse=True)
-def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+def connections(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connection, as its environment gives it."""
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", database_url)
+    heard.alerts.clear()
 
 
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     """A trigger that is no Kafka trigger, with sequences."""
-    return register(connection, name, sequence={**BY_NUMBER, "alert_above_parked": 2})
+    return register(connection, name, sequence={**BY_NUMBER, "alert_above_parked": 2}, notify=NOTIFY)
 
 
 def come(connection: Connection, trigger: Trigger, *numbers: int, key: str = "order-7") -> None:
@@ -38,36 +52,41 @@ def come(connection: Connection, trigger: Trigger, *numbers: int, key: str = "or
     connection.commit()
 
 
-def watch(trigger: str) -> None:
-    AlertSequenceGapsOperator(task_id="watch", trigger_name=trigger, notify=["support.heard.hear"]).execute(TRY)
+def watch() -> dict[str, Any]:
+    return AlertSequenceGapsOperator(task_id="watch").execute(TRY)
 
 
 def test_a_gap_of_a_trigger_of_any_type_fails_one_task_and_calls_the_notifiers(
     connection: Connection, trigger: Trigger, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard.alerts.clear()
     come(connection, trigger, 1, 3, 4)
-    watch(trigger.name)
+    watch()
     come(connection, trigger, 5)
     with pytest.raises(AirflowFailException, match=f"Trigger {trigger.name}: sequence .* gap above number 1 .* skip"):
-        watch(trigger.name)
+        watch()
     assert [alert.parked for alert in heard.alerts] == [3]
-    watch(trigger.name)
+    watch()
     assert len(heard.alerts) == 1
     come(connection, trigger, 2)
     with caplog.at_level(logging.WARNING):
-        watch(trigger.name)
+        watch()
     assert [alert.cleared for alert in heard.alerts] == [False, True]
 
 
-def test_of_several_gaps_all_are_alerted_and_the_task_counts_them(connection: Connection, trigger: Trigger) -> None:
-    heard.alerts.clear()
-    for key in ("a", "b", "c"):
-        come(connection, trigger, 1, 3, 4, 5, key=key)
+def test_of_several_gaps_of_several_triggers_all_are_alerted_and_the_task_counts_them(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    another = register(
+        connection, f"{name}-2", sequence={**BY_NUMBER, "alert_above_parked": 2}, notify=["no.such", *NOTIFY]
+    )
+    for source, key in ((trigger, "a"), (trigger, "b"), (another, "c")):
+        come(connection, source, 1, 3, 4, 5, key=key)
     with pytest.raises(AirflowFailException, match=r"2 more are in the log above\."):
-        watch(trigger.name)
-    assert len(heard.alerts) == 3
+        watch()
+    assert sorted(alert.trigger for alert in heard.alerts) == sorted([trigger.name, trigger.name, another.name])
 
 
-def test_a_trigger_that_has_had_no_event_has_no_gap(name: str) -> None:
-    watch(f"{name}-unheard-of")
+def test_a_trigger_without_sequences_is_not_watched(connection: Connection, name: str) -> None:
+    register(connection, name)
+    connection.commit()
+    assert watch() == {"alerts": 0}

@@ -243,16 +243,6 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
     assert states(connection, trigger) == {"requeued": 1, "failed": 1}
 
 
-def test_a_request_that_is_made_twice_makes_one_job(connection: Connection, trigger: Trigger, name: str) -> None:
-    first, second = (
-        jobs.create_job(
-            connection, "rerun", Filter(trigger=name), actor="ada", reason="a test", request_key=f"run-{name}"
-        )
-        for _ in range(2)
-    )
-    assert first == second
-
-
 def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connection, name: str) -> None:
     with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
         jobs.create_job(connection, "rerun", Filter(), actor="ada", reason=" ")

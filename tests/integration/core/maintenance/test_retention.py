@@ -505,6 +505,35 @@ def test_two_runs_of_retention_do_not_work_at_once(connection: Connection, other
         retention.delete_expired(connection)
 
 
+@pytest.mark.parametrize(
+    ("ended", "stepped", "is_due"),
+    [(None, None, True), ("23 hours", "1 day", False), ("25 hours", "1 day", True), ("25 hours", "5 minutes", False)],
+)
+def test_retention_is_due_a_day_after_its_end_unless_a_process_runs_it(
+    connection: Connection, ended: str | None, stepped: str | None, *, is_due: bool
+) -> None:
+    connection.execute("DELETE FROM workorders.history_marks")
+    for mark, ago in (("retention", ended), ("retention_step", stepped)):
+        if ago is not None:
+            connection.execute(
+                "INSERT INTO workorders.history_marks VALUES (%s, %s, now() - %s::interval)", (mark, UUID(int=0), ago)
+            )
+    assert retention.is_due(connection) is is_due
+
+
+def test_others_see_that_a_process_runs_retention(connection: Connection, other_connection: Connection) -> None:
+    connection.execute("DELETE FROM workorders.history_marks")
+    connection.commit()
+    due: list[bool] = []
+
+    def look(_: float) -> None:
+        with other_connection.transaction():
+            due.append(retention.is_due(other_connection))
+
+    retention.delete_expired(connection, pause=look)
+    assert set(due) == {False}
+
+
 @pytest.mark.parametrize("share", ["common", "rare"])
 def test_the_status_of_a_workflow_reads_one_work_order(connection: Connection, name: str, share: str) -> None:
     for of in ("common", "rare"):

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.airflow.resolve import ResolveOperator
 from workorders.kafka.airflow.sensors import WaitForMessagesSensor
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
 from workorders.kafka.partitions import OffsetRange
@@ -45,9 +43,6 @@ MADE: dict[type[BaseOperator], Make] = {
     ),
     CommitOffsetsOperator: lambda name, batch_id: CommitOffsetsOperator(
         task_id="commit", definition=define(name), batch_id=batch_id, **unlimited_retries()
-    ),
-    ResolveOperator: lambda name, _: ResolveOperator(
-        task_id="apply_decision", definitions=[define(name)], **unlimited_retries()
     ),
 }
 ELSEWHERE = {SendMessagesOperator}
@@ -78,25 +73,12 @@ def test_no_operator_that_needs_kafka_is_forgotten_here() -> None:
 def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
     connection: Connection, trigger: Trigger, batch_id: int, what: str, *, kind: type[BaseOperator]
 ) -> None:
-    params = {
-        "trigger": trigger.name,
-        "topic": trigger.name,
-        "decision": "skip-lost",
-        "partitions": [],
-        "offset": None,
-        "time": None,
-    } | {
-        "dry_run": True,
-        "reason": "x",
-    }
-    dag_run = SimpleNamespace(triggering_user_name="ada", dag_id="workorders_resolve", run_id="manual", clear_number=0)
-    context = a_try(2, params=params, dag_run=dag_run)
     with pytest.raises(WorkOrdersError) as raised:
-        MADE[kind](trigger.name, batch_id).execute(context)
+        MADE[kind](trigger.name, batch_id).execute(a_try(2))
     sentence = str(raised.value)
     assert_reported(sentence, what)
     assert sentence.startswith(f"Trigger {trigger.name}")
-    assert any(text in sentence for text in ("was committed", "not committed", "Nothing was decided"))
+    assert any(text in sentence for text in ("was committed", "not committed"))
     assert sentence.endswith(" Next try in 2 s.")
     entry = row(connection, trigger)
     assert (entry.next_offset, entry.batch_id) == (0, batch_id)

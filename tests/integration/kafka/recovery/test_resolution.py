@@ -533,19 +533,6 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
     assert len(list_decisions(connection, name)) == 1
 
 
-def test_a_request_that_two_processes_work_at_is_decided_once(
-    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, idle_trigger: InProcessTrigger, name: str
-) -> None:
-    shown = considered(stack, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 4))
-    with connect(stack.database_url) as own:
-        apply(own, cluster, shown, actor="ada", reason="a test", group="g", request_key=f"{name}/run")
-        with pytest.raises(
-            DecisionRefusedError, match=r"was decided already; nothing was changed now\. Decision \d+ by"
-        ):
-            apply(own, cluster, shown, actor="ada", reason="a test", group="g", request_key=f"{name}/run")
-    assert len(list_decisions(connection, name)) == 1
-
-
 @pytest.fixture
 def three_hours(stack: LocalStack, topics: Topics, name: str) -> datetime:
     """A trigger that has ingested three messages, of three, two and one hours before this time."""

@@ -8,7 +8,6 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags import trigger_dags, trigger_folder, workflow_folder
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.kafka.airflow import CreateWorkOrdersOperator
 
@@ -92,23 +91,3 @@ def test_the_environment_names_the_folders(tmp_path: Path, monkeypatch: pytest.M
         assert folder(tmp_path) == tmp_path
         monkeypatch.setenv(variable, "/elsewhere")
         assert folder(tmp_path) == Path("/elsewhere")
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        "type: kafka\ntopics: [orders]\n",
-        "type: webhook\nauthentication: public\n",
-        "type: cron\nschedule: '@daily'\n",
-        "type: manual\n",
-    ],
-)
-def test_every_trigger_with_a_sequence_has_a_dag_that_watches_it_from_the_start(tmp_path: Path, fields: str) -> None:
-    rules = "notify: [shop.alerts.page]\nsequence: {key: 'body:/id', number: 'body:/n'}\n"
-    (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}{rules}")
-    dag = trigger_dags(tmp_path)["orders_gaps"]
-    watch = dag.task_dict["check_gaps"]
-    assert isinstance(watch, AlertSequenceGapsOperator)
-    assert (dag.is_paused_upon_creation, watch.notify) == (False, ("shop.alerts.page",))
-    (tmp_path / "orders.yaml").write_text(f"name: orders\nworkflow: ship\n{fields}")
-    assert "orders_gaps" not in trigger_dags(tmp_path)

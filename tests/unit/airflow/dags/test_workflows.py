@@ -29,6 +29,7 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
     assert isinstance(executes, MappedOperator)
     assert executes.operator_class is ExecuteRunsOperator
     assert isinstance(runs_dags, RunDagsOperator)
+    assert {dag.is_paused_upon_creation for dag in dags.values()} == {False}
     for dag, sensor in ((dags["admit_runs"], WaitForRunsSensor), (dags["visit_runs"], WaitForDagRunsSensor)):
         wait = dag.get_task("wait_for_runs")
         assert type(wait) is sensor

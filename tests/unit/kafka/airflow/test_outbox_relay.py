@@ -25,10 +25,10 @@ def relay(tmp_path: Path, text: str = "") -> DAG:
 
 def test_each_shard_waits_and_is_drained_without_end_in_a_dag_of_its_own(tmp_path: Path) -> None:
     dags = relays(tmp_path, "shards: 3\n")
-    assert list(dags) == ["outbox_relay", "outbox_relay_1", "outbox_relay_2"]
+    assert list(dags) == ["workorders_outbox_0", "workorders_outbox_1", "workorders_outbox_2"]
     waited: list[int] = []
     for shard, dag in enumerate(dags.values()):
-        assert dag.max_active_runs == 1
+        assert (dag.max_active_runs, dag.is_paused_upon_creation) == (1, False)
         assert {task_id: task.downstream_task_ids for task_id, task in dag.task_dict.items()} == {
             "wait_for_outbox": {"send_messages"},
             "send_messages": set(),
@@ -40,14 +40,9 @@ def test_each_shard_waits_and_is_drained_without_end_in_a_dag_of_its_own(tmp_pat
     assert sorted(waited) == list(range(BUCKETS))
 
 
-def test_a_shard_that_is_added_is_not_paused_and_the_first_one_is_as_airflow_is_set(tmp_path: Path) -> None:
-    first, second = relays(tmp_path, "shards: 2\n").values()
-    assert (first.is_paused_upon_creation, second.is_paused_upon_creation) == (None, False)
-
-
 def test_a_relay_without_a_file_has_every_default(tmp_path: Path) -> None:
     (dag,) = outbox_dags(tmp_path / "none.yaml").values()
-    assert dag.dag_id == "outbox_relay"
+    assert dag.dag_id == "workorders_outbox_0"
 
 
 def test_the_relay_survives_its_serialization_and_its_sensor_starts_in_the_triggerer(tmp_path: Path) -> None:

@@ -123,3 +123,9 @@ SELECT (definition -> 'sequence' ->> 'alert_above_parked')::integer,
     (definition -> 'sequence' ->> 'alert_after')::double precision
 FROM workorders.triggers
 WHERE id = %(trigger_id)s AND jsonb_typeof(definition -> 'sequence') = 'object';
+
+-- name: watched
+SELECT name, coalesce(nullif(definition -> 'notify', 'null'), '[]')
+FROM workorders.triggers
+WHERE jsonb_typeof(definition -> 'sequence') = 'object'
+ORDER BY name;

@@ -1,12 +1,7 @@
 -- name: insert_job
--- A repeated request (of a retried or cleared task) finds the job of the first one, which the update returns as it is.
-INSERT INTO workorders.bulk_jobs (kind, request_key, filter, options, actor, reason, total, account)
-VALUES (%(kind)s, %(request_key)s, %(filter)s, %(options)s, %(actor)s, %(reason)s, %(total)s, %(account)s)
-ON CONFLICT (request_key) DO UPDATE SET state = bulk_jobs.state
+INSERT INTO workorders.bulk_jobs (kind, filter, options, actor, reason, total, account)
+VALUES (%(kind)s, %(filter)s, %(options)s, %(actor)s, %(reason)s, %(total)s, %(account)s)
 RETURNING id;
-
--- name: find_request
-SELECT id FROM workorders.bulk_jobs WHERE request_key = %(request_key)s;
 
 -- name: jobs
 SELECT id, kind, filter, options, actor, account, reason, state, total, done, skipped, last_id, error, created_at, started_at,

@@ -10,8 +10,24 @@ ORDER BY name;
 -- name: now
 SELECT now();
 
--- name: lock
-SELECT pg_try_advisory_xact_lock(%(key)s);
+-- name: is_due
+SELECT NOT EXISTS (
+    SELECT
+    FROM workorders.history_marks
+    WHERE (name = 'retention' AND moved_at > now() - %(interval)s::interval)
+        OR (name = 'retention_step' AND moved_at > now() - %(silence)s::interval)
+);
+
+-- name: begin_step
+-- The mark shows that retention runs. It moves back with the step if that fails.
+WITH lock AS (
+    SELECT pg_try_advisory_xact_lock(%(key)s) AS is_held
+), moved AS (
+    INSERT INTO workorders.history_marks (name, id)
+    SELECT 'retention_step', '00000000-0000-0000-0000-000000000000' FROM lock WHERE is_held
+    ON CONFLICT (name) DO UPDATE SET moved_at = now()
+)
+SELECT is_held FROM lock;
 
 -- block: due_for_deletion
 FROM workorders.work_orders

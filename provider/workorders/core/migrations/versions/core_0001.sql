@@ -294,7 +294,8 @@ CREATE INDEX search_words_ordering_key_idx ON workorders.search_words (ordering_
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words)
     WITH (fastupdate = on, gin_pending_list_limit = 4096);
 
--- How far the filling of search_words has come, and the wiping of each workflow; and when retention last ended.
+-- How far the filling of search_words has come, and the wiping of each workflow; and when retention last ended, and last
+-- did a step.
 CREATE TABLE workorders.history_marks (
     name text PRIMARY KEY,
     id uuid NOT NULL,
@@ -323,7 +324,6 @@ CREATE TABLE workorders.state_counts (
 CREATE TABLE workorders.bulk_jobs (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     kind text NOT NULL,
-    request_key text UNIQUE,
     filter jsonb NOT NULL,
     options jsonb NOT NULL,
     actor text NOT NULL,

@@ -98,7 +98,6 @@ CREATE TABLE workorders.kafka_decisions (
     lost_end bigint,
     superseded_batch_id bigint,
     account text,
-    request_key text,
     CONSTRAINT kafka_decisions_kind_check CHECK (kind IN ('skip-lost', 'accept-topic', 'seek')),
     CONSTRAINT kafka_decisions_offsets_check CHECK (from_offset >= 0 AND to_offset >= 0),
     CONSTRAINT kafka_decisions_lost_check CHECK (
@@ -107,9 +106,6 @@ CREATE TABLE workorders.kafka_decisions (
     CONSTRAINT kafka_decisions_actor_check CHECK (btrim(actor) <> '' AND btrim(reason) <> '')
 );
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions (trigger_id, id);
--- A request is decided once, even if its task is cleared several times.
-CREATE UNIQUE INDEX kafka_decisions_request_idx ON workorders.kafka_decisions (request_key, partition)
-    WHERE request_key IS NOT NULL;
 
 -- A range is recorded before anything of it is read, and its offsets never change. finished_at and the counts are written
 -- once, together with the work orders. Finished ranges of a batch that follow one another become one when the batch stops

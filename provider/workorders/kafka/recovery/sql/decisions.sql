@@ -25,9 +25,9 @@ WHERE triggers.name = %(trigger)s;
 
 -- name: insert_decision
 INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,
-    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, account, request_key)
+    to_topic_id, to_offset, lost_start, lost_end, superseded_batch_id, account)
 VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(topic)s, %(partition)s, %(kind)s, %(from_topic_id)s, %(from_offset)s,
-    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(superseded_batch)s, %(account)s, %(request_key)s)
+    %(to_topic_id)s, %(to_offset)s, %(lost_start)s, %(lost_end)s, %(superseded_batch)s, %(account)s)
 RETURNING id;
 
 -- name: supersede_range
@@ -73,7 +73,6 @@ SELECT decisions.id, decisions.decided_at, decisions.actor, decisions.reason, tr
 FROM workorders.kafka_decisions AS decisions
 JOIN workorders.triggers ON triggers.id = decisions.trigger_id
 WHERE (%(trigger)s::text IS NULL OR triggers.name = %(trigger)s)
-    AND (%(request_key)s::text IS NULL OR decisions.request_key = %(request_key)s)
     AND (%(before)s::bigint IS NULL OR decisions.id < %(before)s)
 ORDER BY decisions.id DESC
 LIMIT %(limit)s;

@@ -1,0 +1,101 @@
+"""The Dags of an installation: its maintenance, and its metrics where Airflow sends its own."""
+
+from typing import Final
+
+from airflow.sdk import DAG, conf
+
+from workorders import dag_ids
+from workorders.airflow.dags.factories import continuous_dag, new_dag
+from workorders.airflow.operators.maintenance import (
+    RecoverLostRunsOperator,
+    RefreshHistoryOperator,
+    ResumeBulkJobsOperator,
+    RetentionOperator,
+)
+from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.airflow.page_links import page_path
+from workorders.airflow.retries import unlimited_retries
+from workorders.airflow.sensors.metrics import ReportMetricsSensor
+
+_TAGS: Final = ["maintenance", "workorders"]
+_LONG_DUTIES: Final = 16
+"""Dag runs at a time. A duty may last for hours, so the next Dag run begins in spite of it; what it does already is not
+done twice, because the database tells who does it."""
+_STATS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
+
+
+def maintenance_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
+    """Return the Dags by id.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+    """
+    dags = [_maintenance_dag(database_connection)]
+    if any(conf.getboolean("metrics", name, fallback=False) for name in _STATS):
+        dags.append(_metrics_dag(database_connection))
+    return {dag.dag_id: dag for dag in dags}
+
+
+def _maintenance_dag(database_connection: str) -> DAG:
+    with new_dag(
+        dag_ids.MAINTENANCE,
+        schedule="*/5 * * * *",
+        catchup=False,
+        max_active_runs=_LONG_DUTIES,
+        description="Does what is due: bulk jobs, lost runs, retention, the search index, alerts of gaps",
+        tags=_TAGS,
+        doc_md=_MAINTENANCE_DOC.format(
+            overview=page_path(),
+            search=page_path("work-orders"),
+            parked=page_path("work-orders", state="parked"),
+            jobs=page_path("jobs"),
+        ),
+    ) as dag:
+        # Nothing depends on another, so one that fails stops none. The next Dag run is the retry.
+        for operator, task_id in _DUTIES.items():
+            operator(task_id=task_id, database_connection=database_connection, retries=0)
+    return dag
+
+
+def _metrics_dag(database_connection: str) -> DAG:
+    with continuous_dag(
+        dag_ids.METRICS,
+        description="Sends the metrics to StatsD or OpenTelemetry",
+        tags=_TAGS,
+        doc_md=_METRICS_DOC.format(overview=page_path()),
+    ) as dag:
+        ReportMetricsSensor(task_id="report_metrics", database_connection=database_connection, **unlimited_retries())
+    return dag
+
+
+_DUTIES: Final = {
+    ResumeBulkJobsOperator: "run_bulk_jobs",
+    RecoverLostRunsOperator: "recover_lost_runs",
+    RetentionOperator: "delete_expired",
+    RefreshHistoryOperator: "refresh_search_index",
+    AlertSequenceGapsOperator: "check_gaps",
+}
+
+_MAINTENANCE_DOC = """
+Does for the whole database what is due. Each task is a duty of its own:
+
+* `run_bulk_jobs` runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the
+  limits of a workflow, and orphaned jobs, whose process died. [The page of jobs]({jobs}), or `workorders jobs list`,
+  shows them. A job that fails makes the task fail, and is not retried.
+* `recover_lost_runs` recovers the lost runs of every workflow, also of one whose Dag is paused.
+* `delete_expired` erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, once
+  per day. It merges old batches of triggers. `workorders retention run --dry-run` counts what is due.
+  [The overview]({overview}) leads to the page of each workflow, which shows what is deleted when.
+* `refresh_search_index` adds new work orders to the full-text index of [the search]({search}), and counts work orders
+  by state.
+* `check_gaps` fails once for each gap in a sequence of a trigger that lasts longer than `alert_after` or parks more
+  than `alert_above_parked`, and calls the notifiers that `notify` names. Its log contains what to do.
+  [The work orders that wait]({parked}) have their own page.
+
+Nothing of this is done while this Dag is paused.
+"""
+
+_METRICS_DOC = """
+Sends the metrics to Airflow's stats every 15 s, from the triggerer. It exists where Airflow sends its own to StatsD or
+OpenTelemetry. Prometheus and [the overview]({overview}) need no Dag; Prometheus reads `/workorders/metrics`.
+"""

@@ -1,0 +1,103 @@
+"""The operators of the maintenance, as a worker runs them."""
+
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from local_stack.stack import LocalStack
+from support.executing import Executing
+from support.runs import finish_all
+from support.work_orders import accepted_range
+from workorders.airflow.operators import base
+from workorders.airflow.operators.maintenance import (
+    RecoverLostRunsOperator,
+    RefreshHistoryOperator,
+    ResumeBulkJobsOperator,
+    RetentionOperator,
+)
+from workorders.core import triggers
+from workorders.core.bulk import jobs, runner
+from workorders.core.creation.work_orders import create_for
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, connect
+from workorders.core.triggers import Trigger
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow's connection leads to the stack."""
+    monkeypatch.setattr(base, "database_url", lambda _: stack.database_url)
+
+
+@pytest.fixture
+def trigger(connection: Connection, name: str) -> Trigger:
+    """Five work orders that failed."""
+    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
+    create_for(connection, trigger, accepted_range("s", 0, 5))
+    connection.commit()
+    finish_all(connection, name, "failed")
+    return trigger
+
+
+def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
+    connection: Connection, trigger: Trigger, name: str
+) -> None:
+    connection.execute("DELETE FROM workorders.bulk_jobs")
+    good, bad = (
+        jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test") for _ in range(2)
+    )
+    connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
+    connection.commit()
+    operator = ResumeBulkJobsOperator(task_id="jobs")
+    context: Any = {}
+    connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "unknown"}', bad.id))
+    connection.commit()
+    with pytest.raises(AirflowFailException, match=f"^Job {bad.id} failed: No trigger unknown"):
+        operator.execute(context)
+    assert jobs.get_job(connection, good.id).state == "finished"
+    connection.commit()
+    assert operator.execute(context) == {}
+
+
+def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_then_be_rerun(
+    stack: LocalStack, name: str
+) -> None:
+    executing = Executing(stack.database_url, name)
+    executing.create([{}])
+    executing.claim_and_fall_silent()
+    context: Any = {}
+    with connect(stack.database_url) as connection:
+        connection.execute(
+            "UPDATE workorders.runs SET state = 'started' WHERE workflow_id = %s", [executing.workflow.id]
+        )
+    assert RecoverLostRunsOperator(task_id="recover").execute(context)["lost"] > 0
+    assert executing.states() == [("lost", "lost")]
+    with connect(stack.database_url) as connection:
+        job = jobs.create_job(connection, "rerun", Filter(workflow=name), actor="ada", reason="a test")
+        connection.commit()
+        assert runner.run_job(connection, job.id).done == 1
+    assert executing.states() == [("requeued", "available")]
+
+
+def test_the_refresh_returns_its_numbers(trigger: Trigger) -> None:
+    context: Any = {}
+    assert set(RefreshHistoryOperator(task_id="refresh").execute(context)) == {"filled", "looked_again", "counted"}
+
+
+def test_retention_returns_its_numbers_and_is_due_again_a_day_after_its_end(
+    connection: Connection, trigger: Trigger
+) -> None:
+    context: Any = {}
+    retain = RetentionOperator(task_id="retain")
+    connection.execute("DELETE FROM workorders.history_marks WHERE name LIKE 'retention%'")
+    connection.commit()
+    assert set(retain.execute(context)) == {"deleted", "wiped"}
+    assert retain.execute(context) == {}
+    connection.execute(
+        "UPDATE workorders.history_marks SET moved_at = now() - interval '25 hours' WHERE name LIKE 'retention%'"
+    )
+    connection.commit()
+    assert set(retain.execute(context)) == {"deleted", "wiped"}

@@ -40,6 +40,11 @@ def blocks(document: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(document), _FLAGS)
 
 
+def prose(document: Path) -> str:
+    """Return a document without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", text_of(document), flags=_FLAGS)
+
+
 def documented_grants() -> str:
     """Return the statements that grant the roles of Postgres what they need."""
     (grants,) = (block for path in PAGES for block in blocks(path, "sql") if block.startswith("GRANT "))

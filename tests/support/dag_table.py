@@ -1,4 +1,4 @@
-"""What the documents contain of Dags: the list of all, and the README's trigger with the ones that are created paused for it."""
+"""What the documents contain of Dags: the list of all, and the README's trigger with those that are created paused."""
 
 import re
 from dataclasses import dataclass

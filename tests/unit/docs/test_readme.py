@@ -17,7 +17,9 @@ def test_the_readme_has_at_most_700_words_outside_of_code() -> None:
 
 
 def test_the_readme_has_no_link_that_leads_nowhere_on_pypi() -> None:
-    assert [target for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)]+)\)", text_of(README)) if "://" not in target] == []
+    assert [
+        target for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)]+)\)", text_of(README)) if "://" not in target
+    ] == []
 
 
 def test_every_file_that_the_readme_names_exists() -> None:
@@ -45,4 +47,6 @@ def test_the_first_page_leads_to_a_log_by_six_commands_and_a_message() -> None:
     commands = blocks(FIRST_PAGE, "sh")
     send = next(number for number, command in enumerate(commands) if "kcat" in command)
     assert send == 6
-    assert [len(re.findall(r"^(?:pip|psql|workorders|airflow|python|pip3) ", command, re.M)) for command in commands[:6]] == [1] * 6
+    assert [
+        len(re.findall(r"^(?:pip|psql|workorders|airflow|python|pip3) ", command, re.M)) for command in commands[:6]
+    ] == [1] * 6

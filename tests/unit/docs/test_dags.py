@@ -113,8 +113,6 @@ def test_the_list_has_the_schedule_of_every_dag(dags: dict[str, DAG], listed: di
         assert written == wanted, dag_id
 
 
-def test_the_dags_of_the_readmes_trigger_that_are_listed_as_paused_are_those_that_are_created_paused(
-    dags: dict[str, DAG],
-) -> None:
+def test_what_tests_unpause_for_the_readmes_trigger_is_what_is_created_paused(dags: dict[str, DAG]) -> None:
     needed = {dag_id for dag_id in dags if dag_id.startswith(("orders_", "ship_"))} - {"orders_cron"}
     assert set(paused_for_readme()) == {dag_id for dag_id in needed if dags[dag_id].is_paused_upon_creation is None}

@@ -138,7 +138,7 @@ class Batch:
         """One sentence for each range that an operator's decision superseded."""
         return tuple(
             f"{part.range} was superseded by decision {part.superseded_by} and is not ingested; "
-            f"`workorders decisions` shows who decided and why."
+            f"`workorders decisions list` shows who decided and why."
             for part in self.ranges
             if part.superseded
         )

@@ -136,7 +136,7 @@ class Worker:
 def test_whatever_happens_no_run_is_worked_on_twice_at_once_and_neither_concurrency_nor_order_is_broken(
     stack: LocalStack, connection: Connection, name: str, fields: dict[str, Any], seed: int
 ) -> None:
-    retries = {"attempts": 1000, "first_delay_seconds": 0}
+    retries = {"max_retries": 1000, "first_delay": 0}
     at = Working.on(connection, name, retries=retries, **fields)
     random = Random(seed)
     places = list(range(WORK_ORDERS))

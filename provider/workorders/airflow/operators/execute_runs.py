@@ -111,7 +111,7 @@ class ExecuteRunsOperator(WorkflowOperator):
                 enqueue=enqueue_published,
                 mask=mask,
                 log=partial(self.log.info, "%s"),
-                claim_seconds=self.definition.claim_seconds,
+                claim_seconds=self.definition.time_slice,
                 linger=self.definition.linger,
                 may_wait=self._may_wait,
             ),

@@ -32,6 +32,10 @@ def test_the_schema_describes_every_field_and_asks_for_the_type(type_: str) -> N
     assert {"name", "type", "workflow"} <= set(schema["required"])
 
 
+def every_schema() -> list[dict[str, Any]]:
+    return [*map(trigger_schema, trigger_types()), workflow_schema(), schema_of(RelayDefinition)]
+
+
 def choices(schema: Any) -> Iterator[str]:
     """Give every text that a field can be only one of."""
     if isinstance(schema, dict):
@@ -44,10 +48,25 @@ def choices(schema: Any) -> Iterator[str]:
 
 
 def test_a_choice_in_a_file_is_written_with_underscores_as_fields_are() -> None:
-    schemas = [*map(trigger_schema, trigger_types()), workflow_schema(), schema_of(RelayDefinition)]
-    found = {choice for schema in schemas for choice in choices(schema)}
+    found = {choice for schema in every_schema() for choice in choices(schema)}
     assert {"at_once", "json_schema", "set_aside"} <= found
     assert [choice for choice in found if "-" in choice] == []
+
+
+def fields(schema: Any) -> Iterator[str]:
+    """Give the name of every field, also of parts of a file."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from fields(part)
+
+
+def test_a_duration_in_a_file_has_its_unit_in_its_value_and_not_in_the_name_of_its_field() -> None:
+    found = {field for schema in every_schema() for field in fields(schema)}
+    assert {"timeout", "time_slice", "linger", "alert_after"} <= found
+    assert [field for field in found if field.endswith(("_seconds", "_minutes"))] == []
 
 
 def test_an_unknown_type_is_answered_with_those_that_there_are() -> None:

@@ -127,9 +127,8 @@ def options() -> Iterator[tuple[str, OptionInfo]]:
         for info in getattr(parameter.annotation, "__metadata__", ()):
             if isinstance(info, OptionInfo):
                 # In an annotation, the first name is in the place of the default.
-                yield from (
-                    (name, info) for name in (info.default, *(info.param_decls or ())) if str(name).startswith("--")
-                )
+                names = (str(name) for name in (info.default, *(info.param_decls or ())))
+                yield from ((name, info) for name in names if name.startswith("--"))
 
 
 def test_a_group_called_alone_does_nothing_and_what_lists_is_called_list() -> None:

@@ -108,7 +108,7 @@ def test_the_setting_that_it_prints_makes_the_dags_of_the_folder_and_keeps_airfl
 def test_the_setting_keeps_every_bundle_that_airflow_has(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = [
+    mine: list[dict[str, Any]] = [
         {"name": "git", "classpath": "airflow.providers.git.bundles.git.GitDagBundle", "kwargs": {"subdir": "it's"}},
         {"name": "workorders", "classpath": OURS, "kwargs": {"folder": "/elsewhere"}},
         {"name": "files", "classpath": LOCAL, "kwargs": None},

@@ -17,6 +17,11 @@ def text_of(document: Path) -> str:
     return document.read_text(encoding="utf-8")
 
 
+def prose(document: Path) -> str:
+    """Return a document without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", text_of(document), flags=_FLAGS)
+
+
 def name_of(document: Path) -> str:
     """Return the path of a document inside the checkout."""
     return document.relative_to(CHECKOUT).as_posix()
@@ -38,11 +43,6 @@ def section(heading: str, *, on: str = "**/*") -> str:
 def blocks(document: Path, language: str) -> list[str]:
     """Return the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(document), _FLAGS)
-
-
-def prose(document: Path) -> str:
-    """Return a document without its fenced blocks."""
-    return re.sub(r"^```.*?^```", "", text_of(document), flags=_FLAGS)
 
 
 def documented_grants() -> str:

@@ -63,7 +63,7 @@ def commands(installed: LocalStack) -> Iterator[str]:
     port = conninfo_to_dict(url)["port"]
     places = {
         "postgresql://postgres:secret@db.example/postgres": url,
-        "postgresql://postgres:secret@db.example/workorders": installed.postgres.url(DATABASE),
+        "postgresql://postgres:secret@db.example/workorders": installed.postgres.url(DATABASE, role="postgres"),
         "CREATE DATABASE workorders;": f"CREATE DATABASE {DATABASE};",
         '"host": "db.example", "schema": "workorders"': f'"host": "127.0.0.1", "port": {port}, "schema": "{DATABASE}"',
         "broker:9092": installed.bootstrap_servers,

@@ -1,4 +1,4 @@
-"""Kafka messages, webhooks, and schedules become work orders in Postgres exactly once.
+"""Kafka messages, schedules, and webhooks with an idempotency key become work orders in Postgres exactly once.
 
 The names below are public, together with `workorders.exceptions`, `workorders.outbox`, and what `workorders.airflow`
 and `workorders.kafka.airflow` name in their `__all__`. Every other module is internal. Each name is loaded when it is

@@ -95,7 +95,7 @@ def _json_schema() -> Format:
 FORMATS: Final[Mapping[str, Callable[[], Format]]] = {
     "avro": _avro,
     "protobuf": _protobuf,
-    "json-schema": _json_schema,
+    "json_schema": _json_schema,
 }
 """By the name that a trigger's file has for it; JSON needs no schema."""
 

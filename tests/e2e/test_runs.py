@@ -38,7 +38,7 @@ def test_a_workflows_dag_executes_what_waits_and_shows_each_failure_as_its_runs(
     assert (failed[4] or "").endswith("ValueError: no bed is free\n")
     assert "exit code 7" in (crashed[3] or "")
     assert crashed[4] == "last words\n"
-    assert "timeout_seconds (10)" in (killed[3] or "")
+    assert "timeout (10 s)" in (killed[3] or "")
     (run, *_) = eventually(lambda: _in_state(api, "behave_runs", "success"), seconds=SECONDS, what="its end")
     wait, execute = api.task(run, "wait_for_runs"), api.task(run, "execute_runs")
     assert (wait.state, wait.pid, execute.state) == ("success", None, "success")

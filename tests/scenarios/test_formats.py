@@ -41,7 +41,7 @@ ORDER: Final = {"id": "a", "count": 2}
 CASES: Final = {
     "avro": Case(AVRO, "AVRO", avro(0, AVRO, ORDER)[5:], b"\xff", "undecodable"),
     "protobuf": Case(PROTOBUF, "PROTOBUF", b"\0\x0a\x01a\x10\x02", b"\0\xff", "undecodable"),
-    "json-schema": Case(JSON_SCHEMA, "JSON", b'{"id": "a", "count": 2}', b'{"count": "two"}', "schema-violated"),
+    "json_schema": Case(JSON_SCHEMA, "JSON", b'{"id": "a", "count": 2}', b'{"count": "two"}', "schema-violated"),
 }
 
 

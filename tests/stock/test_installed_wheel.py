@@ -9,7 +9,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psycopg
@@ -92,14 +91,15 @@ def own_folder(made: wheel.Installation, tmp_path_factory: pytest.TempPathFactor
     subprocess.run(command, env={**os.environ, **made.environment}, check=True, capture_output=True)
     for of_the_bundle in ("maintenance", "outbox"):
         (folder / "dags" / f"workorders_{of_the_bundle}.py").unlink()
-    (folder / "shipping.py").rename(folder / "admitting.py")
-    renamed: dict[str, dict[str, Any]] = {
-        "triggers/orders.yaml": {"name": "visits", "workflow": "admit", "topics": ["visits"]},
-        "workflows/ship.yaml": {"name": "admit", "callable": "admitting:ship"},
-    }
-    for name, fields in renamed.items():
-        content = yaml.safe_load((folder / name).read_text(encoding="utf-8"))
-        (folder / name).write_text(yaml.safe_dump({**content, **fields}), encoding="utf-8")
+    function = (folder / "shipping.py").read_text(encoding="utf-8").replace("def ship(", "def admit(")
+    (folder / "admitting.py").write_text(function, encoding="utf-8")
+    for example in ("shipping.py", "test_shipping.py"):
+        (folder / example).unlink()
+    trigger = {"name": "visits", "type": "kafka", "workflow": "admit", "topics": ["visits"]}
+    (folder / "triggers" / "orders.yaml").write_text(yaml.safe_dump(trigger), encoding="utf-8")
+    # The tests send before anybody listens.
+    first = made.definitions / "triggers" / "orders.yaml"
+    first.write_text(first.read_text(encoding="utf-8").replace("latest", "earliest"), encoding="utf-8")
     return folder
 
 
@@ -122,7 +122,6 @@ def installed(
         **made.environment,
         BUNDLES: json.dumps(bundles),
         "AIRFLOW__CORE__DAGS_FOLDER": str(their_folder),
-        "PYTHONPATH": str(own_folder),
         "AIRFLOW_CONN_SHOP_WEBHOOK": json.dumps({"conn_type": "generic", "password": SECRET}),
     }
     with LocalStack(airflow=True, stock=True, programs=made.programs, environment=environment, name="wheel") as stack:

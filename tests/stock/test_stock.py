@@ -1,4 +1,4 @@
-"""Airflow's own settings, and the Dags that the README unpauses; each test continues where the one before has ended."""
+"""Airflow's own settings, and the Dags of the README's trigger; each test continues where the one before has ended."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task
 from support.browser import browser_page
-from support.dag_table import created_paused, unpaused_by_readme
+from support.dag_table import created_paused, paused_for_readme
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, some_events
@@ -67,7 +67,7 @@ def only_task(api: AirflowApi, dag_id: str) -> Task:
 
 
 def test_dags_are_created_paused_as_the_documents_list_them(api: AirflowApi) -> None:
-    wanted = {*unpaused_by_readme(), "workorders_maintenance", "mistaken_refused", "workorders_outbox_0"}
+    wanted = {*paused_for_readme(), "workorders_maintenance", "mistaken_refused", "workorders_outbox_0"}
     made = eventually(
         lambda: dags if wanted <= set(dags := our_dags(api)) else None,
         seconds=SECONDS,
@@ -83,12 +83,12 @@ def test_a_file_with_a_mistake_is_red_without_being_unpaused(api: AirflowApi) ->
     assert "mistaken.yaml, line 5: max_mesages: there is no such field; did you mean max_messages?" in api.error(task)
 
 
-def test_what_the_readme_unpauses_carries_messages_to_the_function(
+def test_the_trigger_of_the_readme_carries_messages_to_the_function(
     stock_stack: LocalStack, api: AirflowApi, orders: Flow
 ) -> None:
     # Messages that are there before anybody listens are the first to be read.
     places = orders.trigger.produce(some_events(30, 1))
-    for dag_id in unpaused_by_readme():
+    for dag_id in paused_for_readme():
         api.set_paused(dag_id, paused=False)
     orders.until_ingested(places)
     eventually(

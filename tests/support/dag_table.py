@@ -1,10 +1,9 @@
-"""What the documents contain of Dags: the list of all, and the README's trigger with the ones to unpause for it."""
+"""What the documents contain of Dags: the list of all, and the README's trigger with those that are created paused."""
 
 import re
 from dataclasses import dataclass
 
-from local_stack.stack import CHECKOUT
-from support.documents import rows, section
+from support.documents import README, blocks, rows, section
 
 
 @dataclass(frozen=True)
@@ -29,16 +28,14 @@ def created_paused() -> dict[str, bool]:
     return {dag_id: listed.paused for dag_id, listed in listed_dags().items()}
 
 
-def unpaused_by_readme() -> list[str]:
-    """Return the ids of the Dags that the README unpauses for its trigger."""
-    return re.findall(r"^airflow dags unpause (\S+)", _readme(), re.MULTILINE)
+def paused_for_readme() -> list[str]:
+    """Return the ids of the Dags of the README's trigger and workflow that are created paused."""
+    parts = {f"<name>_{part}": name for name, part in (("orders", "listener"), ("orders", "ingest"), ("ship", "runs"))}
+    paused = [dag_id for dag_id, is_paused in created_paused().items() if is_paused and dag_id in parts]
+    return [dag_id.replace("<name>", parts[dag_id]) for dag_id in paused]
 
 
 def readme_trigger() -> str:
-    """Return the trigger file of the README."""
-    (trigger,) = re.findall(r"^```yaml\n(.*?)^```", _readme(), re.DOTALL | re.MULTILINE)
-    return str(trigger)
-
-
-def _readme() -> str:
-    return (CHECKOUT / "README.md").read_text(encoding="utf-8")
+    """Return the trigger file of the README, from the first message on: tests send before anybody listens."""
+    (trigger,) = blocks(README, "yaml")
+    return trigger.replace("starting_offsets: latest", "starting_offsets: earliest")

@@ -8,7 +8,7 @@ from workorders import workflow
 __all__ = ["borrowed", "first_steps", "plain", "second_steps"]
 
 
-@workflow(ordering_key="key", retries={"attempts": 2})
+@workflow(ordering_key="key", retries={"max_retries": 2})
 def first_steps(event: dict[str, Any], _context: object) -> dict[str, Any]:
     return {"seen": event}
 

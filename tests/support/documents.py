@@ -17,6 +17,11 @@ def text_of(document: Path) -> str:
     return document.read_text(encoding="utf-8")
 
 
+def prose(document: Path) -> str:
+    """Return a document without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", text_of(document), flags=_FLAGS)
+
+
 def name_of(document: Path) -> str:
     """Return the path of a document inside the checkout."""
     return document.relative_to(CHECKOUT).as_posix()

@@ -1,6 +1,5 @@
 """A Dag bundle whose Dags come from a folder of trigger and workflow files."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ class WorkOrdersDagBundle(BaseDagBundle):
          "kwargs": {"folder": "/opt/workorders"}}
 
     Args:
-        folder: has `triggers/*.yaml` and `workflows/*.yaml`, and `outbox.yaml` if the outbox needs settings. Its Python
-            modules can be imported, for the functions of workflows. `workorders init` creates such a folder.
-        workflow_modules: modules whose decorated functions are workflows.
+        folder: has `triggers/*.yaml`, Python files with decorated functions or `workflows/*.yaml`, and `outbox.yaml` if
+            the outbox needs settings. Its Python files can be imported. `workorders init` creates such a folder.
+        workflow_modules: modules elsewhere whose decorated functions are workflows.
         kwargs: arguments of Airflow's bundle.
     """
 
@@ -38,11 +37,9 @@ class WorkOrdersDagBundle(BaseDagBundle):
         return self.base_dir / "dags"
 
     def initialize(self) -> None:
-        """Write the Dag files, and make the folder's modules importable. Each task begins with this."""
+        """Write the Dag files. Each task begins with this."""
         with self.lock():
             self._write()
-        if str(self.folder) not in sys.path:
-            sys.path.append(str(self.folder))
         super().initialize()
 
     def refresh(self) -> None:

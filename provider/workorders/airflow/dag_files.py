@@ -3,18 +3,21 @@
 from collections.abc import Iterable
 
 _FILES = {
-    "triggers": ("workorders.airflow.dags", 'trigger_dags({folder} / "triggers", {folder} / "workflows", {modules})'),
-    "workflows": ("workorders.airflow.dags", 'workflow_dags({folder} / "workflows", {modules})'),
-    "outbox": ("workorders.kafka.airflow", 'outbox_dags({folder} / "outbox.yaml")'),
+    "triggers": ("workorders.airflow.dags", 'trigger_dags(FOLDER / "triggers", FOLDER / "workflows", MODULES)'),
+    "workflows": ("workorders.airflow.dags", 'workflow_dags(FOLDER / "workflows", MODULES)'),
+    "outbox": ("workorders.kafka.airflow", 'outbox_dags(FOLDER / "outbox.yaml")'),
     "maintenance": ("workorders.airflow.dags", "maintenance_dags()"),
 }
 _TEXT = '''\
-"""Dags of work orders: {name}. `workorders init` or a Dag bundle wrote this file."""
+"""Dags of work orders: {name}. `workorders init` or a Dag bundle wrote this file, and replaces it."""
 
 from pathlib import Path
 
+from workorders.airflow.dags import folder_modules
 from {module} import {factory}
 
+FOLDER = {folder}
+MODULES = folder_modules(FOLDER, {modules})
 globals().update({call})
 '''
 
@@ -24,11 +27,11 @@ def dag_files(folder: str, modules: Iterable[str] = ()) -> dict[str, str]:
 
     Args:
         folder: the Python expression of the folder that has `triggers/`, `workflows/`, and `outbox.yaml`.
-        modules: modules whose decorated functions are workflows.
+        modules: modules elsewhere whose decorated functions are workflows.
     """
-    files = {}
-    for name, (module, template) in _FILES.items():
-        call = template.format(folder=folder, modules=sorted(modules))
-        text = _TEXT.format(name=name, module=module, factory=call.partition("(")[0], call=call)
-        files[f"workorders_{name}.py"] = text if "Path" in call else text.replace("from pathlib import Path\n\n", "")
-    return files
+    return {
+        f"workorders_{name}.py": _TEXT.format(
+            name=name, module=module, factory=call.partition("(")[0], call=call, folder=folder, modules=sorted(modules)
+        )
+        for name, (module, call) in _FILES.items()
+    }

@@ -1,80 +1,130 @@
-"""`workorders init`: a folder of trigger and workflow files to begin with."""
+"""`workorders init`: a folder with a trigger, its function, and a test of the function."""
 
 import json
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
+from workorders.airflow import dag_bundles
 from workorders.airflow.dag_files import dag_files
+from workorders.cli.connections import airflow_is_configured
+from workorders.core.definitions.json_schema import WORKFLOW, published
+from workorders.core.definitions.trigger import trigger_types
 from workorders.core.exceptions import ConfigurationError
 
-_FILES = {
+EXAMPLE: Final[Mapping[str, str]] = {
     "triggers/orders.yaml": """\
-# One work order of the workflow `ship` for each message; `workorders triggers schema kafka` has all fields.
+# yaml-language-server: $schema=../schema/kafka-trigger.schema.json
 name: orders
 type: kafka
 workflow: ship
 topics: [orders]
-""",
-    "workflows/ship.yaml": """\
-# What is executed for each work order; `workorders workflows schema` has all fields.
-name: ship
-callable: shipping:ship
-ordering_key: key
-retries:
-  attempts: 3
+starting_offsets: latest
 """,
     "shipping.py": '''\
-"""The functions of the workflows."""
+"""The functions that run for work orders."""
 
-from workorders import Context
+from workorders import Context, workflow
 
 
+@workflow
 def ship(order: dict, context: Context) -> dict:
     """Ship one order."""
-    context.logger.info("shipping order %s", order.get("order"))
-    return {"shipped": order.get("order")}
+    context.logger.info("shipping order %s", order["order"])
+    return {"shipped": order["order"]}
 ''',
+    "test_shipping.py": '''\
+"""Tests of the functions; they need no service."""
+
+import logging
+from types import SimpleNamespace
+
+from shipping import ship
+
+
+def test_an_order_is_shipped() -> None:
+    context = SimpleNamespace(logger=logging.getLogger("test"))
+    assert ship({"order": 7}, context) == {"shipped": 7}
+''',
+    "README.md": """\
+# Orders
+
+Each message of the Kafka topic in `triggers/orders.yaml` becomes a work order. For each work order, Airflow runs the
+function `ship` in `shipping.py`.
+
+```sh
+pytest {home}                         # test the function
+workorders triggers check {home}/triggers
+workorders start orders               # check what is needed, and begin
+echo '{{"order": 7}}' | kcat -P -b BROKER:9092 -t orders
+workorders runs list --workflow ship  # what became of it
+```
+
+For another function, add a file like `shipping.py`; for another topic, one like `triggers/orders.yaml`. Run
+`workorders init` again after an upgrade: it renews the schemas and the Dag files, and leaves your files alone.
+""",
 }
-_BUNDLE = "workorders.airflow.bundle.WorkOrdersDagBundle"
+"""Files to begin with; `README.md` is formatted with `home`."""
 
 
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; it is created if it does not exist.")],
     with_dag_files: Annotated[
-        bool, typer.Option("--dag-files", help="Write Dag files as well, for a Dag bundle of your own.")
+        bool, typer.Option("--dag-files", help="Write Dag files also outside of Airflow's Dags folder.")
     ] = False,
 ) -> None:
-    """Create a folder with a trigger, a workflow, and its function, and print how Airflow finds them.
+    """Create a folder with a trigger, its function, and a test, and print how Airflow finds it.
 
-    Files that exist are not changed. The printed line configures the provider's Dag bundle, which needs no Dag files.
+    In Airflow's Dags folder, it writes Dag files, and Airflow needs no setting. Elsewhere it prints the setting that
+    adds the folder to the Dag bundles that are configured here. A folder with triggers gets only what a new version
+    replaces: Dag files and the schemas for editors.
 
     \b
     Examples:
+      workorders init "$(airflow config get-value core dags_folder)/orders"
       workorders init /opt/workorders
-      workorders init --dag-files /opt/airflow/workorders
+      workorders init --dag-files my-git-repository/orders
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    files = dict(_FILES)
-    if with_dag_files:
-        files |= {f"dags/{name}": text for name, text in dag_files("Path(__file__).parent.parent").items()}
     home = folder.resolve()
-    for name, text in files.items():
-        _write(home / name, text)
+    bundles = dag_bundles.configured() if airflow_is_configured() else dag_bundles.DagBundles()
+    is_in_bundle = bundles.contain(home)
+    if not (home / "triggers").exists():
+        for name, text in EXAMPLE.items():
+            _write(home / name, text.format(home=home) if name == "README.md" else text)
+    _write_replaced(home, with_dag_files=with_dag_files or is_in_bundle)
+    if is_in_bundle:
+        print(
+            f"Airflow finds {home / 'dags'} without a setting, at the latest after {bundles.refresh_seconds} s; "
+            f"`airflow dags reserialize` reads it now."
+        )
+    elif with_dag_files:
+        print(f"Airflow finds {home / 'dags'} once one of its Dag bundles contains {home.name}.")
+    else:
+        names = ", ".join(bundle["name"] for bundle in bundles.bundles)
+        print(
+            f"Set this for every Airflow component, after the package is installed there, and restart it. It keeps the "
+            f"bundles that are configured in this shell ({names}).\n"
+            f"export {dag_bundles.SETTING}={shlex.quote(json.dumps(bundles.with_folder(home)))}"
+        )
+
+
+def _write_replaced(home: Path, *, with_dag_files: bool) -> None:
+    """Write the files that a new version of the package replaces."""
+    for kind in sorted(trigger_types()):
+        _write(home / "schema" / f"{kind}-trigger.schema.json", published(kind), replace=True)
+    _write(home / "schema" / "workflow.schema.json", published(WORKFLOW), replace=True)
     if with_dag_files:
-        print(f"Add {home / 'dags'} to a Dag bundle, and {home} to PYTHONPATH of every Airflow component.")
-        return
-    bundle = {"name": "workorders", "classpath": _BUNDLE, "kwargs": {"folder": str(home)}}
-    print(
-        f"Add this to [dag_processor] dag_bundle_config_list of every Airflow component; alone, it is\n"
-        f"export AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST='{json.dumps([bundle])}'"
-    )
+        for name, text in dag_files("Path(__file__).parent.parent").items():
+            _write(home / "dags" / name, text, replace=True)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, *, replace: bool = False) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        with path.open("w" if replace else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
         print(f"exists   {path}")

@@ -55,7 +55,7 @@ Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.",
 TriggerName = Annotated[str, argument("TRIGGER", "Name of the trigger.")]
 OfTrigger = Annotated[str | None, option("NAME", "Only of this trigger.", "--trigger")]
 Limit = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000, help="Maximum number of rows.")]
-BeforeNumber = Annotated[int | None, option("N", "Only rows before the one with this number.", "--before")]
+BeforeNumber = Annotated[int | None, option("ID", "Only rows before the one with this number.", "--before")]
 BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.", "--before")]
 
 Reason = Annotated[str, option("TEXT", "Reason, which is recorded.", "--reason")]

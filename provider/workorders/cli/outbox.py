@@ -6,8 +6,9 @@ from typing import Annotated, Final
 
 import typer
 
+from workorders.cli.confirmation import confirm
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, argument, option
+from workorders.cli.options import AsJson, Database, Yes, argument, option
 from workorders.cli.output import Column, count, print_json, print_table
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus, TopicStatus
@@ -85,6 +86,7 @@ def release(
         bool | None,
         typer.Option("--sent/--unsent", help="Whether the shard's open batch is in Kafka.", show_default=False),
     ] = None,
+    yes: Yes = False,
     database: Database = None,
 ) -> None:
     """End a hold, so that its messages are sent in their order.
@@ -99,6 +101,8 @@ def release(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if (hold is None) == (shard is None) or (shard is None) != (sent is None):
         raise typer.BadParameter("name a hold, or a shard with --sent or --unsent.")
+    if sent:
+        confirm(f"The messages of the open batch of shard {shard} will be deleted, because they are in Kafka.", yes=yes)
     with connect_to_write(database) as connection:
         if hold is not None:
             messages = admin.release_hold(connection, hold)
@@ -112,7 +116,7 @@ def release(
 @app.command()
 def purge(
     hold: Annotated[int, argument("HOLD", "Number of the hold.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Delete without confirmation.")] = False,
+    yes: Yes = False,
     database: Database = None,
 ) -> None:
     """Delete the messages of a hold, unsent and permanently.
@@ -121,17 +125,16 @@ def purge(
 
     \b
     Example:
-      workorders outbox purge 17 --yes
+      workorders outbox purge 17
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    if not yes:
-        raise typer.BadParameter("this deletes messages that were never sent; confirm with --yes.")
+    confirm(f"The messages of hold {hold} will be deleted, and never sent.", yes=yes)
     with connect_to_write(database) as connection:
         messages = admin.purge_hold(connection, hold)
     print(f"{count(messages)} messages of hold {hold} were deleted unsent.")
 
 
 @app.command("reset-identity")
-def reset_identity(database: Database = None) -> None:
+def reset_identity(yes: Yes = False, database: Database = None) -> None:
     """Let the next relay record another identity.
 
     That is: number of shards, cluster, checkpoint topic, and transactional-id prefix. First pause all Dags of the
@@ -141,6 +144,7 @@ def reset_identity(database: Database = None) -> None:
     Example:
       workorders outbox reset-identity
     """  # noqa: D301 - \b is the character itself: it keeps the lines
+    confirm("The next relay will record another identity, and will not fence a relay of the old one.", yes=yes)
     with connect_to_write(database) as connection:
         released = admin.reset_identity(connection)
     if released:

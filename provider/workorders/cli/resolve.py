@@ -9,6 +9,7 @@ import typer
 
 from workorders.cli import times
 from workorders.cli.account import account, signed
+from workorders.cli.confirmation import confirm
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
 from workorders.cli.options import (
     Actor,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
 
 app = typer.Typer(no_args_is_help=True)
+decisions = typer.Typer(no_args_is_help=True)
 
 _Topic = Annotated[str, argument("TOPIC", "Name of the topic.")]
 _Partitions = Annotated[
@@ -166,14 +168,13 @@ def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, yes: Yes = Fals
     """  # noqa: D301 - as above
     with connect_to_write(database) as connection:
         cluster = _open_cluster(source_of(connection, trigger))
-        if not (yes or typer.confirm(f"Remove topic {topic} from the ledger of trigger {trigger}?")):
-            print("Nothing was changed.")
-            raise typer.Exit(1)
+        confirm(f"Topic {safe(topic)} will be removed from the ledger of trigger {trigger}.", yes=yes)
         removed = remove_topic(connection, cluster, trigger, topic)
     print(f"Removed {removed} partitions of topic {safe(topic)} from the ledger of trigger {trigger}.")
 
 
-def decisions(
+@decisions.command("list")
+def list_(
     trigger: OfTrigger = None,
     limit: Limit = 20,
     before: BeforeNumber = None,
@@ -184,7 +185,7 @@ def decisions(
 
     \b
     Example:
-      workorders decisions --trigger orders
+      workorders decisions list --trigger orders
     """  # noqa: D301 - as above
     with connect(database) as connection:
         if trigger is not None:
@@ -194,7 +195,7 @@ def decisions(
         keys = {"id": "decision", "superseded_batch_id": "superseded_batch"}
         print_json([json_object(decision, **keys) for decision in found])
     else:
-        print_page(_COLUMNS, found, "decisions", limit=limit, trigger=trigger)
+        print_page(_COLUMNS, found, "decisions list", limit=limit, trigger=trigger)
 
 
 def _open_cluster(source: KafkaSource) -> "KafkaAdmin":
@@ -218,9 +219,10 @@ def _resolve(request: DecisionRequest, mode: _Mode) -> None:
         if not mode.as_json:
             for decision in found:
                 print(safe(str(decision)))
-        if mode.dry_run or not (mode.yes or typer.confirm("Apply?")):
+        if mode.dry_run:
             print("Nothing was changed.")
-            raise typer.Exit(0 if mode.dry_run else 1)
+            return
+        confirm(yes=mode.yes)
         me = account()
         applied = apply(
             connection, cluster, found, actor=mode.actor or me, reason=mode.reason, group=source.group, account=me
@@ -229,7 +231,7 @@ def _resolve(request: DecisionRequest, mode: _Mode) -> None:
         print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
     else:
         numbers = ", ".join(str(number) for number, _ in applied.decisions)
-        print(f"Applied and recorded as decision {numbers}; see `workorders decisions`.")
+        print(f"Applied and recorded as decision {numbers}; see `workorders decisions list`.")
     for warning in applied.warnings:
         note(warning)
 

@@ -1,14 +1,16 @@
 """`workorders sequences`: gaps in sequences, and what an operator decides of one."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import typer
 
+from workorders.cli import times
 from workorders.cli.account import account
+from workorders.cli.confirmation import confirm
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import Actor, AsJson, Database, Limit, OfTrigger, Reason, TriggerName, Yes, argument
+from workorders.cli.options import Actor, AsJson, Database, Limit, OfTrigger, Reason, TriggerName, Yes, argument, option
 from workorders.cli.output import Column, count, json_object, print_json, print_table
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts, gaps
@@ -17,6 +19,7 @@ from workorders.core.postgres.connection import Connection
 
 app = typer.Typer(no_args_is_help=True)
 
+_DAY: Final = 86_400.0
 _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its key.")]
 
 _COLUMNS: Sequence[Column[Gap]] = (
@@ -82,9 +85,9 @@ def wait(
     key: _Key,
     *,
     reason: Reason,
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="N", min=1, help="Time without an alert, in seconds.")
-    ] = 86_400,
+    duration: Annotated[
+        float | None, option("DURATION", "Time without an alert; 1d if not given.", "--for", parser=times.seconds)
+    ] = None,
     actor: Actor = None,
     database: Database = None,
 ) -> None:
@@ -92,8 +95,9 @@ def wait(
 
     \b
     Example:
-      workorders sequences wait orders order-7 --seconds 3600 --reason "the shop sends it again tonight"
+      workorders sequences wait orders order-7 --for 1h --reason "the shop sends it again tonight"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
+    seconds = _DAY if duration is None else duration
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
         gaps.wait(connection, found, sequence, _decider(actor, reason), seconds=seconds)
@@ -114,7 +118,7 @@ def skip(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
-        _confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.", yes=yes)
+        confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.", yes=yes)
         _report(sequence, gaps.skip(connection, found, sequence, _decider(actor, reason)))
 
 
@@ -132,7 +136,7 @@ def release(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
-        _confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.", yes=yes)
+        confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.", yes=yes)
         _report(sequence, gaps.release(connection, found, sequence, _decider(actor, reason)))
 
 
@@ -150,7 +154,7 @@ def drop(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
         found, sequence = _find(connection, trigger, key)
-        _confirm(f"A number of sequence {sequence} that comes again will be new.", yes=yes)
+        confirm(f"A number of sequence {sequence} that comes again will be new.", yes=yes)
         gaps.drop(connection, found, sequence, _decider(actor, reason))
     print(f"Done: sequence {sequence} is forgotten.")
 
@@ -165,15 +169,6 @@ def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trig
 def _decider(actor: str | None, reason: str) -> Decider:
     me = account()
     return Decider(actor or me, reason, me)
-
-
-def _confirm(consequence: str, *, yes: bool) -> None:
-    if yes:
-        return
-    print(consequence)
-    if not typer.confirm("Do it?"):
-        print("Nothing was changed.")
-        raise typer.Exit(1)
 
 
 def _report(sequence: UUID, numbers: Sequence[int]) -> None:

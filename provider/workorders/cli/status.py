@@ -142,7 +142,7 @@ def _facts(connection: Connection, triggers: Sequence[TriggerStatus], only: str 
 
 def _print_all(triggers: Sequence[TriggerStatus]) -> None:
     if not triggers:
-        note("No Kafka trigger has planned a batch in this database yet; see `workorders triggers`.")
+        note("No Kafka trigger has planned a batch in this database yet; see `workorders triggers list`.")
     for place, found in enumerate(triggers):
         if place:
             print()

@@ -22,7 +22,7 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_
 if TYPE_CHECKING:
     from workorders.core.history.work_orders import RegisteredTrigger
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(no_args_is_help=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +51,18 @@ _COLUMNS: Sequence[Column[Row]] = (
 )
 
 
-@app.callback()
-def list_(
-    context: typer.Context,
-    folder: Folder = None,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
-    """Show the triggers of the folder and of the database.
+@app.command("list")
+def list_(folder: Folder = None, as_json: AsJson = False, database: Database = None) -> None:
+    """List the triggers of the folder and of the database.
 
     The first poll of a trigger writes it into the database. `older` means that its file has changed since the last
     batch. Exits with 1 if a file is wrong, and prints the errors.
 
     \b
     Examples:
-      workorders triggers
-      workorders triggers --folder include/triggers --json
-      workorders triggers check include/triggers/orders.yaml
-      workorders triggers schema webhook > webhook-trigger.schema.json
+      workorders triggers list
+      workorders triggers list --folder include/triggers --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    if context.invoked_subcommand is not None:
-        return
     if folder is None:
         raise ConfigurationError(
             f"The folder of the trigger files is not set; give --folder, or set {TRIGGERS_VARIABLE} to their folder."

@@ -25,8 +25,8 @@ _COLUMNS: Sequence[Column[Workflow]] = (
     Column("runs", lambda workflow: (at := workflow.definition) and (at.callable or f"Dag {at.dag_id}")),
     Column("concurrency", lambda workflow: (at := workflow.definition) and (at.concurrency or "no limit"), number=True),
     Column("ordering_key", lambda workflow: (at := workflow.definition) and at.ordering_key),
-    Column("retries", lambda workflow: (at := workflow.definition) and at.retries.attempts, number=True),
-    Column("timeout s", lambda workflow: (at := workflow.definition) and at.timeout_seconds, number=True),
+    Column("retries", lambda workflow: (at := workflow.definition) and at.retries.max_retries, number=True),
+    Column("timeout s", lambda workflow: (at := workflow.definition) and at.timeout, number=True),
 )
 
 

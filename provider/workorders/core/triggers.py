@@ -104,7 +104,9 @@ def find(connection: Connection, name: str) -> Trigger:
     """
     row = connection.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
     if row is None:
-        raise UnknownTriggerError(f"No trigger {name} has created work orders here yet; see `workorders triggers`.")
+        raise UnknownTriggerError(
+            f"No trigger {name} has created work orders here yet; see `workorders triggers list`."
+        )
     id_, name_, type_, workflow_id, workflow, ordering_key, *rules = row
     return Trigger(id_, name_, type_, workflow_id, workflow, ordering_key, RuleSettings.read(*rules))
 

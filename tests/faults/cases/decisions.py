@@ -31,7 +31,7 @@ def _stalled_by_a_gap(scene: Scene) -> None:
 
 def _recorded(scene: Scene) -> int:
     """Return how many decisions are recorded, as the command reports them."""
-    output = scene.start_command("decisions", "--trigger", scene.name, "--json").succeed().output()
+    output = scene.start_command("decisions", "list", "--trigger", scene.name, "--json").succeed().output()
     return output.count('"decision":')
 
 
@@ -106,7 +106,7 @@ def decision_without_answer(scene: Scene) -> None:
     point = Breakpoint(COMMAND, BEFORE_COMMIT, _OF_THE_DECISION, lose_answer=True)
     with held(scene, point, lambda: scene.start_decision("skip-lost")) as decision:
         scene.injected += 1
-    decision.task.fail("so the decision was made or was not; see `workorders decisions`")
+    decision.task.fail("so the decision was made or was not; see `workorders decisions list`")
     assert _recorded(scene) == 1
     scene.start_decision("skip-lost").fail("nothing was changed")
     assert _recorded(scene) == 1

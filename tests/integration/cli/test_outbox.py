@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import typer
 
 from local_stack.stack import LocalStack
 from support.command import Command
@@ -66,9 +67,14 @@ def test_a_released_hold_gives_its_messages_back(outbox: Outbox, workorders: Com
     assert "Hold 1 does not exist" in workorders("outbox", "release", "1").err
 
 
-def test_messages_are_deleted_unsent_only_by_a_clear_word(outbox: Outbox, workorders: Command, name: str) -> None:
+def test_messages_are_deleted_unsent_only_if_that_is_confirmed(
+    outbox: Outbox, workorders: Command, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hold_a_key(outbox, name)
-    assert workorders("outbox", "purge", "1").code == 2
+    monkeypatch.setattr(typer, "confirm", lambda _: False)
+    refused = workorders("outbox", "purge", "1")
+    assert refused.code == 1
+    assert refused.out == "The messages of hold 1 will be deleted, and never sent.\nNothing was changed.\n"
     assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(1,)]
     assert "1 messages of hold 1 were deleted unsent" in workorders("outbox", "purge", "1", "--yes").out
     assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(0,)]
@@ -85,7 +91,7 @@ def test_a_stalled_shard_continues_by_a_decision(outbox: Outbox, workorders: Com
     assert workorders("outbox", "release", "--shard", "0").code == 2
     assert (
         "1 messages of its open batch were deleted as sent"
-        in workorders("outbox", "release", "--shard", "0", "--sent").out
+        in workorders("outbox", "release", "--shard", "0", "--sent", "--yes").out
     )
     assert outbox.waiting() == 0
 
@@ -95,10 +101,10 @@ def test_the_identity_is_reset_and_what_stays_is_printed(outbox: Outbox, workord
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = -1 WHERE shard = 1")
     assert (
         "no relay has fenced the old producer of shard 1 since its release"
-        in workorders("outbox", "reset-identity").out
+        in workorders("outbox", "reset-identity", "--yes").out
     )
     recorded = "SELECT shards, cluster_id, transactional_id_prefix FROM workorders.outbox_identity"
     assert outbox.ask(recorded) == [(2, None, "p")]
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 0")
-    assert workorders("outbox", "reset-identity").code == 0
+    assert workorders("outbox", "reset-identity", "--yes").code == 0
     assert outbox.ask(recorded) == [(None, None, None)]

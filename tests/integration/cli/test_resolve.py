@@ -72,7 +72,7 @@ def test_without_yes_it_shows_and_asks(
     monkeypatch.setattr(typer, "confirm", confirm)
     before = database(connection, name)
     ended = workorders("resolve", "skip-lost", name, name, "--reason", "x")
-    assert asked == ["Apply?"]
+    assert asked == ["Continue?"]
     assert ended.out.startswith(sentence(name, stalled))
     assert ended.code == (0 if answer else 1)
     assert (database(connection, name) == before) is not answer
@@ -82,7 +82,7 @@ def test_a_decision_is_listed_with_actor_time_reason_from_and_to(workorders: Com
     named = ("--actor", "ada", "--reason", "a weekend", "--yes")
     made = workorders("resolve", "skip-lost", name, name, *named, "--json").json()
     number = made["decisions"][0]["decision"]
-    (row,) = workorders("decisions", "--trigger", name, "--json").json()
+    (row,) = workorders("decisions", "list", "--trigger", name, "--json").json()
     assert row == row | {
         "decision": number,
         "actor": "ada",
@@ -100,7 +100,7 @@ def test_a_decision_is_listed_with_actor_time_reason_from_and_to(workorders: Com
     }
     assert row["from_topic_id"] == row["to_topic_id"]
     assert len(row) == 16
-    listed = workorders("decisions", "--trigger", name).out
+    listed = workorders("decisions", "list", "--trigger", name).out
     assert "a weekend" in listed
     assert f"ada (account {account()})" in listed
     assert "[10, 15)" in listed

@@ -64,7 +64,7 @@ def test_without_yes_it_prints_what_follows_and_asks(
 def test_waiting_is_shown_and_dropping_what_is_parked_refused(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
-    waited = workorders("sequences", "wait", trigger.name, "order-7", "--seconds", "60", "--reason", "tonight")
+    waited = workorders("sequences", "wait", trigger.name, "order-7", "--for", "1m", "--reason", "tonight")
     assert waited.out.endswith("for the next 60 s.\n")
     assert gaps.gaps(connection, trigger.name)[0].wait_until is not None
     connection.rollback()

@@ -148,7 +148,7 @@ def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Sour
 
 def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Connection) -> None:
     source.send({"number": 7})
-    define_workflow(connection, source, retries={"attempts": 1, "first_delay_seconds": 0})
+    define_workflow(connection, source, retries={"max_retries": 1, "first_delay": 0})
     work(connection, source, "failed", error_type="KeyError", error="the first")
     assert states(connection, source) == ["requeued"]
     (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")

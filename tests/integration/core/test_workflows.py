@@ -17,7 +17,7 @@ def test_a_registered_workflow_is_found_as_it_was_defined(connection: Connection
             "callable": "a.b:c",
             "concurrency": 3,
             "ordering_key": "request:/key",
-            "retries": {"attempts": 2},
+            "retries": {"max_retries": 2},
         }
     )
     workflow = workflows.register(connection, definition)

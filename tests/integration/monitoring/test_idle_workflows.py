@@ -34,7 +34,7 @@ def test_a_workflow_is_idle_once_its_work_orders_wait_for_longer_than_a_worker_n
 
 
 def test_a_workflow_whose_retry_is_not_due_is_not_idle(stack: LocalStack, connection: Connection, name: str) -> None:
-    work = Executing(stack.database_url, name, retries={"attempts": 2, "first_delay_seconds": 3600})
+    work = Executing(stack.database_url, name, retries={"max_retries": 2, "first_delay": 3600})
     work.create([{"do": "fail"}])
     work.worker().work()
     assert idle(connection, name) == []

@@ -168,10 +168,14 @@ def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
     page.get_by_role("link", name=order).click()
     expect(page.get_by_text("Waits for run 2.")).to_be_visible()
     with psycopg.connect(stack.database_url) as connection:
-        connection.execute('UPDATE workorders.dataclips SET body = \'{"do": "echo"}\' WHERE id = %s', [order])
+        body = '{"do": "echo", "visit": 17, "patient": "Patient/7", "ward": "icu"}'
+        connection.execute("UPDATE workorders.dataclips SET body = %s WHERE id = %s", [body, order])
     page.locator("#interval").select_option("2")
     Executing(stack.database_url, scene.workflow).worker().work()
     expect(page.get_by_text("Run 2 of 2 ended as success")).to_be_visible()
+    page.goto(page.url)  # without the pages' messages about the updates before
+    expect(page.get_by_role("heading", name="Input")).to_be_visible()
+    take_picture(page, "pages-work-order", height=720)
 
 
 def test_the_log_of_a_run_and_the_end_of_a_batch_appear_without_a_reload(

@@ -30,7 +30,8 @@ def bundle(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH", str(tmp_path / "storage"))
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield WorkOrdersDagBundle(name="workorders", folder=str(folder))
-    sys.modules.pop("shipping_of_bundle", None)
+    for name in ("shipping_of_bundle", "billing_of_bundle"):
+        sys.modules.pop(name, None)
 
 
 def dags_of(file: Path) -> set[str]:
@@ -78,8 +79,31 @@ def test_a_bundle_with_another_folder_replaces_the_files(bundle: WorkOrdersDagBu
     assert "['shop.orders']" in text
 
 
-def test_modules_of_the_folder_can_be_imported_by_a_task(bundle: WorkOrdersDagBundle, folder: Path) -> None:
+def test_a_task_can_import_the_modules_of_the_folder(bundle: WorkOrdersDagBundle, folder: Path) -> None:
     bundle.initialize()
-    bundle.initialize()
+    for _ in range(2):
+        dags_of(bundle.path / "workorders_workflows.py")
     assert sys.path.count(str(folder)) == 1
     assert __import__("shipping_of_bundle").ship({}, None) == {}
+
+
+@pytest.mark.parametrize("decorator", ["@workflow", "@workflow(ordering_key='key')", "@workorders.workflow"])
+def test_a_decorated_function_in_the_folder_is_a_workflow_without_being_named(
+    bundle: WorkOrdersDagBundle, folder: Path, decorator: str
+) -> None:
+    (folder / "billing_of_bundle.py").write_text(
+        f"import workorders\nfrom workorders import workflow\n\n\n{decorator}\ndef bill(order, context):\n    pass\n",
+        encoding="utf-8",
+    )
+    (folder / "test_billing.py").write_text("from billing_of_bundle import bill\n\nraise SystemExit\n", "utf-8")
+    bundle.initialize()
+    assert dags_of(bundle.path / "workorders_workflows.py") == {"ship_runs", "bill_runs"}
+
+
+def test_a_folder_with_decorated_functions_needs_no_workflow_files(bundle: WorkOrdersDagBundle, folder: Path) -> None:
+    (folder / "workflows" / "ship.yaml").unlink()
+    (folder / "workflows").rmdir()
+    text = "from workorders import workflow\n\n\n@workflow\ndef bill(order, context):\n    pass\n"
+    (folder / "billing_of_bundle.py").write_text(text, encoding="utf-8")
+    bundle.initialize()
+    assert dags_of(bundle.path / "workorders_workflows.py") == {"bill_runs"}

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import typer
 from typer.models import OptionInfo
 
 from local_stack.stack import CHECKOUT
+from workorders.cli import confirmation, times
 from workorders.cli.commands import PANELS, SUMMARIES
 from workorders.cli.main import app
 
@@ -109,3 +111,52 @@ def test_every_option_names_itself_because_versions_of_typer_derive_different_na
     ]
     assert len(found) > 100
     assert [place for *place, names in found if not any(str(name).startswith("--") for name in names)] == []
+
+
+def groups(command: Any, name: str = "workorders") -> Iterator[tuple[str, Any]]:
+    """Give every group of commands by its name."""
+    for part, inner in getattr(command, "commands", {}).items():
+        if hasattr(inner, "commands"):
+            yield f"{name} {part}", inner
+            yield from groups(inner, f"{name} {part}")
+
+
+def options() -> Iterator[tuple[str, OptionInfo]]:
+    """Give every option of every command, with its name."""
+    for _, parameter in parameters(COMMANDS):
+        for info in getattr(parameter.annotation, "__metadata__", ()):
+            if isinstance(info, OptionInfo):
+                # In an annotation, the first name is in the place of the default.
+                names = (str(name) for name in (info.default, *(info.param_decls or ())))
+                yield from ((name, info) for name in names if name.startswith("--"))
+
+
+def test_a_group_called_alone_does_nothing_and_what_lists_is_called_list() -> None:
+    found = dict(groups(COMMANDS))
+    assert [name for name, group in found.items() if group.invoke_without_command] == []
+    listing = {
+        f"workorders {name}" for name, summary in SUMMARIES.items() if summary.startswith(("List", "Show, resume"))
+    }
+    assert listing == {name for name, group in found.items() if "list" in group.commands}
+
+
+def test_an_option_takes_the_same_in_every_command() -> None:
+    taken: dict[str, set[str | None]] = {}
+    for name, info in options():
+        taken.setdefault(name, set()).add(info.metavar)
+    assert {name: forms for name, forms in taken.items() if len(forms) > 1} == {}
+
+
+def test_a_duration_is_written_in_one_way() -> None:
+    assert {(name, info.metavar) for name, info in options() if info.parser is times.seconds} == {
+        ("--for", "DURATION"),
+        ("--max-age", "DURATION"),
+    }
+    assert [name for name, _ in options() if "second" in name or "minute" in name] == []
+
+
+def test_every_confirmation_asks_the_same_question_and_is_given_by_yes() -> None:
+    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(confirmation.__file__).parent.glob("*.py")}
+    assert [name for name, text in sources.items() if "typer.confirm" in text] == ["confirmation.py"]
+    asking = [name for name, text in sources.items() if "cli.confirmation import" in text]
+    assert [name for name in asking if ": Yes = False" not in sources[name]] == []

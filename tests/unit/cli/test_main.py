@@ -32,7 +32,7 @@ def test_a_wrong_database_url_is_not_repeated(workorders: Command) -> None:
 
 
 def test_without_a_folder_one_sentence_tells_how_to_name_one(workorders: Command) -> None:
-    ended = workorders("triggers")
+    ended = workorders("triggers", "list")
     assert ended.code == 1
     assert "give --folder" in ended.err
 
@@ -60,7 +60,7 @@ def test_a_wrong_call_ends_with_2_and_names_what_is_right(
     "arguments",
     [
         ("status",),
-        ("triggers",),
+        ("triggers", "list"),
         ("triggers", "check"),
         ("triggers", "schema"),
         ("work-orders", "list"),

@@ -1,4 +1,4 @@
-"""Holds the list of Dags, and what to unpause, to the code."""
+"""Holds the list of Dags to the code."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from airflow.sdk import DAG
 
-from support.dag_table import ListedDag, listed_dags, unpaused_by_readme
+from support.dag_table import ListedDag, listed_dags, paused_for_readme
 from workorders.airflow.dags.maintenance import maintenance_dags
 from workorders.airflow.dags.triggers import trigger_dags
 from workorders.airflow.dags.workflows import workflow_dags
@@ -108,6 +108,6 @@ def test_the_list_has_the_schedule_of_every_dag(dags: dict[str, DAG], listed: di
         assert written == wanted, dag_id
 
 
-def test_the_readme_unpauses_what_its_trigger_and_its_workflow_need(dags: dict[str, DAG]) -> None:
+def test_what_tests_unpause_for_the_readmes_trigger_is_what_is_created_paused(dags: dict[str, DAG]) -> None:
     needed = {dag_id for dag_id in dags if dag_id.startswith(("orders_", "ship_"))} - {"orders_cron"}
-    assert set(unpaused_by_readme()) == {dag_id for dag_id in needed if dags[dag_id].is_paused_upon_creation}
+    assert set(paused_for_readme()) == {dag_id for dag_id in needed if dags[dag_id].is_paused_upon_creation}

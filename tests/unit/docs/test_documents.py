@@ -11,7 +11,7 @@ import yaml
 from generated_parts import expand
 
 from local_stack.stack import CHECKOUT
-from support.documents import AT_THE_ROOT, DOCUMENTS, README, blocks, name_of, page, text_of
+from support.documents import AT_THE_ROOT, DOCUMENTS, blocks, name_of, page, prose, text_of
 from workorders.cli.main import app
 from workorders.core.definitions.loading import load_trigger
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -20,11 +20,6 @@ from workorders.kafka.outbox_relay.definition import RelayDefinition
 COMMANDS = typer.main.get_command(app)
 
 documents = pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-
-
-def prose(document: Path) -> str:
-    """Return a document without its fenced blocks."""
-    return re.sub(r"^```.*?^```", "", text_of(document), flags=re.DOTALL | re.MULTILINE)
 
 
 def lines_to_type(document: Path) -> Iterator[str]:
@@ -62,11 +57,6 @@ def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
         content = yaml.safe_load(block)
         if isinstance(content, dict) and "callable" in content:
             assert WorkflowDefinition.model_validate(content).name == content["name"]
-
-
-def test_the_readme_shows_a_trigger_of_five_lines() -> None:
-    (trigger,) = blocks(README, "yaml")
-    assert len(trigger.splitlines()) == 5
 
 
 @documents

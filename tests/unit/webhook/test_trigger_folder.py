@@ -18,7 +18,7 @@ def test_a_changed_workflow_file_changes_the_stamp_of_a_trigger_which_is_then_re
     stamps = [folder.stamps()]
     assert folder.stamps() == stamps[0]
     for timeout in (1, 22):
-        ship = {"name": "ship", "callable": "shop:ship", "timeout_seconds": timeout}
+        ship = {"name": "ship", "callable": "shop:ship", "timeout": timeout}
         write_definitions(tmp_path / "workflows", ship)
         stamps.append(folder.stamps())
         assert stamps[-1] not in stamps[:-1]

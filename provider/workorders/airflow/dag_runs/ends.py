@@ -17,12 +17,12 @@ def max_dag_runs(definition: WorkflowDefinition) -> int:
 
 
 class RunEnds:
-    """Makes the results of one run; it `is_late` if it has lasted longer than the workflow's `timeout_seconds`."""
+    """Makes the results of one run; it `is_late` if it has lasted longer than the workflow's `timeout`."""
 
     def __init__(self, definition: WorkflowDefinition, run_id: UUID, *, is_late: bool) -> None:
         self._run_id = run_id
         self._dag_id = definition.dag_id
-        self._timeout = f"timeout_seconds ({definition.timeout_seconds:g})"
+        self._timeout = f"timeout ({definition.timeout:g} s)"
         self.dag_run_id = dag_ids.run_of(run_id)
         self.is_late = is_late
 

@@ -128,7 +128,7 @@ class DagRunExecutor:
             raise unanswered[0][1]
 
     def _ends(self, run: DelegatedRun) -> RunEnds:
-        return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout_seconds)
+        return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout)
 
     def _end_of(self, ends: RunEnds) -> RunResult | None:
         """Return how a run that has its Dag run ended; None while it runs."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from workorders.airflow.dags.folder import folder_modules as folder_modules
     from workorders.airflow.dags.maintenance import maintenance_dags as maintenance_dags
     from workorders.airflow.dags.triggers import trigger_dags as trigger_dags
     from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
@@ -15,6 +16,7 @@ else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
+            "folder_modules": "folder",
             "maintenance_dags": "maintenance",
             "trigger_dags": "triggers",
             "trigger_folder": "triggers",

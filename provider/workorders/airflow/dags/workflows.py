@@ -22,9 +22,11 @@ def workflow_dags(folder: Path, modules: Iterable[str] = ()) -> dict[str, DAG]:
     are not affected.
 
     Raises:
-        ConfigurationError: the folder does not exist.
+        ConfigurationError: the folder does not exist, and no module is named.
     """
-    return collect(WORKFLOWS, [*WORKFLOWS.files(folder), *modules], lambda definition: [make_dag(definition)])
+    modules = list(modules)
+    files = WORKFLOWS.files(folder, may_be_missing=bool(modules))
+    return collect(WORKFLOWS, [*files, *modules], lambda definition: [make_dag(definition)])
 
 
 def make_dag(definition: WorkflowDefinition) -> DAG:

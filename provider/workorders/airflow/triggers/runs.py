@@ -156,8 +156,8 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
     ) -> str | None:
         rows = await database.fetch(*delegation.delegated_statement(workflow.name))
         runs = [delegation.delegated_run(row) for row in rows]
-        if any(run.seconds > definition.timeout_seconds for run in runs):
-            return f"A run has lasted longer than timeout_seconds ({definition.timeout_seconds:g})."
+        if any(run.seconds > definition.timeout for run in runs):
+            return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):
             return "A Dag run has ended."
         if len(runs) >= max_dag_runs(definition) or not await poller.is_claimable(workflow.name):

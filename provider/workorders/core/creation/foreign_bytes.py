@@ -14,7 +14,7 @@ _FORMS: Final = (
     ),
     (
         rb"\0.{4}",
-        "in a frame of a schema registry (a zero byte and an id): set format (avro, protobuf, or json-schema) and "
+        "in a frame of a schema registry (a zero byte and an id): set format (avro, protobuf, or json_schema) and "
         "registry_connection in the trigger",
     ),
     (

@@ -47,14 +47,14 @@ Count = Annotated[
 class Retries(Definition):
     """Retries of a run that did not succeed."""
 
-    attempts: Whole = Field(default=0, ge=0, le=1000)
+    max_retries: Whole = Field(default=0, ge=0, le=1000)
     """Maximum number of automatic retries; a rerun by a person has them again."""
-    first_delay_seconds: Whole = Field(default=10, ge=0, le=MAX_SECONDS)
-    """Time (seconds) between the end of an attempt and its first retry."""
+    first_delay: Annotated[float, seconds(0, MAX_SECONDS)] = 10.0
+    """Time between the end of an attempt and its first retry."""
     doubling: bool = True
     """Whether each delay is twice the previous one."""
-    longest_delay_seconds: Whole = Field(default=3600, ge=1, le=MAX_SECONDS)
-    """Maximum delay (seconds) that doubling reaches."""
+    max_delay: Annotated[float, seconds(1, MAX_SECONDS)] = 3600.0
+    """Maximum delay that doubling reaches."""
     after: Annotated[
         tuple[RetriedState, ...],
         Field(min_length=1),
@@ -139,14 +139,14 @@ class WorkflowDefinition(Definition):
     """Maximum number of runs that one worker executes at the same time; short ones share a process."""
     workers: Whole = Field(default=1, ge=1, le=1000)
     """How many tasks execute runs at the same time."""
-    claim_seconds: Whole = Field(default=120, ge=1, le=3600)
-    """Time slice (seconds): after it a task begins no more runs and ends, so that Airflow can give its slot to another
+    time_slice: Annotated[float, seconds(1, 3600)] = 120.0
+    """Time after which a task begins no more runs and ends, so that Airflow can give its slot to another
     workflow."""
     linger: Annotated[float, seconds(0)] = 20.0
-    """Time (seconds) that a task waits for more runs before it ends, within its time slice. A run that arrives in this
+    """Time that a task waits for more runs before it ends, within its time slice. A run that arrives in this
     time needs no other task. The wait holds a worker slot; 0 does not wait. A workflow with a `dag_id` never waits."""
-    timeout_seconds: Whole = Field(default=300, ge=1, le=MAX_SECONDS)
-    """Maximum time (seconds) of one run; then it is killed."""
+    timeout: Annotated[float, seconds(1, MAX_SECONDS)] = 300.0
+    """Maximum time of one run; then it is killed."""
     retries: Retries = Field(default_factory=Retries)
     """Whether and when another attempt follows a run that did not succeed."""
     ordering_key: KeyField | None = None

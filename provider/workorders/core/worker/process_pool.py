@@ -231,7 +231,7 @@ class ProcessPool:
                 self._replace(process)
             if received or process.is_used_up:
                 continue
-            is_late = process.seconds_left(self._definition.timeout_seconds, START_SECONDS) < 0
+            is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
             if process.ended or process.fault or is_late:
                 results += self._end(process, is_late=not process.ended)
         self._bound_logs()
@@ -304,9 +304,9 @@ class ProcessPool:
         if process.fault:
             error_type, error, is_late = "ProcessFault", process.fault, False
         elif is_late and process.ready:
-            limit = self._definition.timeout_seconds
+            limit = self._definition.timeout
             error_type = "TimeoutError"
-            error = f"The run lasted longer than timeout_seconds ({limit:g}), and its process was killed."
+            error = f"The run lasted longer than timeout ({limit:g} s), and its process was killed."
         elif is_late:
             error = f"Importing the callable lasted longer than {START_SECONDS:g} s."
         run, has_begun = process.in_flight, process.has_begun
@@ -354,7 +354,7 @@ class ProcessPool:
                     process.send(run, self._spans.begin(run))
 
     def _until_time_out(self) -> float:
-        limit = self._definition.timeout_seconds
+        limit = self._definition.timeout
         return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
     def _bound_logs(self) -> None:

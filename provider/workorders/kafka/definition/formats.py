@@ -19,6 +19,6 @@ FORMATS: Final = {
     "cloudevents": Format("workorders.kafka.formats.cloudevents", reads_headers=True),
     "avro": Format("workorders.kafka.formats.avro", has_registry=True),
     "protobuf": Format("workorders.kafka.formats.protobuf", has_registry=True),
-    "json-schema": Format("workorders.kafka.formats.json_schema", has_registry=True),
+    "json_schema": Format("workorders.kafka.formats.json_schema", has_registry=True),
 }
 REGISTRY_FORMATS: Final = tuple(name for name, format_ in FORMATS.items() if format_.has_registry)

@@ -112,7 +112,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     waits when the batch is planned."""
 
     format: ValueFormat = "json"
-    """Format of values. `avro`, `protobuf`, and `json-schema` need a schema registry."""
+    """Format of values. `avro`, `protobuf`, and `json_schema` need a schema registry."""
     key_format: KeyFormat = "text"
     """Format of keys. A text that is not UTF-8 is kept as base64. Each other format needs a schema registry."""
     registry_connection: Annotated[ConnectionId | None, Field(validate_default=True)] = None

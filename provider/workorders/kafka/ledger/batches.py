@@ -138,7 +138,7 @@ class Batch:
         """One sentence for each range that an operator's decision superseded."""
         return tuple(
             f"{range_.range} was superseded by decision {range_.superseded_by} and is not ingested; "
-            f"`workorders decisions` shows who decided and why."
+            f"`workorders decisions list` shows who decided and why."
             for range_ in self.ranges
             if range_.superseded
         )

@@ -20,7 +20,7 @@ class TopicDefinition(Definition):
 
     compact: bool = False
     """Whether only the last message per key of each batch is sent."""
-    on_refused: Literal["hold", "set-aside"] = "hold"
+    on_refused: Literal["hold", "set_aside"] = "hold"
     """What happens to a message that Kafka rejects for good: its key is held, or only this message is held."""
     max_message_bytes: Bytes | None = None
     """Maximum size of a message with key and headers; by default the limit of the whole outbox."""

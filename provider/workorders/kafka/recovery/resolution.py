@@ -171,7 +171,7 @@ def apply(
             raise
         raise DecisionUncertainError(
             f"The connection to the database was lost ({one_line(error)}), so the decision was made or was not; see "
-            f"`workorders decisions` before you decide again."
+            f"`workorders decisions list` before you decide again."
         ) from error
     _commit_forward(connection, cluster, decisions, group, warnings)
     return AppliedDecisions(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))

@@ -142,7 +142,7 @@ def _kafka_triggers(connection: Connection, only: str | None) -> list[Registered
     found = [row for row in work_orders.registered_triggers(connection) if only in {None, row.name}]
     if only is not None and (type_ := triggers.find(connection, only).type) != TRIGGER_TYPE:
         raise ConfigurationError(
-            f"Trigger {only} is of type {type_}, which reads no partitions; see `workorders triggers`."
+            f"Trigger {only} is of type {type_}, which reads no partitions; see `workorders triggers list`."
         )
     return [row for row in found if row.type == TRIGGER_TYPE]
 

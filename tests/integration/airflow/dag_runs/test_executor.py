@@ -99,7 +99,7 @@ def test_an_ordering_key_has_one_dag_run_at_a_time_in_the_order_of_the_source_an
 
 def test_a_run_after_a_retry_in_its_ordering_key_waits_for_it(make: Make, dag_runs: DagRuns) -> None:
     # All are claimed at once, and so those behind the retry are the group's when it fails.
-    executing = make(ordering_key="body:/ordering_key", processes=12, retries={"attempts": 1, "first_delay_seconds": 0})
+    executing = make(ordering_key="body:/ordering_key", processes=12, retries={"max_retries": 1, "first_delay": 0})
     executing.create(ordering_keys(range(4)), stream="ward")
     begun: list[str] = []
 
@@ -195,7 +195,7 @@ def recover(executing: Executing) -> Recovered:
 ENDS = """
     SELECT attempt, state::text FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt
 """
-AT_ONCE = {"attempts": 1, "first_delay_seconds": 0}
+AT_ONCE = {"max_retries": 1, "first_delay": 0}
 
 
 @pytest.mark.parametrize("end", ["success", "failed"])
@@ -221,7 +221,7 @@ def test_the_runs_of_a_workflow_that_has_a_callable_by_now_are_lost_because_thei
 
 
 def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(retries=AT_ONCE, timeout_seconds=1)
+    executing = make(retries=AT_ONCE, timeout=1)
     executing.create([{"end": "running"}])
     going: list[int] = []
 
@@ -241,13 +241,13 @@ def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make,
 
 
 def test_a_retry_that_waits_beyond_its_own_time_is_killed_and_starts_nothing(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(retries=AT_ONCE, timeout_seconds=1)
+    executing = make(retries=AT_ONCE, timeout=1)
     executing.create([{"end": "running"}])
     follow(executing)
     assert executing.rows(ENDS) == [(1, "killed"), (2, "killed")]
     assert len(dag_runs.confs) == 1
     errors = executing.rows("SELECT error FROM workorders.runs WHERE workflow_id = %(workflow_id)s ORDER BY attempt")
-    assert "of an earlier attempt, still runs after timeout_seconds (1)" in errors[1][0]
+    assert "of an earlier attempt, still runs after timeout (1 s)" in errors[1][0]
 
 
 def test_a_deleted_dag_run_is_the_end_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
@@ -347,7 +347,7 @@ def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
 def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(
     make: Make, dag_runs: DagRuns
 ) -> None:
-    executing = make(processes=2, output_task="sum", timeout_seconds=2)
+    executing = make(processes=2, output_task="sum", timeout=2)
     executing.create([{"number": 0}, {"number": 1}])
     dag_runs.returned = 3
     dag_runs.never_answers = lambda message: (
@@ -361,11 +361,11 @@ def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its
 def test_a_question_that_airflow_never_answers_ends_its_own_run_when_its_time_is_over_and_no_other(
     make: Make, dag_runs: DagRuns
 ) -> None:
-    executing = make(processes=2, timeout_seconds=2)
+    executing = make(processes=2, timeout=2)
     executing.create([{"number": 0}, {"number": 1, "end": "queued"}])
     dag_runs.never_answers = lambda message: isinstance(message, TriggerDagRun) and (message.conf or {})["number"] == 0
     assert follow(executing).states == {"exception": 1, "killed": 1}
-    assert error_of(executing, "exception").startswith("Airflow did not answer within timeout_seconds (2)")
+    assert error_of(executing, "exception").startswith("Airflow did not answer within timeout (2 s)")
 
 
 def error_of(executing: Executing, state: str) -> str:

@@ -126,7 +126,7 @@ def execute_until_finished(executing: Executing) -> None:
 
 
 def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(None, dag_id="visits", processes=2, timeout_seconds=2)
+    executing = make(None, dag_id="visits", processes=2, timeout=2)
     executing.create([{"end": end} for end in ("success", "failed", "success", "queued")])
     execute_until_finished(executing)
     assert [state for state, _ in executing.states()] == ["success", "failed", "success", "killed"]
@@ -134,7 +134,7 @@ def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns
 
 
 def test_an_input_that_the_dag_does_not_take_is_an_exception_of_its_run_alone(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(None, dag_id="visits", retries={"attempts": 3})
+    executing = make(None, dag_id="visits", retries={"max_retries": 3})
     executing.create([{"end": "success"}, {"end": "refused"}, {"end": "success"}])
     executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
     execute_until_finished(executing)

@@ -70,7 +70,7 @@ def export(connection: Connection, name: str, file: Path) -> Job:
 def test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone(
     stack: LocalStack, connection: Connection, name: str
 ) -> None:
-    executing = Executing(stack.database_url, name, "echo", retries={"attempts": 3})
+    executing = Executing(stack.database_url, name, "echo", retries={"max_retries": 3})
     trigger = triggers.find(connection, name)
     executing.create([{"place": "before"}], stream="first")
     create_unreadable(connection, trigger, 1)

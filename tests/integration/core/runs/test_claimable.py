@@ -66,7 +66,7 @@ def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
 
 
 def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Make) -> None:
-    executing = make(retries={"attempts": 1, "first_delay_seconds": 3600})
+    executing = make(retries={"max_retries": 1, "first_delay": 3600})
     executing.create([{}])
     worker_id = add_worker(connection, executing.workflow)
     (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
@@ -81,7 +81,7 @@ def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Mak
 
 
 def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Connection, name: str) -> None:
-    at = Working.on(connection, name, retries={"attempts": 1, "first_delay_seconds": 3600})
+    at = Working.on(connection, name, retries={"max_retries": 1, "first_delay": 3600})
     at.create_some(300)
     at.claim_as_worker(150).succeed()
     at.claim_as_worker(150).fail()
@@ -98,7 +98,7 @@ def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Co
 def test_an_ordering_key_whose_first_run_waits_for_its_retry_is_not_named_until_it_is_due(
     connection: Connection, name: str, end: str
 ) -> None:
-    at = Working.on(connection, name, ordering_key="stream", retries={"attempts": 3, "first_delay_seconds": 3600})
+    at = Working.on(connection, name, ordering_key="stream", retries={"max_retries": 3, "first_delay": 3600})
     at.create_some(3)
     worker = at.claim_as_worker(2)
     lifecycle.start(connection, worker.id, worker.run_ids[:1])
@@ -116,7 +116,7 @@ def test_an_ordering_key_whose_first_run_waits_for_its_retry_is_not_named_until_
 def test_a_workflow_with_an_ordering_key_is_named_exactly_if_a_claim_would_return_a_run(
     connection: Connection, make: Make
 ) -> None:
-    executing = make(ordering_key="body:/key", retries={"attempts": 1, "first_delay_seconds": 3600})
+    executing = make(ordering_key="body:/key", retries={"max_retries": 1, "first_delay": 3600})
     worker_id = add_worker(connection, executing.workflow)
 
     def require(expected: int) -> list[ClaimedRun]:

@@ -126,7 +126,7 @@ def test_of_runs_that_are_due_the_urgent_come_first_and_then_the_older(working: 
 
 
 def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
-    at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
+    at = working(retries={"max_retries": 1, "first_delay": 3600})
     at.create_some(1)
     at.claim_as_worker().finish("failed")
     assert (at.states(), at.claim()) == (["requeued"], [])
@@ -135,7 +135,7 @@ def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
 
 
 def test_work_orders_that_wait_for_a_retry_neither_delay_a_claim_nor_fill_it(working: Make) -> None:
-    at = working(retries={"attempts": 1, "first_delay_seconds": 3600})
+    at = working(retries={"max_retries": 1, "first_delay": 3600})
     at.create_some(20)
     at.claim_as_worker().fail()
     at.create_some(3, start=20)

@@ -124,10 +124,10 @@ def test_another_worker_starts_beats_and_finishes_nothing(connection: Connection
 @pytest.mark.parametrize(
     ("retries", "delays"),
     [
-        ({"attempts": 3, "first_delay_seconds": 10}, [10, 20, 40]),
-        ({"attempts": 3, "first_delay_seconds": 10, "longest_delay_seconds": 15}, [10, 15, 15]),
-        ({"attempts": 2, "first_delay_seconds": 7, "doubling": False}, [7, 7]),
-        ({"attempts": 1, "first_delay_seconds": 0}, [0]),
+        ({"max_retries": 3, "first_delay": 10}, [10, 20, 40]),
+        ({"max_retries": 3, "first_delay": 10, "max_delay": 15}, [10, 15, 15]),
+        ({"max_retries": 2, "first_delay": 7, "doubling": False}, [7, 7]),
+        ({"max_retries": 1, "first_delay": 0}, [0]),
         ({}, []),
     ],
     ids=str,
@@ -149,7 +149,7 @@ def test_a_failed_run_is_retried_after_the_delays_of_its_policy(
 
 
 def test_only_the_states_of_the_policy_are_retried(connection: Connection, name: str) -> None:
-    working = Working.on(connection, name, retries={"attempts": 5, "after": ["crashed", "lost"]})
+    working = Working.on(connection, name, retries={"max_retries": 5, "after": ["crashed", "lost"]})
     working.create_some(4)
     worker = working.claim_as_worker()
     finished = worker.finish("failed", "crashed", "killed", "success")
@@ -158,13 +158,13 @@ def test_only_the_states_of_the_policy_are_retried(connection: Connection, name:
 
 
 def test_a_run_whose_error_cannot_be_retried_is_not_retried(connection: Connection, name: str) -> None:
-    working, worker = one(connection, name, retries={"attempts": 5})
+    working, worker = one(connection, name, retries={"max_retries": 5})
     assert worker.finish("failed", may_retry=False).retried == frozenset()
     assert working.states() == ["failed"]
 
 
 def test_a_rerun_has_all_its_retries_again(connection: Connection, name: str) -> None:
-    working, worker = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
+    working, worker = one(connection, name, retries={"max_retries": 1, "first_delay": 0})
     worker.finish("failed")
     working.claim_as_worker().finish("failed")
     working.rerun(0)
@@ -217,7 +217,7 @@ def test_a_lost_run_has_a_time_of_its_beginning_only_if_it_began_when_it_was_sta
 
 
 def test_a_lost_run_is_retried_by_the_policy(connection: Connection, name: str) -> None:
-    working, worker = one(connection, name, retries={"attempts": 1, "first_delay_seconds": 0})
+    working, worker = one(connection, name, retries={"max_retries": 1, "first_delay": 0})
     worker.start()
     worker.fall_silent()
     assert lifecycle.recover_lost(connection, working.workflow) == Recovered(retried=1)

@@ -21,7 +21,7 @@ def keyed(position: int, key: str | None, stream: str = "s") -> Item:
 @pytest.fixture
 def by_key(connection: Connection, name: str) -> Working:
     """A workflow with an ordering key for each message key."""
-    return Working.on(connection, name, ordering_key="key", retries={"attempts": 1, "first_delay_seconds": 3600})
+    return Working.on(connection, name, ordering_key="key", retries={"max_retries": 1, "first_delay": 3600})
 
 
 def stored_ordering_keys(working: Working) -> list[int | None]:

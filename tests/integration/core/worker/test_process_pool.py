@@ -89,17 +89,17 @@ def test_the_runs_of_a_process_that_ends_are_begun_once_each(tmp_path: Path) -> 
 
 
 def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
-    with ProcessPool(calling(timeout_seconds=5)) as pool:
+    with ProcessPool(calling(timeout=5)) as pool:
         begun = time.monotonic()
         slow, quick = results(pool, [run_of({"do": "sleep"}), run_of({"do": "echo"})])
     assert time.monotonic() - begun < 30
     assert (slow.state, slow.error_type, slow.log) == ("killed", "TimeoutError", "going to sleep\n")
-    assert "timeout_seconds (5)" in (slow.error or "")
+    assert "timeout (5 s)" in (slow.error or "")
     assert quick.state == "success"
 
 
 def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it_late() -> None:
-    with ProcessPool(calling(timeout_seconds=3, output_bytes=8_000_000)) as pool:
+    with ProcessPool(calling(timeout=3, output_bytes=8_000_000)) as pool:
         pool.submit([run_of({"do": "echo late", "seconds": 1, "text": "x" * 4_000_000})])
         assert eventually(lambda: not pool.poll(0.01) and _running(pool), seconds=30, what="the start of the run")
         time.sleep(4)
@@ -113,7 +113,7 @@ def test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force(
     tmp_path: Path, *, apart: bool, crash: bool
 ) -> None:
     file = tmp_path / "pid"
-    with ProcessPool(calling(timeout_seconds=5)) as pool:
+    with ProcessPool(calling(timeout=5)) as pool:
         results(pool, [run_of({"do": "leave a program", "file": str(file), "apart": apart, "crash": crash})])
     assert eventually(lambda: not _runs(int(file.read_text())), seconds=20, what="the end of the program")
 

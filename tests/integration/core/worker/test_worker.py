@@ -59,7 +59,7 @@ def make(stack: LocalStack, name: str) -> Make:
 
 
 def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_stored(make: Make) -> None:
-    executing = make(timeout_seconds=5, processes=2)
+    executing = make(timeout=5, processes=2)
     executing.create([{"do": way} for way in ("echo", "fail", "echo", "exit process", "sleep", "tell")] * 2)
     summary = executing.worker().work()
     assert summary.states == {"success": 6, "failed": 2, "crashed": 2, "killed": 2}
@@ -201,7 +201,7 @@ def test_a_run_whose_input_was_wiped_is_an_exception(make: Make) -> None:
 
 
 def test_a_run_whose_function_raises_a_non_retryable_error_is_not_retried(make: Make) -> None:
-    executing = make(retries={"attempts": 3, "first_delay_seconds": 3600})
+    executing = make(retries={"max_retries": 3, "first_delay": 3600})
     executing.create([{"do": "fail"}, {"do": "give up"}])
     executing.worker().work()
     assert executing.states() == [("requeued", "available"), ("failed", "failed")]
@@ -222,7 +222,7 @@ def test_a_callable_that_cannot_be_called_leaves_every_work_order_waiting_for_a_
 
 
 def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make: Make) -> None:
-    executing = make("echo", retries={"attempts": 3})
+    executing = make("echo", retries={"max_retries": 3})
     executing.create([{}])
     executing.create_text([b'{"deep":' + b"[" * 1_010 + b"%d" % 2**64 + b"]" * 1_010 + b"}"])
     executing.create([{}])
@@ -426,7 +426,7 @@ def test_an_ordering_key_keeps_its_order_and_waits_behind_a_retry(make: Make, tm
     executing = make(
         "note_or_fail",
         ordering_key="body:/ordering_key",
-        retries={"attempts": 1, "first_delay_seconds": 0},
+        retries={"max_retries": 1, "first_delay": 0},
         processes=2,
     )
     file = tmp_path / "noted"
@@ -512,7 +512,7 @@ def test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_ke
     make: Make, name: str, application: Connection, tmp_path: Path
 ) -> None:
     file = tmp_path / "noted"
-    executing = make("publish", ordering_key="body:/ward", retries={"attempts": 2, "first_delay_seconds": 0})
+    executing = make("publish", ordering_key="body:/ward", retries={"max_retries": 2, "first_delay": 0})
     wards = [("a", "busy"), ("b", "free"), ("a", None), ("a", "free"), ("b", None), ("a", None)]
     executing.create(
         (
@@ -581,7 +581,7 @@ def test_a_worker_that_keeps_back_many_results_begins_no_more_runs(
 
 def test_what_can_never_be_sent_or_stored_is_not_retried(make: Make, tmp_path: Path) -> None:
     file = tmp_path / "noted"
-    executing = make("publish", retries={"attempts": 3, "first_delay_seconds": 0, "after": ["failed", "exception"]})
+    executing = make("publish", retries={"max_retries": 3, "first_delay": 0, "after": ["failed", "exception"]})
     executing.create([{"to": "a topic with spaces", "key": "k", "file": str(file), "word": "called"}])
     for _ in range(3):
         executing.worker(enqueue=enqueue_published).work()
@@ -612,7 +612,7 @@ def keys_sent(connection: Connection, topic: str) -> list[str | None]:
 def test_runs_behind_a_failed_one_wait_for_its_retry_although_the_answer_to_its_end_was_lost(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retries = {"attempts": 1, "first_delay_seconds": 0}
+    retries = {"max_retries": 1, "first_delay": 0}
     executing, file = make("note_or_fail", ordering_key="body:/key", retries=retries), tmp_path / "noted"
     words = [str(number) for number in range(20)]
     executing.create(

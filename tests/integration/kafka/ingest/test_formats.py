@@ -187,7 +187,7 @@ def test_json_by_a_schema_of_the_registry_is_stored_byte_for_byte(
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     schema_id = registry.register(f"{name}-value", schema, "JSON")
     topic(*(framed(schema_id, text) for text in (b'{"n": 1.0}', b'{"n": "x"}', b"{")))
-    trigger = reading(format="json-schema")
+    trigger = reading(format="json_schema")
     (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.error, outcome.created) == (None, Created(1, 2))
     assert [(row["body"], row["code"]) for row in stored(connection, name)] == [
@@ -271,9 +271,9 @@ KEY_SCHEMA = {"type": "object", "properties": {"shop": {"type": "integer"}}}
     ("key_format", "schema", "payload", "as_json", "violating"),
     [
         ("protobuf", SOURCE, b"\x02\x02\x0a\x01w", {"ward": "w"}, b"\x02\x0a"),
-        ("json-schema", KEY_SCHEMA, b'{"shop": 7}', {"shop": 7}, b'{"shop": "west"}'),
+        ("json_schema", KEY_SCHEMA, b'{"shop": 7}', {"shop": 7}, b'{"shop": "west"}'),
     ],
-    ids=["protobuf", "json-schema"],
+    ids=["protobuf", "json_schema"],
 )
 def test_a_key_becomes_json_by_its_schema_and_a_wrong_key_rejects_its_message(
     connection: Connection,

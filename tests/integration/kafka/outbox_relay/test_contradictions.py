@@ -84,7 +84,7 @@ def test_a_batch_released_as_sent_is_deleted_and_all_behind_it_is_sent(
     )
     lost = {row[0] for row in claimed}
     assert lost
-    assert "were deleted as sent" in workorders("outbox", "release", "--shard", "0", "--sent").out
+    assert "were deleted as sent" in workorders("outbox", "release", "--shard", "0", "--sent", "--yes").out
     outbox.relay()
     assert_whole_again(outbox, name, [value for value in contradicted if value not in lost])
 

@@ -419,7 +419,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     assert (range_.finished, range_.unfinished, range_.superseded_by, range_.last_error) == (False, False, number, None)
     assert batch.supersessions == (
         f"{name} 0 [10, 20) was superseded by decision {number} and is not ingested; "
-        f"`workorders decisions` shows who decided and why.",
+        f"`workorders decisions list` shows who decided and why.",
     )
     assert batches.list_unfinished(connection, name) == []
     assert batches.summaries(connection, name)[0].finished_at is not None
@@ -607,7 +607,7 @@ def test_a_lost_connection_is_not_reported_as_nothing_changed(
                 "The decision was made; the consumer group's offsets follow with the next batch ("
             )
         else:
-            uncertain = "so the decision was made or was not; see `workorders decisions`"
+            uncertain = "so the decision was made or was not; see `workorders decisions list`"
             with pytest.raises(DecisionUncertainError, match=uncertain):
                 apply(own, cluster, shown, actor="ada", reason="a test", group="g")
     assert len(list_decisions(connection, name)) == made

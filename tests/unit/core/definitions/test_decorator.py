@@ -10,7 +10,7 @@ from workorders.core.exceptions import ConfigurationError
 def test_decorated_functions_are_workflows_of_the_module_that_defines_them() -> None:
     first, second = declared_workflows("support.decorated_workflows")
     assert (first.name, first.callable) == ("first_steps", "support.decorated_workflows:first_steps")
-    assert (str(first.ordering_key), first.retries.attempts) == ("key", 2)
+    assert (str(first.ordering_key), first.retries.max_retries) == ("key", 2)
     assert (second.name, second.concurrency) == ("second", 1)
 
 

@@ -1,11 +1,13 @@
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workorders.core.definitions.json_schema import WORKFLOW, published, trigger_schema
+from workorders.core.definitions.json_schema import WORKFLOW, published, schema_of, trigger_schema, workflow_schema
 from workorders.core.definitions.trigger import trigger_types
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.outbox_relay.definition import RelayDefinition
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 
@@ -28,6 +30,43 @@ def test_the_schema_describes_every_field_and_asks_for_the_type(type_: str) -> N
     assert set(fields) == set(trigger_types()[type_].load().model_fields)
     assert [name for name, field in fields.items() if not field.get("description")] == []
     assert {"name", "type", "workflow"} <= set(schema["required"])
+
+
+def every_schema() -> list[dict[str, Any]]:
+    return [*map(trigger_schema, trigger_types()), workflow_schema(), schema_of(RelayDefinition)]
+
+
+def choices(schema: Any) -> Iterator[str]:
+    """Give every text that a field can be only one of."""
+    if isinstance(schema, dict):
+        yield from (str(text) for text in schema.get("enum", ()))
+        yield from ([schema["const"]] if isinstance(schema.get("const"), str) else [])
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from choices(part)
+
+
+def test_a_choice_in_a_file_is_written_with_underscores_as_fields_are() -> None:
+    found = {choice for schema in every_schema() for choice in choices(schema)}
+    assert {"at_once", "json_schema", "set_aside"} <= found
+    assert [choice for choice in found if "-" in choice] == []
+
+
+def fields(schema: Any) -> Iterator[str]:
+    """Give the name of every field, also of parts of a file."""
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from fields(part)
+
+
+def test_a_duration_in_a_file_has_its_unit_in_its_value_and_not_in_the_name_of_its_field() -> None:
+    found = {field for schema in every_schema() for field in fields(schema)}
+    assert {"timeout", "time_slice", "linger", "alert_after"} <= found
+    assert [field for field in found if field.endswith(("_seconds", "_minutes"))] == []
 
 
 def test_an_unknown_type_is_answered_with_those_that_there_are() -> None:

@@ -28,7 +28,7 @@ MISTAKES: list[tuple[Kind[Any], str, str]] = [
     (WORKFLOWS, "name: bad\n", ": expected either callable or dag_id."),
     (
         WORKFLOWS,
-        WORKFLOW + "retries:\n  attempts: 2\n  after: [lost,\n    late]\n",
+        WORKFLOW + "retries:\n  max_retries: 2\n  after: [lost,\n    late]\n",
         ", line 5: retries.after: expected ",
     ),
     (WORKFLOWS, WORKFLOW + "limits: {wating: 1}\n", ", line 3: limits.wating: there is no such field; did you mean "),

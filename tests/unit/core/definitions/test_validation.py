@@ -118,7 +118,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     (
         "outbox",
         {"topics": {"orders": {"on_refused": "drop"}}},
-        "topics.orders.on_refused: expected hold or set-aside, got 'drop'.",
+        "topics.orders.on_refused: expected hold or set_aside, got 'drop'.",
     ),
 ]
 

@@ -18,9 +18,9 @@ WITH_DAG: dict[str, Any] = {"name": "ship", "dag_id": "ship"}
 
 def test_two_lines_are_a_workflow_with_defaults() -> None:
     definition = WorkflowDefinition.model_validate(GOOD)
-    assert (definition.concurrency, definition.timeout_seconds, definition.ordering_key) == (None, 300, None)
+    assert (definition.concurrency, definition.timeout, definition.ordering_key) == (None, 300, None)
     assert (definition.linger, WorkflowDefinition.model_validate({**GOOD, "linger": "0 s"}).linger) == (20, 0)
-    assert (definition.retries.attempts, definition.limits.waiting, definition.retention.days) == (0, None, None)
+    assert (definition.retries.max_retries, definition.limits.waiting, definition.retention.days) == (0, None, None)
 
 
 def test_a_definition_stays_the_same_on_its_way_through_the_database() -> None:

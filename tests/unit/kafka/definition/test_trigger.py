@@ -232,7 +232,7 @@ def test_a_format_of_a_registry_needs_the_connection_of_one() -> None:
     assert "the Airflow connection of a schema registry, which avro needs" in complaint("format: avro")
     assert "which protobuf needs" in complaint("key_format: protobuf")
     assert "a format or a key_format that needs a schema registry, got none" in complaint("registry_connection: sr")
-    assert "expected json, cloudevents, avro, protobuf or json-schema, got 'xml'" in complaint("format: xml")
+    assert "expected json, cloudevents, avro, protobuf or json_schema, got 'xml'" in complaint("format: xml")
     assert "expected all with format: cloudevents" in complaint("{format: cloudevents, headers: none}")
 
 

@@ -33,7 +33,7 @@ WITH given AS MATERIALIZED (
 ), decided AS MATERIALIZED (
     SELECT finished.*, policies.retries,
         policies.id IS NOT NULL AND finished.may_retry
-            AND finished.retry < coalesce((policies.retries ->> 'attempts')::integer, 0)
+            AND finished.retry < coalesce((policies.retries ->> 'max_retries')::integer, 0)
             AND policies.retries -> 'after' ? finished.state::text AS again
     FROM finished LEFT JOIN policies ON policies.id = finished.workflow_id
 ), again AS (
@@ -41,8 +41,8 @@ WITH given AS MATERIALIZED (
         (id, work_order_id, workflow_id, ordering_key, attempt, generation, retry, state, not_before)
     SELECT retry_id, work_order_id, workflow_id, ordering_key, attempt + 1, generation, retry + 1, 'available',
         statement_timestamp() + make_interval(secs => least(
-            (retries ->> 'longest_delay_seconds')::double precision,
-            (retries ->> 'first_delay_seconds')::double precision
+            (retries ->> 'max_delay')::double precision,
+            (retries ->> 'first_delay')::double precision
                 * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
         ))
     FROM decided

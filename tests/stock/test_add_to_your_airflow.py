@@ -1,0 +1,117 @@
+"""The commands of "Add it to your Airflow", in their order, in an Airflow with its own settings and a Dag of its own.
+
+The first command, which installs the wheel, is the one of `wheel.install`.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from local_stack import wheel
+from local_stack.stack import LocalStack
+from support.airflow_api import AirflowApi
+from support.documents import DOCS, blocks
+from support.eventually import eventually
+from support.topics import Topics
+
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
+
+PAGE = DOCS / "getting-started" / "add-to-your-airflow.md"
+FROM_THE_STACK = (
+    "WORKORDERS_DATABASE_URL",
+    "WORKORDERS_KAFKA",
+    *(f"AIRFLOW_CONN_{name}" for name in ("KAFKA_DEFAULT", "WORKORDERS_DB", "SPARK_DEFAULT")),
+)
+"""What the stack tells its programs, and the page lets a person say."""
+DATABASE = "first_hour"
+_SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Dags that are there before."""
+    folder = tmp_path_factory.mktemp("dags")
+    (folder / "mine.py").write_text("from airflow.sdk import DAG\n\nmine = DAG('mine', schedule=None)\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, dags_folder: Path) -> Iterator[LocalStack]:
+    """The installed wheel beside Airflow, which has no connections and its default bundle."""
+    made = wheel.install(tmp_path_factory.mktemp("wheel"))
+    bundle = {"name": "dags-folder", "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": {}}
+    environment = {
+        **made.environment,
+        **dict.fromkeys(FROM_THE_STACK, ""),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags_folder),
+        "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
+    }
+    with LocalStack(airflow=True, stock=True, programs=made.programs, environment=environment, name="page") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def commands(installed: LocalStack) -> Iterator[str]:
+    """The shell blocks of the page, with the addresses of the stack in the places of the page's."""
+    url = installed.postgres.url("postgres")
+    port = conninfo_to_dict(url)["port"]
+    places = {
+        "postgresql://postgres:secret@db.example/postgres": url,
+        "postgresql://postgres:secret@db.example/workorders": installed.postgres.url(DATABASE, role="postgres"),
+        "CREATE DATABASE workorders;": f"CREATE DATABASE {DATABASE};",
+        '"host": "db.example", "schema": "workorders"': f'"host": "127.0.0.1", "port": {port}, "schema": "{DATABASE}"',
+        "broker:9092": installed.bootstrap_servers,
+    }
+    text = "\0".join(blocks(PAGE, "sh"))
+    for of_the_page, of_the_stack in places.items():
+        assert of_the_page in text
+        text = text.replace(of_the_page, of_the_stack)
+    return iter(text.split("\0"))
+
+
+def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_function(
+    installed: LocalStack, commands: Iterator[str], dags_folder: Path, tmp_path: Path
+) -> None:
+    if shutil.which("kcat") is None:
+        pytest.skip("kcat is not installed, by which the page sends its message; install Debian's package kcat.")
+    Topics(installed.kafka_settings).create("orders", 3)
+
+    def run(command: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=tmp_path,
+            env={**installed.environment(), "PYTHONPATH": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    assert next(commands).startswith("pip freeze")
+    run(next(commands))
+    assert "The tables are at version" in run(next(commands))
+    run(next(commands))
+    assert str(dags_folder / "orders" / "dags") in run(next(commands))
+    run("airflow dags reserialize")
+    run(next(commands))
+    run(next(commands))
+    listing, show = next(commands).splitlines()
+
+    def succeeded() -> list[str]:
+        return [found["id"] for found in json.loads(run(f"{listing} --json")) if found["state"] == "success"]
+
+    (run_id,) = eventually(succeeded, seconds=_SECONDS, what="the success of the run")
+    shown = run(show.replace("RUN", run_id))
+    assert "shipping order 7" in shown
+    assert '"shipped": 7' in shown
+    assert next(commands, None) is None
+    with closing(AirflowApi(installed.airflow_url, installed.airflow_login)) as api:
+        assert {"mine", "orders_listener"} <= {dag["dag_id"] for dag in api.get("/dags", limit=100)["dags"]}

@@ -1,0 +1,51 @@
+"""The README and the page for an Airflow that exists: they are short, and show what `workorders init` writes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from local_stack.stack import CHECKOUT
+from support.documents import DOCS, README, blocks, prose, text_of
+from workorders.cli.init import EXAMPLE
+
+FIRST_PAGE = DOCS / "getting-started" / "add-to-your-airflow.md"
+
+
+def test_the_readme_has_at_most_700_words_outside_of_code() -> None:
+    assert len(prose(README).split()) <= 700
+
+
+def test_the_readme_has_no_link_that_leads_nowhere_on_pypi() -> None:
+    assert [
+        target for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)]+)\)", text_of(README)) if "://" not in target
+    ] == []
+
+
+def test_every_file_that_the_readme_names_exists() -> None:
+    named = re.findall(r"`([\w/.-]+\.md)`", text_of(README))
+    assert named
+    assert [name for name in named if not (CHECKOUT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("document", [README, FIRST_PAGE], ids=["README", "first page"])
+def test_a_document_shows_the_files_that_init_writes(document: Path) -> None:
+    (trigger,) = blocks(document, "yaml")
+    function = blocks(document, "python")[0]
+    assert trigger == EXAMPLE["triggers/orders.yaml"]
+    assert EXAMPLE["shipping.py"].endswith(function)
+
+
+def test_the_tree_of_the_readme_has_files_that_init_writes() -> None:
+    (tree,) = (block for block in blocks(README, "text") if "──" in block)
+    named = re.findall(r"── (\S+)", tree)
+    assert len(named) == 3
+    assert set(named) <= EXAMPLE.keys()
+
+
+def test_the_first_page_leads_to_a_log_by_six_commands_and_a_message() -> None:
+    commands = blocks(FIRST_PAGE, "sh")
+    send = next(number for number, command in enumerate(commands) if "kcat" in command)
+    assert send == 6
+    programs = re.compile(r"^(?:airflow|pip freeze|pip install|psql|python|workorders) ", re.MULTILINE)
+    assert [len(programs.findall(command)) for command in commands[:send]] == [1] * send

@@ -42,7 +42,8 @@ _RESULT_CHARACTERS: Final = 1_000
 """Of a step's result, which are read."""
 _MOVING: Final = WAITING | {"running"}
 _OWNER_GONE: Final = (
-    "The worker of run {} sends no heartbeat any more. The Dag workorders_jobs recovers the run within five minutes."
+    "The worker of run {} sends no heartbeat any more. The Dag workorders_maintenance recovers the run within five "
+    "minutes."
 )
 _ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", "exception", "rejected")
 

@@ -22,7 +22,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     built = wheel.build(folder / "source")
     python = folder / "environment" / "bin" / "python"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder / "environment"], check=True)
-    install = [UV, "pip", "install", "--quiet", "--resolution", "lowest-direct", "--python", python]
+    install: list[str | Path] = [UV, "pip", "install", "--quiet", "--resolution", "lowest-direct", "--python", python]
     subprocess.run([*install, f"{built}{request.param}"], check=True)
     return python.parent
 

@@ -81,7 +81,7 @@ def working(proxy: LosingProxy, name: str, folder: Path, random: Random) -> Iter
     """Yield processes of workers, and kill at the end those that are there then."""
     with ExitStack() as end:
         processes: list[WorkerProcess] = []
-        end.callback(lambda: [process.kill() for process in processes])
+        end.callback(lambda: [*map(WorkerProcess.kill, processes)])
         processes.extend(WorkerProcess(proxy, name, folder, str(random.random())) for _ in range(WORKERS))
         yield processes
 

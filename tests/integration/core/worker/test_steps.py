@@ -46,7 +46,7 @@ LOGS = """
     WHERE workflow_id = %(workflow_id)s ORDER BY run_id
 """
 POINTS = ["in the step", "after the step", "in the transaction", "after the transaction"]
-RETRIES = {"attempts": 3, "first_delay_seconds": 0}
+RETRIES = {"max_retries": 3, "first_delay": 0}
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +238,7 @@ def test_the_time_in_which_a_run_waits_until_its_step_is_stored_does_not_count(
         return store(self, given)
 
     monkeypatch.setattr(ResultStore, "store_steps", slowly)
-    executing = make(timeout_seconds=2)
+    executing = make(timeout=2)
     executing.create([{"do": "again"}])
     assert work(executing, shop) == {"failed": 1, "success": 1}
 

@@ -79,7 +79,8 @@ class Faults:
 
     def _start(self) -> "subprocess.Popen[bytes]":
         with connect(self.executing.url) as connection:
-            lifecycle.recover_lost(connection, self.executing.workflow, grace_seconds=-1)
+            connection.execute("UPDATE workorders.workers SET expires_at = now() - interval '1 s'")
+            lifecycle.recover_lost(connection, self.executing.workflow)
         urls = [proxy.url for proxy in self._proxies]
         return subprocess.Popen([sys.executable, "-c", WORKER, *urls, self.executing.name], stderr=subprocess.DEVNULL)
 
@@ -131,7 +132,7 @@ def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
         callable="support.step_functions:ship",
         processes=2,
         database=CONNECTION,
-        retries={"attempts": 1000, "first_delay_seconds": 0},
+        retries={"max_retries": 1000, "first_delay": 0},
     )
     orders = [f"{name}-{number}" for number in range(ORDERS)]
     executing.create({"order": order, "file": str(file), "seconds": 0.01} for order in orders)

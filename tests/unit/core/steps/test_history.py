@@ -17,6 +17,7 @@ def run(state: str) -> RunRow:
         attempt=2,
         generation=1,
         state=state,
+        is_owner_gone=False,
         created_at=NOON,
         not_before=NOON,
         claimed_at=NOON,

@@ -69,6 +69,7 @@ LANES: dict[str, Callable[[Path], wheel.Stock]] = {
     "3.3.2": lambda folder: beside_the_day("3.3.2", HERE, folder, "apache-airflow-providers-apache-spark"),
     "3.3.1 on Python 3.13": lambda folder: beside_the_day("3.3.1", "3.13", folder),
     "3.3.0 on Python 3.12": lambda _: beside_its_own("3.3.0"),
+    "3.2.2 on Python 3.12": lambda folder: beside_the_day("3.2.2", "3.12", folder),
     "our constraints": lambda _: wheel.Stock(),
 }
 SHORT = "3.3.2"

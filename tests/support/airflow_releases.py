@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local_stack.stack import CHECKOUT
 
-RELEASED = {"3.3.0": "2026-07-07", "3.3.1": "2026-08-13", "3.3.2": "2026-09-18"}
+RELEASED = {"3.2.2": "2026-05-30", "3.3.0": "2026-07-07", "3.3.1": "2026-08-13", "3.3.2": "2026-09-18"}
 """The day after each version was released: packages that are newer did not exist for it."""
 EXTRAS = ("airflow", "kafka", "spark")
 """What the package needs where Airflow runs."""

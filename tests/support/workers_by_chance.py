@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from random import Random
 from threading import Timer
+from unittest import mock
 from uuid import UUID
 
 import psycopg
@@ -33,7 +34,6 @@ def recover(database_url: str, workflow: str, worker_id: UUID) -> None:
 def main(database_url: str, proxy_url: str, name: str, folder: str, seed: str) -> None:
     """Execute runs; some workers are stopped early."""
     random = Random(seed)
-    result_store.delay_seconds = lambda failures: 0
     with connect(database_url) as connection:
         workflow = workflows.find(connection, name)
     while True:
@@ -48,7 +48,8 @@ def main(database_url: str, proxy_url: str, name: str, folder: str, seed: str) -
         stop = Timer(random.uniform(0.5, 10), worker.stop)
         stop.start()
         try:
-            worker.work()
+            with mock.patch.object(result_store, "_MAX_DELAY_SECONDS", 0):
+                worker.work()
         except psycopg.Error as error:
             # It was stopped while an answer was lost; whatever it owned is lost.
             print(error, flush=True)

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from workorders.cli.connections import airflow_database_url
+from workorders.cli.connections import airflow_database_url, connect_to_write
 from workorders.cli.options import option
-from workorders.core.postgres.connection import connect
 from workorders.core.worker.user_database import CREATE_TABLE
 
 app = typer.Typer(no_args_is_help=True)
@@ -34,6 +33,6 @@ def create_table(
         return
     if not connection:
         raise typer.BadParameter("give --connection or --sql.")
-    with connect(airflow_database_url(connection), application_name="workorders cli") as database:
+    with connect_to_write(airflow_database_url(connection)) as database:
         database.execute(CREATE_TABLE)
     print(f"The database of the Airflow connection {connection} has the table workorders_steps.")

@@ -561,6 +561,7 @@ CREATE TABLE workorders.runs (
     finished_at timestamp with time zone,
     workflow_id integer NOT NULL,
     attempt integer NOT NULL,
+    generation integer DEFAULT 1 NOT NULL,
     state workorders.run_state NOT NULL,
     priority smallint DEFAULT 1 NOT NULL,
     retry smallint DEFAULT 0 NOT NULL,
@@ -650,6 +651,16 @@ CREATE TABLE workorders.state_counts (
     counted_at timestamp with time zone NOT NULL,
     seconds double precision NOT NULL
 );
+CREATE TABLE workorders.steps (
+    work_order_id uuid NOT NULL,
+    finished_at timestamp with time zone DEFAULT now() NOT NULL,
+    run_id uuid NOT NULL,
+    generation integer NOT NULL,
+    committed_elsewhere boolean NOT NULL,
+    name text NOT NULL,
+    result jsonb NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE UNLOGGED TABLE workorders.trigger_rates (
     trigger_id integer NOT NULL,
     last_granted boolean NOT NULL,
@@ -810,6 +821,8 @@ ALTER TABLE ONLY workorders.source_streams
     ADD CONSTRAINT source_streams_trigger_id_name_key UNIQUE (trigger_id, name);
 ALTER TABLE ONLY workorders.state_counts
     ADD CONSTRAINT state_counts_pkey PRIMARY KEY (trigger_id, workflow_id, state);
+ALTER TABLE ONLY workorders.steps
+    ADD CONSTRAINT steps_pkey PRIMARY KEY (work_order_id, generation, name);
 ALTER TABLE ONLY workorders.trigger_rates
     ADD CONSTRAINT trigger_rates_pkey PRIMARY KEY (trigger_id);
 ALTER TABLE ONLY workorders.triggers

@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,7 @@ def _pid(body: dict[str, Any], context: Context) -> list[int]:
     return [os.getpid(), context.transaction("pid", lambda connection: connection.info.backend_pid)]
 
 
-_WAYS = {
+_WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "show the secret": _secret,
     "stay": _stay,
     "threads": _threads,

@@ -26,7 +26,11 @@ def call(context: Context, kind: str, name: str, function: Any, *args: Any) -> A
     """Call a method of a context with a function that gets no connection."""
     if kind == "step":
         return context.step(name, function, *args)
-    return context.transaction(name, lambda _connection: function(*args))
+
+    def without_connection(_connection: Any) -> Any:
+        return function(*args)
+
+    return context.transaction(name, without_connection)
 
 
 def test_a_function_of_a_step_gets_its_arguments_and_its_result_is_what_json_makes_of_it(kind: str) -> None:

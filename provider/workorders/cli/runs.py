@@ -80,7 +80,6 @@ def _print(run: RunDetails) -> None:
             ("work order", run.work_order_id),
             ("workflow", run.workflow),
             ("attempt", f"{run.attempt}, automatic retry {run.retry}" if run.retry else run.attempt),
-            ("generation", run.generation),
             ("state", run.state),
             ("due", run.not_before if run.state == "available" else None),
             ("claimed", run.claimed_at),
@@ -90,6 +89,7 @@ def _print(run: RunDetails) -> None:
             ("heartbeat", None if run.finished_at else run.heartbeat_at),
             ("actor", run.actor),
             ("reason", run.reason),
+            ("generation", run.generation),
             ("error", _error(run)),
         ]
     )

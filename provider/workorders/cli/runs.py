@@ -70,7 +70,7 @@ def show(
         print_json(json_object(run) | {"steps": steps_json(finished)})
     else:
         _print(run)
-        print_steps(finished, steps.describe_end(run, finished))
+        print_steps(finished, steps.describe_end(run.state, finished))
 
 
 def _print(run: RunDetails) -> None:

@@ -81,24 +81,6 @@ DELETED_IS_NOT_NEW = (
         (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(
-        "results-of-steps-outlive-their-input",
-        0,
-        (
-            Change(
-                "core/maintenance/sql/retention.sql",
-                "DELETE FROM workorders.steps WHERE work_order_id = ANY (%(ids)s)",
-                "DELETE FROM workorders.steps WHERE false",
-            ),
-        ),
-        (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
-    ),
-    Mutation(
-        "results-of-transactions-deleted-before-the-last-run",
-        0,
-        (Change("core/steps/sql/retention.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
-        (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
-    ),
-    Mutation(
         "retention-due-while-a-process-runs-it",
         0,
         (Change("core/maintenance/sql/retention.sql", "OR (name = 'retention_step' AND", "OR (false AND"),),
@@ -186,5 +168,23 @@ DELETED_IS_NOT_NEW = (
             ),
         ),
         (f"{RETENTION}::test_what_ended_well_goes_first_and_errors_are_kept_longer",),
+    ),
+    Mutation(
+        "results-of-steps-outlive-their-input",
+        0,
+        (
+            Change(
+                "core/maintenance/sql/retention.sql",
+                "DELETE FROM workorders.steps WHERE work_order_id = ANY (%(ids)s)",
+                "DELETE FROM workorders.steps WHERE false",
+            ),
+        ),
+        (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
+    ),
+    Mutation(
+        "results-of-transactions-deleted-before-the-last-run",
+        0,
+        (Change("core/steps/sql/retention.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
+        (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
     ),
 )

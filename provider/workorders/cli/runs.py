@@ -70,7 +70,7 @@ def show(
         print_json(json_object(run) | {"steps": steps_json(finished)})
     else:
         _print(run)
-        print_steps(finished, steps.describe_end(run, finished))
+        print_steps(finished, steps.describe_end(run.state, finished))
 
 
 def _print(run: RunDetails) -> None:
@@ -80,7 +80,6 @@ def _print(run: RunDetails) -> None:
             ("work order", run.work_order_id),
             ("workflow", run.workflow),
             ("attempt", f"{run.attempt}, automatic retry {run.retry}" if run.retry else run.attempt),
-            ("generation", run.generation),
             ("state", run.shown_state),
             ("due", run.not_before if run.state == "available" else None),
             ("claimed", run.claimed_at),
@@ -90,6 +89,7 @@ def _print(run: RunDetails) -> None:
             ("heartbeat due", None if run.finished_at else run.expires_at),
             ("actor", run.actor),
             ("reason", run.reason),
+            ("generation", run.generation),
             ("error", _error(run)),
         ]
     )

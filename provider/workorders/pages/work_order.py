@@ -139,7 +139,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         lines=lines[-_LOG_LINES:],
         has_earlier_lines=run.has_earlier_log or len(lines) > _LOG_LINES,
         output=run.output if reads_output else None,
-        end=steps.describe_end(run, finished),
+        end=steps.describe_end(run.state, finished),
         steps=finished,
         seconds=60 if run.finished_at else 5,
     )

@@ -53,23 +53,23 @@ def list_steps_at_end(connection: Connection, run: RunRow, *, max_characters: in
     return _list(connection, run.work_order_id, run.generation, run.attempt, max_characters)
 
 
-def describe_end(run: RunRow, finished: Sequence[Step]) -> str | None:
+def describe_end(state: str, finished: Sequence[Step]) -> str | None:
     """Return what a run that ended at an unknown point had finished, and what a rerun does; None for any other run.
 
     Args:
-        run: the run.
+        state: of the run.
         finished: the steps of `list_steps_at_end`.
     """
-    if run.state not in _UNKNOWN_END:
+    if state not in _UNKNOWN_END:
         return None
     if not finished:
         return (
-            f"No step was finished when this run ended as {run.state}. A retry or a rerun begins at the start; a "
+            f"No step was finished when this run ended as {state}. A retry or a rerun begins at the start; a "
             f"transaction that has committed is not executed again."
         )
     steps = "One step was" if len(finished) == 1 else f"{len(finished):,} steps were"
     return (
-        f"{steps} finished when this run ended as {run.state}; the last one is {finished[-1].name}. A retry or a rerun "
+        f"{steps} finished when this run ended as {state}; the last one is {finished[-1].name}. A retry or a rerun "
         f"continues there: it gets their results, and does not execute them again. A step that was being executed is "
         f"executed again, unless it is a transaction that has committed."
     )

@@ -3,31 +3,9 @@ from uuid import uuid4
 
 import pytest
 
-from workorders.core.history.work_orders import RunRow
 from workorders.core.steps.history import Step, describe_end
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def run(state: str) -> RunRow:
-    return RunRow(
-        id=uuid4(),
-        work_order_id=uuid4(),
-        workflow="ship",
-        attempt=2,
-        generation=1,
-        state=state,
-        is_owner_gone=False,
-        created_at=NOON,
-        not_before=NOON,
-        claimed_at=NOON,
-        started_at=NOON,
-        finished_at=NOON,
-        error_type=None,
-        error=None,
-        actor=None,
-        reason=None,
-    )
 
 
 def step(name: str) -> Step:
@@ -36,7 +14,7 @@ def step(name: str) -> Step:
 
 @pytest.mark.parametrize("state", ["lost", "crashed", "killed"])
 def test_a_run_that_ended_at_an_unknown_point_says_where_a_rerun_continues(state: str) -> None:
-    sentences = describe_end(run(state), [step("label"), step("ship")])
+    sentences = describe_end(state, [step("label"), step("ship")])
     assert sentences == (
         f"2 steps were finished when this run ended as {state}; the last one is ship. A retry or a rerun continues "
         "there: it gets their results, and does not execute them again. A step that was being executed is executed "
@@ -45,7 +23,7 @@ def test_a_run_that_ended_at_an_unknown_point_says_where_a_rerun_continues(state
 
 
 def test_a_run_that_was_lost_before_its_first_step_says_that_its_function_is_called_from_its_start() -> None:
-    sentences = describe_end(run("lost"), [])
+    sentences = describe_end("lost", [])
     assert sentences is not None
     assert sentences.startswith(
         "No step was finished when this run ended as lost. A retry or a rerun begins at the start"
@@ -54,4 +32,4 @@ def test_a_run_that_was_lost_before_its_first_step_says_that_its_function_is_cal
 
 @pytest.mark.parametrize("state", ["started", "success", "failed", "cancelled", "exception"])
 def test_a_run_whose_end_is_known_or_to_come_says_nothing_about_its_steps(state: str) -> None:
-    assert describe_end(run(state), [step("label")]) is None
+    assert describe_end(state, [step("label")]) is None

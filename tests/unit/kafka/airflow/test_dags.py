@@ -113,5 +113,3 @@ def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
 
 def test_a_run_is_named_after_its_batch() -> None:
     assert dag_ids.batch(17) == "batch_17"
-
-

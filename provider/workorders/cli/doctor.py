@@ -20,9 +20,11 @@ T = TypeVar("T")
 
 _POLL_SECONDS: Final = 1.0
 
+_WAIT_SECONDS: Final = 120.0
+
 Wait = Annotated[
-    float,
-    option("DURATION", "Maximum time for Airflow to parse the Dag, and to poll.", "--wait", parser=times.seconds),
+    float | None,
+    option("DURATION", "Maximum time until the Dag is parsed and polls; 2m.", "--wait", parser=times.seconds),
 ]
 
 
@@ -60,7 +62,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def start(trigger: TriggerName, wait: Wait = 120.0, as_json: AsJson = False) -> None:
+def start(trigger: TriggerName, wait: Wait = None, as_json: AsJson = False) -> None:
     """Check all that a trigger needs, unpause it, and wait until it has polled.
 
     The checks are those of `workorders doctor TRIGGER`. If nothing is wrong, it unpauses the listener or the cron Dag,
@@ -76,7 +78,7 @@ def start(trigger: TriggerName, wait: Wait = 120.0, as_json: AsJson = False) -> 
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
     from workorders.kafka.airflow import checks  # noqa: PLC0415
 
-    deadline = time.monotonic() + wait
+    deadline = time.monotonic() + (_WAIT_SECONDS if wait is None else wait)
     source = _until(lambda: checks.find_source(trigger), deadline, f"Waiting for Airflow to parse a Dag of {trigger}.")
     found = [*checks.of_installation(), *checks.of_source(trigger, source)]
     if not as_json:

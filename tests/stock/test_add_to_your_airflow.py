@@ -100,7 +100,7 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
     assert "The tables are at version" in run(next(commands))
     run(next(commands))
     assert str(dags_folder / "orders" / "dags") in run(next(commands))
-    run("airflow dags reserialize")
+    run("airflow dags reserialize --bundle-name dags-folder")
     run(next(commands))
     run(next(commands))
     listing, show = next(commands).splitlines()

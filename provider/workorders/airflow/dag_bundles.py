@@ -28,9 +28,9 @@ class DagBundles:
     #: Seconds until Airflow looks for new files.
     refresh_seconds: int = 300
 
-    def contain(self, folder: Path) -> bool:
-        """Return whether a bundle reads Dag files in this folder, because the folder is inside a local one."""
-        return any(folder.is_relative_to(path) for path in self._local_folders())
+    def find(self, folder: Path) -> str | None:
+        """Return the name of the local bundle that contains this folder; None if none does."""
+        return next((name for name, path in self._local_folders() if folder.is_relative_to(path)), None)
 
     def with_folder(self, folder: Path) -> list[_Bundle]:
         """Return the list in which one bundle makes the Dags of this folder; no other bundle is left out."""
@@ -43,10 +43,10 @@ class DagBundles:
         name = next(name for name in names if name not in taken)
         return [*self.bundles, {"name": name, "classpath": _OURS, "kwargs": {"folder": str(folder)}}]
 
-    def _local_folders(self) -> Iterator[Path]:
+    def _local_folders(self) -> Iterator[tuple[str, Path]]:
         for bundle in self.bundles:
             if bundle.get("classpath") == _LOCAL and (path := _kwargs(bundle).get("path") or self.dags_folder):
-                yield Path(path).resolve()
+                yield bundle["name"], Path(path).resolve()
 
 
 def configured() -> DagBundles:

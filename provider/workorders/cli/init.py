@@ -90,15 +90,15 @@ def init(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     home = folder.resolve()
     bundles = dag_bundles.configured() if airflow_is_configured() else dag_bundles.DagBundles()
-    is_in_bundle = bundles.contain(home)
+    found_by = bundles.find(home)
     if not (home / "triggers").exists():
         for name, text in EXAMPLE.items():
             _write(home / name, text.format(home=home) if name == "README.md" else text)
-    _write_replaced(home, with_dag_files=with_dag_files or is_in_bundle)
-    if is_in_bundle:
+    _write_replaced(home, with_dag_files=with_dag_files or found_by is not None)
+    if found_by is not None:
         print(
             f"Airflow finds {home / 'dags'} without a setting, at the latest after {bundles.refresh_seconds} s; "
-            f"`airflow dags reserialize` reads it now."
+            f"`airflow dags reserialize --bundle-name {found_by}` reads it now."
         )
     elif with_dag_files:
         print(f"Airflow finds {home / 'dags'} once one of its Dag bundles contains {home.name}.")

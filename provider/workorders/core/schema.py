@@ -167,8 +167,8 @@ def _revisions_in(connection: Connection) -> set[str]:
     server = connection.info.server_version // 10_000
     if server < _LOWEST_SERVER:
         raise SchemaError(
-            f"The server runs PostgreSQL {server} and this package needs {_LOWEST_SERVER} or newer; nothing was changed; "
-            f"give a database on a newer server."
+            f"The server runs PostgreSQL {server} and this package needs {_LOWEST_SERVER} or newer; nothing was "
+            f"changed; give a database on a newer server."
         )
     table = f"{SCHEMA}.alembic_version"
     if connection.execute("SELECT to_regclass(%s)", [table]).fetchone() == (None,):

@@ -21,6 +21,7 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("lowest")
     built = wheel.build(folder / "source")
     python = folder / "environment" / "bin" / "python"
+    lowest = ("--resolution", "lowest-direct")
     commands: list[list[str | Path]] = [
         [UV, "venv", "--quiet", "--python", sys.executable, folder / "environment"],
         [

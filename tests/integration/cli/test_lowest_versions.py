@@ -21,20 +21,10 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("lowest")
     built = wheel.build(folder / "source")
     python = folder / "environment" / "bin" / "python"
-    lowest = ("--resolution", "lowest-direct")
+    install = ("install", "--quiet", "--resolution", "lowest-direct", "--python", python, f"{built}{request.param}")
     commands: list[list[str | Path]] = [
         [UV, "venv", "--quiet", "--python", sys.executable, folder / "environment"],
-        [
-            UV,
-            "pip",
-            "install",
-            "--quiet",
-            "--resolution",
-            "lowest-direct",
-            "--python",
-            python,
-            f"{built}{request.param}",
-        ],
+        [UV, "pip", *install],
     ]
     for command in commands:
         subprocess.run(command, check=True)

@@ -175,6 +175,12 @@ OUTAGES = (
         (f"{SCHEMA}::test_the_second_upgrade_waits_however_long_the_first_takes",),
     ),
     Mutation(
+        "server-that-is-too-old-taken",
+        5,
+        (Change("core/schema.py", "if server < _LOWEST_SERVER:", "if False:"),),
+        (f"{SCHEMA}::test_a_server_that_is_too_old_is_refused_and_left_alone",),
+    ),
+    Mutation(
         "callable-taken-from-the-row",
         5,
         (

@@ -21,9 +21,13 @@ def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = tmp_path_factory.mktemp("lowest")
     built = wheel.build(folder / "source")
     python = folder / "environment" / "bin" / "python"
-    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder / "environment"], check=True)
-    install: list[str | Path] = [UV, "pip", "install", "--quiet", "--resolution", "lowest-direct", "--python", python]
-    subprocess.run([*install, f"{built}{request.param}"], check=True)
+    install = ("install", "--quiet", "--resolution", "lowest-direct", "--python", python, f"{built}{request.param}")
+    commands: list[list[str | Path]] = [
+        [UV, "venv", "--quiet", "--python", sys.executable, folder / "environment"],
+        [UV, "pip", *install],
+    ]
+    for command in commands:
+        subprocess.run(command, check=True)
     return python.parent
 
 

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -82,6 +83,10 @@ class SubmitOperator(SparkSubmitOperator):
         kwargs.setdefault("durable", False)
         super().__init__(**kwargs)
         self._printed = TellingLines()
+
+    @abstractmethod
+    def execute(self, context: "Context") -> None:
+        """Submit when it is time for it."""
 
     def submit(self, context: "Context", arguments: Sequence[str], secrets: JobSecrets) -> None:
         """Submit the application, and wait for its end.

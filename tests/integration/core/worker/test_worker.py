@@ -297,16 +297,16 @@ def test_after_its_time_slice_a_worker_finishes_what_has_begun_and_releases_the_
     make: Make, tmp_path: Path
 ) -> None:
     executing, file = make("note"), tmp_path / "noted"
-    executing.create({"file": str(file), "word": str(number), "seconds": 0.05} for number in range(200))
-    summary = executing.worker(claim_seconds=2).work()
-    assert 0 < summary.total < 200
+    executing.create({"file": str(file), "word": str(number), "seconds": 0.1} for number in range(100))
+    summary = executing.worker(claim_seconds=5).work()
+    assert 0 < summary.total < 100
     assert summary.states == {"success": summary.total}
     states = executing.states()
     assert states[: summary.total] == [("success", "success")] * summary.total
     assert {work_order for work_order, _ in states[summary.total :]} <= {"pending", "requeued"}
-    assert any("the time slice of 2 s is over" in line for line in executing.logged)
+    assert any("the time slice of 5 s is over" in line for line in executing.logged)
     executing.worker().work()
-    assert file.read_text().split() == [str(number) for number in range(200)]
+    assert file.read_text().split() == [str(number) for number in range(100)]
 
 
 def test_a_run_that_lasts_longer_than_the_time_slice_is_finished_and_the_one_behind_it_waits(

@@ -45,11 +45,11 @@ def test_a_function_of_a_step_gets_its_arguments_and_its_result_is_what_json_mak
 
 
 def test_the_function_of_a_transaction_gets_the_connection_first() -> None:
+    def both(connection: Any, word: str) -> list[Any]:
+        return [connection, word]
+
     context = Context.for_test(connection="the connection")
-    assert context.transaction("both", lambda connection, word: [connection, word], "word") == [
-        "the connection",
-        "word",
-    ]
+    assert context.transaction("both", both, "word") == ["the connection", "word"]
 
 
 def test_a_step_of_an_earlier_attempt_is_not_called(kind: str) -> None:

@@ -1,10 +1,15 @@
 """The README and the page for an Airflow that exists: they are short, and show what `workorders init` writes."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from demo.comparison import Comparison
+from demo.producer import Sent
+from demo.replay import Replay
+from demo.summary import Found, Offsets, figures
 from local_stack.stack import CHECKOUT
 from support.documents import DOCS, README, blocks, prose, text_of
 from workorders.cli.init import EXAMPLE
@@ -34,6 +39,18 @@ def test_a_document_shows_the_files_that_init_writes(document: Path) -> None:
     function = blocks(document, "python")[0]
     assert trigger == EXAMPLE["triggers/orders.yaml"]
     assert EXAMPLE["shipping.py"].endswith(function)
+
+
+def test_the_output_of_the_demo_in_the_readme_has_lines_that_the_demo_prints() -> None:
+    (output,) = (block for block in blocks(README, "text") if "expected" in block)
+    shown = {line[:24].strip(): line[24:44].split() for line in output.splitlines()[1:] if line[43:44].isdigit()}
+    sent = Sent(committed=24_000, in_transaction=1_200, aborted=600, flaws=Counter({"cut short": 69}))
+    right = Comparison(missing=[], duplicates=[], strangers=[], altered=[], seconds=[])
+    again = Replay(run_id="batch_1", note="", seconds=1.0, added=0, changed=False, table=[])
+    found = Found(sent, 24_000, 24_600, [], right, Offsets({}, {}, {}), again)
+    printed = {line.name.strip() for line in figures(found)}
+    assert shown.keys() <= printed
+    assert [name for name, (found, expected) in shown.items() if found != expected] == []
 
 
 def test_the_tree_of_the_readme_has_files_that_init_writes() -> None:

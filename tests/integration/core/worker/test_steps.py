@@ -6,9 +6,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -17,9 +18,11 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
+from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import steps
+from workorders.core.steps.retention import purge_steps
 from workorders.core.worker import result_store
 from workorders.core.worker.result_store import ResultStore
 from workorders.core.worker.secret_masking import Mask, secrets_of
@@ -355,3 +358,25 @@ def test_a_killed_worker_loses_no_step(make: Make, shop: str, tmp_path: Path) ->
     assert [row[0] for row in executing.rows(STEPS)] == ["count"]
     file.unlink()
     assert work(executing, shop) == {"success": 1}
+
+
+def test_a_rerun_continues_after_committed_steps_and_one_from_the_start_executes_them_again(
+    make: Make, shop: str, tmp_path: Path, name: str
+) -> None:
+    executing, file = make("ship", retries={}), tmp_path / "lines"
+    executing.create([{"order": name, "file": str(file), "die": "after the transaction"}])
+    assert work(executing, shop) == {"crashed": 1}
+    ids = [UUID(id_) for id_ in executing.ids()]
+    for from_start, number in ((False, 1), (True, 2), (False, 3)):
+        with connect(executing.url) as connection:
+            rerun_work_orders(connection, ids, actor="ada", reason="a test", from_start=from_start)
+        assert work(executing, shop) == {"success": 1}
+        assert (numbers(shop, [name]), len(file.read_text().splitlines())) == ([number], number)
+    assert [(row[0], *row[3:]) for row in executing.rows(STEPS)] == [
+        ("line", 1, 1), ("count", 1, 1), ("line", 3, 2), ("count", 3, 2), ("line", 4, 3), ("count", 4, 3)
+    ]
+    with connect(executing.url) as connection, connect(shop) as database:
+        assert purge_steps(database, connection, older_than=timedelta(0)) == 0
+        connection.execute("UPDATE workorders.dataclips SET body = NULL WHERE id = ANY (%s)", [ids])
+        connection.commit()
+        assert purge_steps(database, connection, older_than=timedelta(0)) == 3

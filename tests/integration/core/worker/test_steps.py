@@ -373,7 +373,12 @@ def test_a_rerun_continues_after_committed_steps_and_one_from_the_start_executes
         assert work(executing, shop) == {"success": 1}
         assert (numbers(shop, [name]), len(file.read_text().splitlines())) == ([number], number)
     assert [(row[0], *row[3:]) for row in executing.rows(STEPS)] == [
-        ("line", 1, 1), ("count", 1, 1), ("line", 3, 2), ("count", 3, 2), ("line", 4, 3), ("count", 4, 3)
+        ("line", 1, 1),
+        ("count", 1, 1),
+        ("line", 3, 2),
+        ("count", 3, 2),
+        ("line", 4, 3),
+        ("count", 4, 3),
     ]
     with connect(executing.url) as connection, connect(shop) as database:
         assert purge_steps(database, connection, older_than=timedelta(0)) == 0

@@ -80,7 +80,7 @@ class Installation:
 
 
 def install(folder: Path, stock: Stock | None = None) -> Installation:
-    """Build the wheel, and install it and a folder of definitions beside an Airflow, below a new folder.
+    """Build the wheel, and install it and a folder of definitions next to an Airflow, below a new folder.
 
     As the installation page has it: what is there is the constraints of what comes.
 

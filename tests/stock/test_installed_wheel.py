@@ -1,6 +1,6 @@
 """`make up WHEEL=1`: an Airflow with its own settings, to which the wheel comes, without a checkout and without jars.
 
-Each test runs beside several releases of Airflow, which were installed by the constraints of their release.
+Each test runs next to several releases of Airflow, which were installed by the constraints of their release.
 """
 
 import json
@@ -47,7 +47,7 @@ with DAG("theirs", schedule=None, is_paused_upon_creation=False):
 """
 
 
-def beside_the_day(release: str, python: str, folder: Path, *others: str) -> wheel.Stock:
+def on_the_day(release: str, python: str, folder: Path, *others: str) -> wheel.Stock:
     """Return an Airflow with the versions of the day of its release, and with some distributions more."""
     program = find_python(python)
     if program is None:
@@ -57,7 +57,7 @@ def beside_the_day(release: str, python: str, folder: Path, *others: str) -> whe
     return replace(stock, others=(*stock.others, *others))
 
 
-def beside_its_own(release: str) -> wheel.Stock:
+def by_its_own(release: str) -> wheel.Stock:
     """Return an Airflow on Python 3.12 with the versions of Airflow's own constraints."""
     program = find_python("3.12")
     if program is None:
@@ -67,10 +67,10 @@ def beside_its_own(release: str) -> wheel.Stock:
 
 LANES: dict[str, Callable[[Path], wheel.Stock]] = {
     # The Spark provider is there before, and with it the client of PySpark.
-    "3.3.2": lambda folder: beside_the_day("3.3.2", HERE, folder, "apache-airflow-providers-apache-spark"),
-    "3.3.1 on Python 3.13": lambda folder: beside_the_day("3.3.1", "3.13", folder),
-    "3.3.0 on Python 3.12": lambda _: beside_its_own("3.3.0"),
-    "3.2.2 on Python 3.12": lambda folder: beside_the_day("3.2.2", "3.12", folder),
+    "3.3.2": lambda folder: on_the_day("3.3.2", HERE, folder, "apache-airflow-providers-apache-spark"),
+    "3.3.1 on Python 3.13": lambda folder: on_the_day("3.3.1", "3.13", folder),
+    "3.3.0 on Python 3.12": lambda _: by_its_own("3.3.0"),
+    "3.2.2 on Python 3.12": lambda folder: on_the_day("3.2.2", "3.12", folder),
     "our constraints": lambda _: wheel.Stock(),
 }
 SHORT = "3.3.2"

@@ -3,21 +3,19 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow import sdk
-
 from workorders.core.backoff import MAX_SECONDS, delay_seconds
 
-ASKS_POLICIES: Final = hasattr(sdk, "RetryPolicy")
-"""Whether a worker asks a task's own policy when to try again. Airflow 3.2 knows its own exponential back-off only."""
-
-if TYPE_CHECKING or ASKS_POLICIES:
+try:
     from airflow.sdk import RetryDecision, RetryPolicy
-else:
-    RetryPolicy = object
+except ImportError:  # Airflow 3.2
+    RetryPolicy = object  # type: ignore[assignment,misc]
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
     from airflow.sdk.types import RuntimeTaskInstanceProtocol
+
+ASKS_POLICIES: Final = RetryPolicy is not object
+"""Whether a worker asks a task's own policy when to try again. Airflow 3.2 knows its own exponential back-off only."""
 
 UNLIMITED_RETRIES = 1_000_000_000
 """More than 1,900 years of tries; twice as many would overflow Airflow's 32-bit column when a task is cleared."""

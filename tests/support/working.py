@@ -165,9 +165,11 @@ class ClaimingWorker:
 
 
 def expire_workers(connection: Connection, workflow: Workflow) -> None:
-    """Let the workers of a workflow have been silent for too long, in the caller's transaction."""
+    """Let the workers of a workflow have been silent for too long, in the caller's transaction; some never expire."""
     connection.execute(
-        "UPDATE workorders.workers SET expires_at = now() - interval '1 s' WHERE workflow_id = %s", [workflow.id]
+        "UPDATE workorders.workers SET expires_at = now() - interval '1 s' "
+        "WHERE workflow_id = %s AND expires_at IS NOT NULL",
+        [workflow.id],
     )
 
 

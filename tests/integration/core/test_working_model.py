@@ -35,7 +35,7 @@ WORK_ORDERS = 150
 ORDERING_KEYS = 4
 STREAMS = 3
 """Each ordering key has work orders of each stream."""
-SECONDS = 240
+SECONDS = 600
 RETRIES = {"max_retries": 1000, "first_delay": 0, "after": ["failed", "crashed", "lost"]}
 LEFT = "SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %s AND state::text = ANY (%s)"
 

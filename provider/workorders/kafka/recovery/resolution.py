@@ -73,6 +73,13 @@ class RecordedDecision:
     account: str | None
     """The account behind the actor; None if it is unknown."""
 
+    def __str__(self) -> str:
+        """Return one sentence: what was decided, when, and by which actor."""
+        return (
+            f"Decision {self.id} by {self.actor} at {self.decided_at:%Y-%m-%d %H:%M:%S %Z}: {self.trigger}: "
+            f"{self.topic} {self.partition}: {self.kind}: the ledger went from {self.from_offset} to {self.to_offset}."
+        )
+
 
 def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> list[Decision]:
     """Return the decisions that a request leads to, and change nothing.

@@ -33,6 +33,8 @@ class KnownDag:
     dag_id: str
     is_paused: bool
     bundle: str
+    file: str
+    """Path of the file that makes it."""
 
 
 def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
@@ -45,10 +47,10 @@ def paused_dags(dag_ids: Collection[str]) -> dict[str, bool]:
 def our_dags(*, gone: bool = False) -> dict[str, KnownDag]:
     """Return the package's Dags that a file makes, or those that none makes any more, by id."""
     ours = select(DagTag.dag_id).where(DagTag.name == "workorders")
-    columns = select(DagModel.dag_id, DagModel.is_paused, DagModel.bundle_name)
+    columns = select(DagModel.dag_id, DagModel.is_paused, DagModel.bundle_name, DagModel.fileloc)
     with create_session(scoped=False) as session:
         rows = session.execute(columns.where(DagModel.dag_id.in_(ours), DagModel.is_stale.is_(gone)))
-        return {dag_id: KnownDag(dag_id, bool(is_paused), bundle) for dag_id, is_paused, bundle in rows}
+        return {row.dag_id: KnownDag(row.dag_id, bool(row.is_paused), row.bundle_name, row.fileloc) for row in rows}
 
 
 def unpause(dag_id: str) -> None:

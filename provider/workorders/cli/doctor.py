@@ -20,11 +20,12 @@ T = TypeVar("T")
 
 _POLL_SECONDS: Final = 1.0
 
-_WAIT_SECONDS: Final = 120.0
+_WAIT_SECONDS: Final = 360.0
+"""Airflow looks for new files every 300 s, by default."""
 
 Wait = Annotated[
     float | None,
-    option("DURATION", "Maximum time until the Dag is parsed and polls; 2m.", "--wait", parser=times.seconds),
+    option("DURATION", "Maximum time until the Dag is parsed and polls; 6m.", "--wait", parser=times.seconds),
 ]
 
 

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from workorders import dag_ids
@@ -189,7 +190,7 @@ def of_workflow(workflow: str) -> Iterator[Check]:
     if definition.callable is None:
         yield _starts_dag(name, str(definition.dag_id))
     else:
-        yield from _until_wrong(_function(name, definition.callable, metadata.bundle_folders().get(dag.bundle)))
+        yield from _until_wrong(_function(name, definition.callable, _import_folders(dag)))
 
 
 def _starts_dag(name: str, dag_id: str) -> Check:
@@ -198,10 +199,15 @@ def _starts_dag(name: str, dag_id: str) -> Check:
     return Check(name, is_paused is False, f"its Dag {dag_id} {found}", f"airflow dags unpause {dag_id}")
 
 
-def _function(name: str, function: str, folder: str | None) -> _Step:
+def _import_folders(dag: metadata.KnownDag) -> list[str]:
+    """Return where the modules of a Dag's folder are: the bundle and the Dag files of `workorders init` import them."""
+    of_bundle = metadata.bundle_folders().get(dag.bundle)
+    return [str(folder) for folder in Path(dag.file).parents[:2]] if of_bundle is None else [of_bundle]
+
+
+def _function(name: str, function: str, folders: Sequence[str]) -> _Step:
     def load() -> str:
-        if folder is not None and folder not in sys.path:
-            sys.path.append(folder)  # as the bundle does
+        sys.path.extend(folder for folder in folders if folder not in sys.path)
         load_function(function)
         return f"{function} can be imported here"
 

@@ -207,19 +207,3 @@ def test_the_doctor_names_the_file_with_a_mistake_and_a_trigger_without_a_dag(st
         True
     }
     assert "Airflow has parsed no Dag missing_listener" in workorders(stock_stack, "doctor", "missing").stdout
-
-
-def test_a_trigger_is_removed_when_its_file_is_gone(
-    stock_stack: LocalStack, api: AirflowApi, triggers_folder: Path
-) -> None:
-    refused = workorders(stock_stack, "remove", "started", "--yes")
-    assert refused.returncode == 1, refused.stdout
-    assert "Files still make the Dags started_ingest, started_listener, so none was deleted." in refused.stderr
-    (triggers_folder / "started.yaml").unlink()
-    eventually(
-        lambda: workorders(stock_stack, "remove", "started", "--yes").stdout == "started_ingest\nstarted_listener\n",
-        seconds=SECONDS,
-        what="two Dags without a file",
-    )
-    assert not [dag_id for dag_id in our_dags(api) if dag_id.startswith("started_")]
-    assert states(stock_stack, "started") == {"success": 2}

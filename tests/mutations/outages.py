@@ -177,7 +177,7 @@ OUTAGES = (
     Mutation(
         "server-that-is-too-old-taken",
         5,
-        (Change("core/schema.py", "if server < _LOWEST_SERVER:", "if False:"),),
+        (Change("core/schema.py", "if version < MIN_POSTGRES:", "if False:"),),
         (f"{SCHEMA}::test_a_server_that_is_too_old_is_refused_and_left_alone",),
     ),
     Mutation(

@@ -2,8 +2,7 @@
 
 from typing import Annotated, Final
 
-import typer
-
+from workorders.cli.confirmation import confirm
 from workorders.cli.connections import require_airflow
 from workorders.cli.options import Yes, argument
 from workorders.cli.output import note
@@ -41,9 +40,10 @@ def remove(
             f"Files still make the Dags {', '.join(left)}, so none was deleted. Delete the trigger's file, or remove "
             f"the Dag bundle from Airflow's configuration, and run this again in two minutes."
         )
-    print(safe("\n".join(gone) or "There is no Dag to delete."))
-    if not gone or not (yes or typer.confirm("Delete these Dags and their Dag runs?")):
+    if not gone:
+        print("There is no Dag to delete.")
         return
+    confirm("These Dags and their Dag runs are deleted:", safe("\n".join(gone)), yes=yes)
     for dag_id in gone:
         metadata.delete(dag_id)
     note(f"{len(gone)} Dags were deleted.")

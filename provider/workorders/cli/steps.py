@@ -44,9 +44,9 @@ def create_table(
 
 @app.command()
 def purge(
-    connection_id: Annotated[str, option("ID", "Airflow connection of your database.", "--connection")],
+    connection_id: Annotated[str, option("CONNECTION", "Airflow connection of your database.", "--connection")],
     older_than: Annotated[
-        float, option("AGE", "Minimum age of a deleted row, such as 400d.", "--older-than", parser=times.seconds)
+        float, option("DURATION", "Minimum age of a deleted row, such as 400d.", "--older-than", parser=times.seconds)
     ],
     database: Database = None,
 ) -> None:

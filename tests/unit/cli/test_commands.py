@@ -151,6 +151,8 @@ def test_a_duration_is_written_in_one_way() -> None:
     assert {(name, info.metavar) for name, info in options() if info.parser is times.seconds} == {
         ("--for", "DURATION"),
         ("--max-age", "DURATION"),
+        ("--older-than", "DURATION"),
+        ("--wait", "DURATION"),
     }
     assert [name for name, _ in options() if "second" in name or "minute" in name] == []
 

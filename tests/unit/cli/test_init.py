@@ -91,7 +91,7 @@ def test_airflow_loads_what_it_writes_into_the_dags_folder_beside_the_dags_that_
     assert loaded["errors"] == {}
     assert {"mine", "orders_listener", "orders_ingest", "ship_runs"} <= set(loaded["dags"])
     # Airflow executes no other file of the folder, such as the test of the function.
-    written = {path.name for path in (folder / "orders" / "dags").iterdir()}
+    written = {path.name for path in (folder / "orders" / "dags").glob("*.py")}
     assert set(loaded["files"]) == {"mine.py", *written}
 
 

@@ -35,7 +35,7 @@ def test_every_environment_variable_that_the_package_reads_is_on_its_page() -> N
 
 
 def test_every_metric_that_a_task_counts_is_on_its_page() -> None:
-    senders = [text for text in texts(PROVIDER) if re.search(r"\bstats\.(gauge|incr|timing)\(", text)]
+    senders = [text for text in texts(PROVIDER) if re.search(r"\b[Ss]tats\.(gauge|incr|timing)\(", text)]
     sent = {name for text in senders for name in re.findall(r'"(workorders\.[\w.]+)"', text)}
     assert codes(first_cells(section("Events", on="reference/metrics"))) == sent
 

@@ -57,12 +57,13 @@ def register_unless_known(connection: Connection, definition: "TriggerDefinition
     """
     with suppress(UnknownTriggerError):
         return _require_type(find(connection, definition.name), definition.type)
+    return _store(connection, definition)
+
+
+def _store(connection: Connection, definition: "TriggerDefinition") -> Trigger:
+    fields = definition.model_dump(mode="json")
     return register(
-        connection,
-        name=definition.name,
-        type_=definition.type,
-        workflow=definition.workflow,
-        definition=definition.model_dump(mode="json"),
+        connection, name=definition.name, type_=definition.type, workflow=definition.workflow, definition=fields
     )
 
 
@@ -87,13 +88,7 @@ def register_definition(connection: Connection, definition: "TriggerDefinition")
     from workorders.core import workflows  # noqa: PLC0415 - what creates work orders needs no model
 
     workflows.register_found(connection, definition.workflow, definition.found_workflow)
-    return register(
-        connection,
-        name=definition.name,
-        type_=definition.type,
-        workflow=definition.workflow,
-        definition=definition.model_dump(mode="json"),
-    )
+    return _store(connection, definition)
 
 
 def find(connection: Connection, name: str) -> Trigger:

@@ -43,7 +43,8 @@ def remove(
     if not gone:
         print("There is no Dag to delete.")
         return
-    confirm("These Dags and their Dag runs are deleted:", safe("\n".join(gone)), yes=yes)
+    print(safe("\n".join(gone)))
+    confirm("These Dags and their Dag runs are deleted.", yes=yes)
     for dag_id in gone:
         metadata.delete(dag_id)
     note(f"{len(gone)} Dags were deleted.")

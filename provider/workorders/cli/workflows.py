@@ -26,7 +26,7 @@ _COLUMNS: Sequence[Column[Workflow]] = (
     Column("concurrency", lambda workflow: (at := workflow.definition) and (at.concurrency or "no limit"), number=True),
     Column("ordering_key", lambda workflow: (at := workflow.definition) and at.ordering_key),
     Column("retries", lambda workflow: (at := workflow.definition) and at.retries.max_retries, number=True),
-    Column("timeout s", lambda workflow: (at := workflow.definition) and at.timeout, number=True),
+    Column("timeout s", lambda workflow: (at := workflow.definition) and f"{at.timeout:g}", number=True),
 )
 
 

@@ -264,7 +264,7 @@ def test_the_status_shows_the_ledger_while_kafka_is_unavailable(
     ("wrong", "sentence"),
     [
         ({"password": "secret"}, "The database did not answer (connection failed: "),
-        ({"options": "-c statement_timeout=1"}, "The database failed (canceling statement due to statement timeout"),
+        ({"options": "-c statement_timeout=200"}, "The database failed (canceling statement due to statement timeout"),
     ],
 )
 def test_an_error_that_stays_is_one_sentence_as_well(

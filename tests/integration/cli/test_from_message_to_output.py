@@ -60,7 +60,7 @@ def test_a_message_leads_to_its_work_order_to_its_runs_to_log_and_output_and_bac
     newest = runs[-1].removeprefix("Log and output of the newest: workorders ").split()
     assert newest[2] in runs[2]
     run = workorders(*newest).out
-    for part in (f"work order  {rerun}", "actor       olga", '"done": 1', "\nlog:\na line"):
+    for part in (f"work order     {rerun}", "actor          olga", '"done": 1', "\nlog:\na line"):
         assert part in run
     back = re.search(r"^work order +(\S+)$", run, re.MULTILINE)
     assert back is not None

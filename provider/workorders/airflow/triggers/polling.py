@@ -47,6 +47,8 @@ class PollingTrigger(BaseTrigger):
 
     transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
     """Failures that may pass, like an outage of the database: the next probe comes after a delay."""
+    records_before_it_waits: ClassVar[bool] = False
+    """Whether the first probe records what the wait begins with, so that the log names the wait only after it."""
 
     def __init__(self, *, subject: str, waiting_for: str, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -77,6 +79,8 @@ class PollingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""
+        if not self.records_before_it_waits:
+            self._log_wait()
         deadline = time.monotonic() + self.idle_after
         while time.monotonic() < deadline:
             try:
@@ -100,6 +104,11 @@ class PollingTrigger(BaseTrigger):
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()
 
+    def _log_wait(self) -> None:
+        if not self._is_waiting:
+            self.log.info("Waiting for %s.", self.waiting_for)
+            self._is_waiting = True
+
     async def _until_found(self, deadline: float) -> str | None:
         async with self.open_probe() as probe:
             while time.monotonic() < deadline:
@@ -107,10 +116,7 @@ class PollingTrigger(BaseTrigger):
                 self._failures = 0
                 if found is not None:
                     return found
-                if not self._is_waiting:
-                    # Not before the first probe, which may record what the wait begins with.
-                    self.log.info("Waiting for %s.", self.waiting_for)
-                    self._is_waiting = True
+                self._log_wait()
                 await asyncio.sleep(self.poll_interval)
         return None
 

@@ -39,6 +39,22 @@ def manual(trigger: str) -> str:
     return f"{trigger}_manual"
 
 
+def sources_of(trigger: str) -> tuple[str, str, str]:
+    """Return the Dags of which one takes a trigger's input, by the trigger's type."""
+    return listener(trigger), cron(trigger), manual(trigger)
+
+
+def of_trigger(trigger: str) -> set[str]:
+    """Return the Dags of a trigger of any type."""
+    return {*sources_of(trigger), ingest(trigger)}
+
+
+def trigger_of_source(dag_id: str) -> str | None:
+    """Return the trigger whose input this Dag takes; None for another Dag."""
+    name = dag_id.rpartition("_")[0]
+    return name if name and dag_id in sources_of(name) else None
+
+
 def refused(source: str) -> str:
     """Return the Dag in place of those of a file or a module with a mistake."""
     return f"{source}_refused"

@@ -67,6 +67,7 @@ PUBLIC = {
         "WaitForRunsTrigger",
     },
     "workorders.airflow.dags": {
+        "folder_modules",
         "maintenance_dags",
         "trigger_dags",
         "trigger_folder",

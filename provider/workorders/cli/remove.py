@@ -1,16 +1,14 @@
 """`workorders remove`: deletes Dags that no file makes any more."""
 
-from typing import Annotated, Final
+from typing import Annotated
 
+from workorders import dag_ids
 from workorders.cli.confirmation import confirm
 from workorders.cli.connections import require_airflow
 from workorders.cli.options import Yes, argument
 from workorders.cli.output import note
 from workorders.core.exceptions import ConfigurationError
 from workorders.visible_text import safe
-
-_KINDS: Final = ("listener", "ingest", "gaps", "cron", "manual")
-"""The Dags of a trigger. That of its workflow may serve other triggers."""
 
 
 def remove(
@@ -29,7 +27,8 @@ def remove(
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
 
-    wanted = None if trigger is None else {f"{trigger}_{kind}" for kind in _KINDS}
+    # The Dag of its workflow may serve other triggers.
+    wanted = None if trigger is None else dag_ids.of_trigger(trigger)
 
     def chosen(*, gone: bool) -> list[str]:
         return sorted(dag_id for dag_id in metadata.our_dags(gone=gone) if wanted is None or dag_id in wanted)

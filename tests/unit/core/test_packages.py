@@ -26,6 +26,7 @@ TOUCHED = {
         # Commands of its own, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
+        "cli/doctor.py",
         "cli/spark.py",
         "cli/resolve.py",
         "cli/status.py",
@@ -62,6 +63,8 @@ OUTSIDE_OF_KAFKA = {
     "pages/": KAFKA_WORDS,
     # What is wrong, in the words of the statuses.
     "monitoring/problems.py": re.compile("topic|offsets"),
+    # The rights to the tables of all packages, in one place.
+    "core/sql/roles.sql": re.compile("kafka_ledger|kafka_decisions"),
     # A time zone.
     "cron/definition.py": re.compile("a time with its offset"),
 }

@@ -31,7 +31,6 @@ from workorders.kafka.spark.programs import find_spark_submit, java_home
 
 _SECONDS: Final = 5.0
 """Limit of each question; a person waits for the answer."""
-_SOURCES: Final = ("listener", "cron", "manual")
 _MIN_JAVA: Final = 17
 _JAVA_VERSION: Final = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
 _APPLICATION: Final = "workorders doctor"
@@ -66,7 +65,6 @@ class Source:
     """The Dag that takes a trigger's input."""
 
     trigger: str
-    kind: str
     dag: metadata.KnownDag
     definition: KafkaTriggerDefinition | None
     """That of a Kafka trigger, as Airflow has stored it; it stores no other."""
@@ -74,26 +72,26 @@ class Source:
     @property
     def is_switch(self) -> bool:
         """Whether the trigger is disabled while the Dag is paused."""
-        return self.kind != "manual"
+        return self.dag.dag_id != dag_ids.manual(self.trigger)
 
 
 def find_source(trigger: str) -> Source | None:
     """Return the Dag of a trigger that Airflow has parsed; None if there is none."""
     dags = metadata.our_dags()
-    for kind in _SOURCES:
-        dag = dags.get(f"{trigger}_{kind}")
+    for dag_id in dag_ids.sources_of(trigger):
+        dag = dags.get(dag_id)
         if dag is not None:
-            stored = metadata.definition_of(dag.dag_id, "wait_for_messages") if kind == "listener" else None
+            is_kafka = dag_id == dag_ids.listener(trigger)
+            stored = metadata.definition_of(dag_id, "wait_for_messages") if is_kafka else None
             where = f"Dag {dag.dag_id}"
             definition = None if stored is None else validate(stored, KafkaTriggerDefinition, where=where)
-            return Source(trigger, kind, dag, definition)
+            return Source(trigger, dag, definition)
     return None
 
 
 def list_sources() -> list[str]:
     """Return the names of the triggers that have a Dag, sorted."""
-    named = [dag_id.rpartition("_") for dag_id in metadata.our_dags()]
-    return sorted(trigger for trigger, _, kind in named if kind in _SOURCES)
+    return sorted(filter(None, map(dag_ids.trigger_of_source, metadata.our_dags())))
 
 
 def of_installation() -> Iterator[Check]:
@@ -123,7 +121,7 @@ def of_source(trigger: str, source: Source | None) -> Iterator[Check]:
     """Check what one trigger needs beyond the installation."""
     if source is None:
         found = (
-            f"Airflow has parsed no Dag {' or '.join(f'{trigger}_{kind}' for kind in _SOURCES)}: the trigger's file is "
+            f"Airflow has parsed no Dag {' or '.join(dag_ids.sources_of(trigger))}: the trigger's file is "
             f"missing or has a mistake, or its folder is in no Dag bundle (a webhook needs no Dag)"
         )
         yield Check(f"trigger {trigger}", ok=False, found=found, command="airflow dags list-import-errors")

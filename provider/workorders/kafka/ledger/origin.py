@@ -15,6 +15,11 @@ DELETED: Final = "deleted by retention: it was older than the workflow keeps som
 """What people read in place of the batch of a message's work order, if it has none."""
 
 
+def has_batch(work_order: WorkOrder) -> bool:
+    """Return whether a work order came from a batch, which retention may have deleted."""
+    return work_order.stream is not None and parse_stream_name(work_order.stream) is not None
+
+
 def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:
     """Return the batch that created a work order; None for another source, or if retention has deleted the batch."""
     trigger, stream = work_order.trigger, work_order.stream

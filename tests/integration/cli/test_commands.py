@@ -76,7 +76,11 @@ def test_work_orders_have_stable_keys(workorders: Command, connection: Connectio
 
 
 def test_an_input_is_shown_with_every_digit(workorders: Command, connection: Connection, trigger: Trigger) -> None:
-    create(connection, trigger, accepted("s", 3, b'{"a":0.1000000000000000000000000001,"b":"x"}'))
+    create(
+        connection,
+        trigger,
+        accepted("orders/0@7U9l3H5RQLSFbu3Y/Dhtww", 3, b'{"a":0.1000000000000000000000000001,"b":"x"}'),
+    )
     id_ = only_id(workorders, trigger)
     text = workorders("work-orders", "show", id_).out
     assert f"work order  {id_}" in text

@@ -175,13 +175,12 @@ def require_newest(database_url: str) -> None:
     """
     with connect(database_url, application_name="workorders schema") as connection:
         found = _revisions_in(connection)
-    _require_known(found)
-    if _version(found) != newest():
-        raise SchemaError(
-            f"The database's tables are at version {_version(found) or 'none'} and this package needs {newest()}; "
-            f"nothing was changed; run `workorders db upgrade`."
-        )
-    with connect(database_url, application_name="workorders schema") as connection:
+        _require_known(found)
+        if _version(found) != newest():
+            raise SchemaError(
+                f"The database's tables are at version {_version(found) or 'none'} and this package needs {newest()}; "
+                f"nothing was changed; run `workorders db upgrade`."
+            )
         identities.require_ahead(connection)
 
 

@@ -38,7 +38,8 @@ class Sizes:
     idle_settle_seconds: float = 60.0
     """Time between the last trigger that began to wait and the measurement of a whole stack."""
     idle_stack_seconds: float = 180.0
-    latency_messages: int = 20
+    latency_messages: int = 8
+    """Each waits until the task before has ended, its linger included: about a minute and a half."""
     steady_seconds: float = 120.0
     steady_busy: int = 2
     """Busy processes next to which a steady trigger is measured a second time."""

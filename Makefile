@@ -7,7 +7,7 @@ INSTALLED := .venv/installed
 # with Airflow take longest and begin first.
 AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 # The example parts and the local stack are not part of the package that is installed.
-export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests$(if $(PYTHONPATH),:$(PYTHONPATH))
+export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests:$(CURDIR)/tools$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs
@@ -74,7 +74,7 @@ format: $(INSTALLED) ## fix the format, and the style as far as ruff can
 	$(BIN)/ruff format
 
 types: $(INSTALLED) ## check types
-	$(BIN)/mypy provider include dags spark_apps tests docs/_ext
+	$(BIN)/mypy provider include dags spark_apps tests tools docs/_ext
 
 contracts: $(INSTALLED) ## check which module may import which
 	$(BIN)/lint-imports

@@ -20,7 +20,8 @@ _WITH_AIRFLOW = ("tests/e2e/", "tests/stock/", "tests/scenarios/")
 
 def pytest_configure() -> None:
     """Let the programs that tests start find the modules that the tests find, also without make's variables."""
-    found = [str(_TESTS.parent / "include"), str(_TESTS), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
+    ours = (_TESTS.parent / "include", _TESTS, _TESTS.parent / "tools")
+    found = [*map(str, ours), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(filter(None, found)))
 
 

@@ -38,7 +38,7 @@ def triggers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="package")
 def stock_stack(request: pytest.FixtureRequest, triggers_folder: Path, calls: Path) -> Iterator[LocalStack]:
     """Postgres, Kafka, and Airflow with its own settings."""
-    folders = (HERE / "settings", CHECKOUT / "include", CHECKOUT / "tests")
+    folders = (HERE / "settings", CHECKOUT / "include", CHECKOUT / "tests", CHECKOUT / "tools")
     with LocalStack(
         airflow=True,
         stock=True,

@@ -15,7 +15,7 @@ from workorders.outbox import OutboxMessage
 
 MESSAGES: Final = 300
 KEYS: Final = range(7)
-_PYTHON_PATH = os.pathsep.join(str(CHECKOUT / folder) for folder in ("provider", "include", "tests"))
+_PYTHON_PATH = os.pathsep.join(str(CHECKOUT / folder) for folder in ("provider", "include", "tests", "tools"))
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def test_a_banned_word_in_a_checked_file_is_reported_and_fails(
 
 
 @pytest.mark.parametrize(
-    "file", ["tests/words/banned.py", "tests/unit/test_a.py", "docs/schema/a.json", "docs/inventories/README.txt"]
+    "file", ["tools/words/banned.py", "tests/unit/test_a.py", "docs/schema/a.json", "docs/inventories/README.txt"]
 )
 def test_a_banned_word_in_another_file_is_no_finding(checkout: Path, file: str) -> None:
     add(checkout, file, "Amid a transaction.\n")

@@ -20,7 +20,7 @@ from local_stack.postgres import SUPERUSER
 from local_stack.processes import ManagedProcess
 from local_stack.stack import CHECKOUT, DATABASE, LocalStack
 
-PYTHON_PATH = os.pathsep.join(str(CHECKOUT / folder) for folder in ("provider", "include", "tests"))
+PYTHON_PATH = os.pathsep.join(str(CHECKOUT / folder) for folder in ("provider", "include", "tests", "tools"))
 
 
 class Site:

@@ -37,7 +37,7 @@ def _consumer(stack: LocalStack, topic: str) -> Iterator[None]:
         f"dbos-{topic}",
         [_python(), "-m", "benchmarks.dbos_app", stack.bootstrap_servers, topic],
         {
-            "PYTHONPATH": str(CHECKOUT / "tests"),
+            "PYTHONPATH": str(CHECKOUT / "tools"),
             "DBOS_DATABASE_URL": stack.postgres.url(_DATABASE, scheme="postgresql+psycopg"),
         },
     )

@@ -15,7 +15,18 @@ from mutations.mutation import CONTRACTS
 _SECONDS = 900
 # The first run has the tests of all mutations, which took 15 minutes next to other work.
 _SECONDS_A_TEST = 20
-_PARTS = ("provider", "include", "tests", "dags", "spark_apps", "docs", "setup.cfg", "pyproject.toml", "README.md")
+_PARTS = (
+    "provider",
+    "include",
+    "tests",
+    "tools",
+    "dags",
+    "spark_apps",
+    "docs",
+    "setup.cfg",
+    "pyproject.toml",
+    "README.md",
+)
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.egg-info")
 
 
@@ -66,7 +77,7 @@ class Copy:
         return _read(report) if report.exists() else {}
 
     def _run(self, command: Sequence[str], *, seconds: float = _SECONDS) -> "subprocess.CompletedProcess[str]":
-        path = os.pathsep.join(str(self.home / part) for part in ("provider", "include", "tests"))
+        path = os.pathsep.join(str(self.home / part) for part in ("provider", "include", "tests", "tools"))
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
         return subprocess.run(
             command, cwd=self.home, env=environment, capture_output=True, text=True, check=False, timeout=seconds

@@ -688,12 +688,6 @@ ALTER TABLE workorders.triggers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE workorders.webhook_requests (
-    trigger text NOT NULL,
-    status smallint NOT NULL,
-    requests bigint NOT NULL
-)
-WITH (fillfactor='50');
 CREATE TABLE workorders.webhooks (
     name text NOT NULL,
     path text NOT NULL,
@@ -832,8 +826,6 @@ ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.webhook_requests
-    ADD CONSTRAINT webhook_requests_pkey PRIMARY KEY (trigger, status);
 ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_path_key UNIQUE (path);
 ALTER TABLE ONLY workorders.webhooks

@@ -7,7 +7,6 @@ import psycopg
 import pytest
 
 from local_stack.stack import LocalStack
-from support.eventually import eventually
 from support.webhooks import SECRET, Webhooks, now_text, sign, sign_standard
 from workorders.core import workflows
 from workorders.core.admission import duplicates
@@ -18,7 +17,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.workers import add_worker
-from workorders.webhook import capacity, handler
+from workorders.webhook import completion, handler
 from workorders.webhook.method import Secret
 
 pytestmark = pytest.mark.integration
@@ -351,30 +350,6 @@ def test_too_many_requests_are_told_when_there_is_capacity_again(
     assert len(work_orders(connection, name)) == 2
 
 
-def test_every_answer_of_a_webhook_is_counted_by_its_status_also_a_refusal_and_an_error(
-    webhooks: Webhooks, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhooks.define(name, authentication=BY_KEY, max_body_bytes=20, rate_limit_per_second=0.001, rate_burst=1)
-    answers = [
-        webhooks.post(name),
-        webhooks.post(name, b'{"a": "0123456789012345"}', X_Api_Key=SECRET),
-        webhooks.post(name, b"[1, 2]", X_Api_Key=SECRET),
-        webhooks.post(name, X_Api_Key=SECRET),
-        webhooks.post(name, X_Api_Key=SECRET),
-    ]
-    monkeypatch.setattr(webhooks.handler, "create", lambda *_: 1 / 0)
-    statuses = [answer.status_code for answer in (*answers, webhooks.post(name, X_Api_Key=SECRET))]
-    assert statuses == [401, 413, 422, 201, 429, 500]
-
-    def counted() -> dict[int, int]:
-        query = "SELECT status, requests FROM workorders.webhook_requests WHERE trigger = %s"
-        with connection.transaction():
-            return dict(connection.execute(query, (name,)).fetchall())
-
-    eventually(lambda: len(counted()) == len(statuses), seconds=60, what="The counts in the database")
-    assert counted() == dict.fromkeys(statuses, 1)
-
-
 def test_a_rate_limit_holds_for_all_api_servers_together(webhooks: Webhooks, connection: Connection, name: str) -> None:
     webhooks.define(name, rate_limit_per_second=0.001, rate_burst=3)
     another = Webhooks(webhooks.folder, webhooks.urls)
@@ -647,7 +622,7 @@ class TestAfterCompletion:
     def test_a_caller_too_many_is_not_kept_waiting(
         self, webhooks: Webhooks, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(capacity, "MAX_WAITING", 0)
+        monkeypatch.setattr(completion, "MAX_WAITING", 0)
         webhooks.define(name, reply="after_completion", reply_timeout="5 m")
         answer = webhooks.post(name)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
@@ -665,17 +640,6 @@ def test_a_webhook_that_is_switched_off_tells_its_callers_to_come_again(
     assert work_orders(connection, name) == []
     webhooks.define(name, enabled=True)
     assert webhooks.post(name).status_code == 201
-
-
-def test_more_requests_than_memory_should_hold_are_told_to_retry(
-    webhooks: Webhooks, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    webhooks.define(name)
-    monkeypatch.setattr(capacity, "MAX_PROCESSING", 1)
-    assert [webhooks.post(name).status_code for _ in range(3)] == [201] * 3
-    monkeypatch.setattr(capacity, "MAX_PROCESSING", 0)
-    answer = webhooks.post(name)
-    assert (answer.status_code, answer.json()["error"]) == (503, "busy")
 
 
 def test_a_file_that_changes_counts_at_once(webhooks: Webhooks, connection: Connection, name: str) -> None:

@@ -138,13 +138,13 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "form-of-another-user",
         0,
-        (Change("pages/csrf.py", "issued + user_id.encode()", "issued"),),
+        (Change("pages/csrf.py", "    if owner != user_id:", "    if owner is None:"),),
         (f"{CSRF}::test_a_token_of_another_key_or_user_is_refused",),
     ),
     Mutation(
         "form-without-an-end",
         0,
-        (Change("pages/csrf.py", "not -LIFETIME.total_seconds() < age < LIFETIME.total_seconds()", "False"),),
+        (Change("pages/csrf.py", "max_age=LIFETIME_SECONDS", "max_age=None"),),
         (f"{CSRF}::test_a_token_of_the_user_is_accepted_until_it_is_too_old",),
     ),
     Mutation(
@@ -154,10 +154,10 @@ PAGES_OF_AIRFLOW = (
         (f"{CSRF}::test_a_request_of_another_site_is_refused",),
     ),
     Mutation(
-        "token-in-the-clear",
+        "token-that-repeats",
         0,
-        (Change("pages/csrf.py", "pad = token_bytes(len(content))", "pad = bytes(len(content))"),),
-        (f"{CSRF}::test_two_tokens_of_one_moment_share_no_long_text",),
+        (Change("pages/csrf.py", "[user_id, token_hex(8)]", '[user_id, ""]'),),
+        (f"{CSRF}::test_two_tokens_of_one_moment_have_other_signatures",),
     ),
     Mutation(
         "decision-that-nobody-saw",
@@ -338,5 +338,32 @@ PAGES_OF_AIRFLOW = (
         0,
         (Change("pages/app.py", 'is_page = request.method == "GET"', "is_page = True"),),
         (f"{BROWSER}::test_a_form_that_is_refused_leads_back_to_its_page",),
+    ),
+    Mutation(
+        "errors-for-those-who-may-not-read-inputs",
+        0,
+        (Change("pages/texts.py", "return record if unless else replace(", "return record if True else replace("),),
+        (
+            f"{ACCESS}::"
+            "test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled",
+        ),
+    ),
+    Mutation(
+        "work-orders-of-an-unknown-dag-for-every-team",
+        0,
+        (Change("airflow/api_server.py", "if has_teams and DagModel.get_current(dag_id) is None:", "if False:"),),
+        (f"{ACCESS}::test_with_teams_no_user_has_a_right_to_a_dag_that_airflow_does_not_know",),
+    ),
+    Mutation(
+        "writer-defines-who-may-call-a-webhook",
+        5,
+        (
+            Change(
+                "core/sql/roles.sql",
+                ", workorders.pages_secrets, workorders.webhooks\n",
+                ", workorders.pages_secrets\n",
+            ),
+        ),
+        ("integration/core/test_roles.py::test_the_writer_cannot_define_who_may_call_a_webhook",),
     ),
 )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from threading import Thread
 from typing import Any
 
@@ -109,7 +108,7 @@ def listed_ids(page: str) -> list[str]:
 def form_token(site: Site, user: str) -> str:
     """Return a valid token of a user, as a page has it."""
     with site.reading() as connection:
-        return csrf.new_token(csrf.form_key(connection), user, datetime.now(UTC))
+        return csrf.form_token(connection, user)
 
 
 @contextmanager

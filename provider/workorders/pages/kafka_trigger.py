@@ -1,7 +1,7 @@
 """A Kafka trigger: its partitions, its batches, and past decisions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -16,7 +16,7 @@ from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import BatchSummary
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
-from workorders.kafka.status.partition_status import KafkaSource
+from workorders.kafka.status.partition_status import KafkaSource, TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
 from workorders.pages import kafka_state
@@ -24,6 +24,7 @@ from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -56,6 +57,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         waiting = gaps.list_some(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
+    status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
     known = site.known_runs(ingest, [batch.run_id for batch in found])
@@ -98,6 +100,12 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
         return partition_status.source_of(connection, name)
     except (UnknownTriggerError, ConfigurationError) as error:
         raise NotFoundError(str(error)) from error
+
+
+def readable(status: TriggerStatus, viewer: Viewer) -> TriggerStatus:
+    """Return a trigger without the errors of its partitions, if the user may not read them."""
+    unless = may_read_texts(viewer, [dag_ids.ingest(status.name)])
+    return replace(status, partitions=tuple(hide(row, "last_error", unless=unless) for row in status.partitions))
 
 
 def batch_state(batch: BatchSummary) -> str:

@@ -1,7 +1,9 @@
 """Every address asks Airflow's auth manager: each one with each role."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
@@ -11,11 +13,16 @@ from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from httpx2 import Response
+from psycopg import sql
 from starlette.testclient import TestClient
 
 from support.finished_steps import add_step
 from support.pages import OWN, StubViewer, ada, browser_of, form_token, listed_ids, served
 from support.pages_scene import Scene, cancel_job, failed_run, first_batch, hold_key, stall_shard
+from support.work_orders import rejected
+from workorders.airflow import api_server
+from workorders.airflow.api_server import DagAccessEntity
+from workorders.airflow.monitoring import monitoring_router
 from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation.work_orders import create_for
@@ -367,6 +374,109 @@ def test_results_of_steps_are_shown_only_to_those_who_may_read_outputs(
         for address in (f"work-orders/{names['order']}", f"runs/{names['run']}"):
             page = TestClient(served(pages_site, viewer)).get(f"/workorders/{address}").text
             assert (">label</th>" in page, "L-4711" in page) == (True, shown)
+
+
+SEQUENCE = {"sequence": {"key": "body:/k", "number": "body:/n"}}
+MARKED: Mapping[str, tuple[str, str]] = {
+    "input": ("dataclips SET body = jsonb_build_object('a', {mark}::text)", "id = {order}"),
+    "request": ("dataclips SET request = jsonb_build_object('a', {mark}::text)", "id = {order}"),
+    "error": ("runs SET error = {mark}", "id = {run}"),
+    "log": ("run_logs SET log = {mark}", "run_id = {run}"),
+    "output": ("run_outputs SET output = to_jsonb({mark}::text)", "run_id = {run}"),
+    "step": ("steps SET name = {mark}", "run_id = {run} AND name = 'marked'"),
+    "result": ("steps SET result = to_jsonb({mark}::text)", "run_id = {run}"),
+    "rejection": ("rejections SET detail = {mark}", "work_order_id = {rejected}"),
+    "raw": ("rejections SET raw = convert_to({mark}, 'UTF8')", "work_order_id = {rejected}"),
+    "sequence": ("sequences SET name = {mark}", "trigger_id = {trigger_id}"),
+    "key": ("outbox_holds SET key = convert_to({mark}, 'UTF8')", "id = {hold}"),
+    "hold": ("outbox_holds SET reason = {mark}", "id = {hold}"),
+    "shard": ("outbox_shards SET last_error = {mark} || ' [WO-OUTBOX-CONTRADICTION]'", "shard = 0"),
+    "stall": ("kafka_ranges SET last_error = {mark}", "batch_id = {batch} AND topic = {topic}"),
+    "job": ("bulk_jobs SET error = {mark}, state = 'failed'", "id = {job}"),
+}
+"""What a message or a function can fill, or an error that may quote it: each with a mark of its own."""
+MARK = re.compile(r"MARK-(\w+)")
+
+
+@pytest.fixture
+def marked(pages_site: Site, names: dict[str, str], scene: Scene) -> Iterator[dict[str, str]]:
+    """The names of what is marked."""
+    stalled = scene.stalled.definition.name
+    with pages_site.writing() as connection:
+        add_step(connection, UUID(names["run"]), "marked", "")
+        trigger = triggers.register(
+            connection, name=f"{stalled}-marked", type_="manual", workflow=scene.workflow, definition=SEQUENCE
+        )
+        create_for(connection, trigger, [rejected(None, None, b"?")])
+        create_for(connection, trigger, [Item(None, None, b"{}", b'{"k": "a", "n": 2}')])
+        (one,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name, state="rejected"))
+        (parked,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name, state="parked"))
+        (batch,) = connection.execute(
+            "SELECT max(batch_id) FROM workorders.kafka_ranges WHERE topic = %s AND partition = 0", [scene.topic]
+        ).fetchone() or (None,)
+        connection.execute("INSERT INTO workorders.run_outputs VALUES (%s, '1') ON CONFLICT DO NOTHING", [names["run"]])
+        values = {**names, "rejected": str(one.id), "batch": str(batch), "trigger_id": str(trigger.id)}
+        values["job"] = str(cancel_job(connection, scene.workflow, state="failed", total=1, error="?"))
+        for field_, (change, where) in MARKED.items():
+            literals = {name: sql.Literal(value) for name, value in values.items()}
+            text = f"UPDATE workorders.{change} WHERE {where}"
+            query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)  # type: ignore[arg-type]
+            assert connection.execute(query).rowcount >= 1, field_
+        connection.commit()
+        yield {**values, "parked": str(parked.id)}
+        stall_shard(connection)
+        connection.execute("DELETE FROM workorders.bulk_jobs WHERE id = %s", [values["job"]])
+        connection.commit()
+
+
+def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled(
+    pages_site: Site, marked: dict[str, str], monkeypatch: pytest.MonkeyPatch, scene: Scene
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", pages_site.database_url())
+    monkeypatch.setenv("WORKORDERS_METRICS_TOKEN", "s3cret")
+    addresses = [
+        *LISTS,
+        *(asked.path for asked in READS),
+        "/work-orders?since=all&workflow={workflow}",
+        "/work-orders/{rejected}",
+        "/work-orders/{rejected}/raw",
+        "/work-orders/{parked}",
+        "/work-orders/{order}/request",
+        "/runs/{run}/output",
+        "/kafka/{trigger}/resolve?topic={topic}&partition=0",
+        "/metrics",
+        "/health",
+    ]
+
+    def marks_seen_by(viewer: StubViewer) -> set[str]:
+        app = served(pages_site, viewer)
+        app.mount("/machines", FastAPI(routes=monitoring_router().routes))
+        client = browser_of(app)
+        texts: list[str] = []
+        for address in addresses:
+            root = "/machines" if address in {"/metrics", "/health"} else "/workorders"
+            for headers in ({}, {"hx-request": "true"}):
+                answer = client.get(
+                    root + address.format(**marked), headers={**headers, "Authorization": "Bearer s3cret"}
+                )
+                assert answer.status_code in {200, 303, 403, 503}, (address, answer.text)
+                texts += [answer.text, str(answer.headers)]
+        return {mark for text in texts for mark in MARK.findall(text)}
+
+    assert marks_seen_by(ada()) == set(MARKED)
+    assert marks_seen_by(ada(lambda right, _: right in {Right.READ_INPUT, Right.READ_LOG})) == set()
+
+
+def test_with_teams_no_user_has_a_right_to_a_dag_that_airflow_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its team is unknown, and an auth manager that gets no team compares none."""
+    monkeypatch.setattr(api_server, "_auth_manager", lambda: SimpleNamespace(is_authorized_dag=lambda **_: True))
+    dags = {"known": SimpleNamespace(dag_id="known")}
+    monkeypatch.setattr(api_server.DagModel, "get_current", dags.get)
+    monkeypatch.setattr(api_server.DagModel, "get_team_name", lambda dag_id: "blue")
+    for has_teams, answers in ((True, [True, False]), (False, [True, True])):
+        monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", str(has_teams))
+        found = [api_server.has_right(ada().user, "GET", DagAccessEntity.RUN, dag) for dag in ("known", "gone")]
+        assert found == answers
 
 
 def test_a_work_order_names_its_batch_only_to_those_who_may_read_the_trigger(

@@ -54,7 +54,7 @@ from workorders.pages.access import Right
 from workorders.pages.app import HEADERS
 from workorders.pages.audit import Change
 from workorders.pages.site import Site
-from workorders.pages.threads import DOWNLOADS, THREADS
+from workorders.pages.threads import OF_DOWNLOADS, OF_PAGES
 
 pytestmark = pytest.mark.integration
 
@@ -1017,12 +1017,12 @@ def test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alon
     stack: LocalStack, client: TestClient, pages_site: Site, name: str
 ) -> None:
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
-    exports = [export_of(client, f"workflow={name}") for _ in range(DOWNLOADS + 1)]
+    exports = [export_of(client, f"workflow={name}") for _ in range(int(OF_DOWNLOADS.total_tokens) + 1)]
     with running(served(pages_site)) as url, ExitStack() as stack_of_browsers:
         browsers = [stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60)) for _ in exports]
         for browser, (address, fields) in zip(browsers[:-1], exports[:-1], strict=True):
             stack_of_browsers.enter_context(browser.stream("POST", f"{address}/download", data=fields, headers=OWN))
-        for _ in range(THREADS + 1):
+        for _ in range(int(OF_PAGES.total_tokens) + 1):
             assert httpx.get(f"{url}/workorders/jobs", timeout=10).status_code == 200
         eventually(lambda: open_transactions(stack) == 0, seconds=60, what="the end of every transaction of the pages")
         address, fields = exports[-1]

@@ -322,18 +322,6 @@ PAGES_OF_AIRFLOW = (
         (f"{PAGES}::test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_the_batch",),
     ),
     Mutation(
-        "refused-pause-that-an-update-hides",
-        0,
-        (Change("pages/static/pages.js", "      say(refusal);\n", '      say("");\n'),),
-        (f"{BROWSER}::test_a_pause_that_airflow_refuses_is_said_and_an_update_leaves_it_there",),
-    ),
-    Mutation(
-        "pause-without-an-answer-that-says-nothing",
-        0,
-        (Change("pages/static/pages.js", "refusal = `Airflow did not", "`Airflow did not"),),
-        (f"{BROWSER}::test_a_pause_that_airflow_refuses_is_said_and_an_update_leaves_it_there",),
-    ),
-    Mutation(
         "refused-form-without-a-way-back",
         0,
         (Change("pages/app.py", 'is_page = request.method == "GET"', "is_page = True"),),
@@ -360,8 +348,8 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "core/sql/roles.sql",
-                ", workorders.pages_secrets, workorders.webhooks\n",
-                ", workorders.pages_secrets\n",
+                "workorders.alembic_version, workorders.webhooks FROM",
+                "workorders.alembic_version FROM",
             ),
         ),
         ("integration/core/test_roles.py::test_the_writer_cannot_define_who_may_call_a_webhook",),

@@ -96,6 +96,7 @@ def site(
         lambda _: kafka_settings,
         lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids},
         lambda _, run_ids: set(run_ids) - set(forgotten),
+        "the key of a test",
         record_change,
     )
 
@@ -107,8 +108,7 @@ def listed_ids(page: str) -> list[str]:
 
 def form_token(site: Site, user: str) -> str:
     """Return a valid token of a user, as a page has it."""
-    with site.reading() as connection:
-        return csrf.form_token(connection, user)
+    return csrf.new_token(site.form_key, user)
 
 
 @contextmanager

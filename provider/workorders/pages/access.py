@@ -33,7 +33,6 @@ class Right(Enum):
     """As changing a Dag run."""
     PURGE = ("DELETE", DagAccessEntity.RUN)
     """As deleting a Dag run."""
-    PAUSE = ("PUT", None)
 
 
 @dataclass(frozen=True)

@@ -6,47 +6,38 @@ A browser sends Airflow's cookie with the requests of other sites as well, so th
 from secrets import token_hex
 from typing import Annotated, Final
 
-from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 from itsdangerous import BadData, URLSafeTimedSerializer
 
-from workorders.core.postgres.connection import Connection, fetch_row
-from workorders.core.postgres.named_queries import load_queries
 from workorders.pages.access import CurrentViewer, Viewer
 from workorders.pages.problems import ForgedRequestError
-from workorders.pages.site import CurrentSite, Site
-from workorders.pages.threads import OF_PAGES
-
-_QUERIES = load_queries("workorders.pages", "sql/csrf.sql")
+from workorders.pages.site import CurrentSite
 
 FIELD: Final = "csrf"
 """Field of every form that changes something."""
 LIFETIME_SECONDS: Final = 12 * 3_600
+_SALT: Final = "workorders-forms"
+"""Keeps what Airflow signs by the same key from being a token, and the other way round."""
 _AGAIN: Final = "Nothing was changed. Load the page again, and repeat what you did."
 
 
-def form_token(connection: Connection, user_id: str) -> str:
-    """Return a new token of a user, signed by the key that all API servers share."""
-    return new_token(_form_key(connection), user_id)
-
-
-def new_token(key: bytes, user_id: str) -> str:
-    """Return a token of a user.
+def new_token(key: str, user_id: str) -> str:
+    """Return a token of a user, signed by the key that all API servers share.
 
     Each one has another signature: Airflow compresses pages, and the size of a page that repeats what a stranger
     searches for would reveal a constant one little by little.
     """
-    return URLSafeTimedSerializer(key).dumps([user_id, token_hex(8)])
+    return URLSafeTimedSerializer(key, _SALT).dumps([user_id, token_hex(8)])
 
 
-def require_token(key: bytes, user_id: str, given: str) -> None:
+def require_token(key: str, user_id: str, given: str) -> None:
     """Refuse a token that is not one of this user, or is too old.
 
     Raises:
         ForgedRequestError: it is not, or is.
     """
     try:
-        owner, _ = URLSafeTimedSerializer(key).loads(given, max_age=LIFETIME_SECONDS)
+        owner, _ = URLSafeTimedSerializer(key, _SALT).loads(given, max_age=LIFETIME_SECONDS)
     except BadData:
         owner = None
     if owner != user_id:
@@ -85,18 +76,8 @@ async def current_actor(request: Request, site: CurrentSite, viewer: CurrentView
     """
     require_own_origin(request, site.origin)
     given = (await request.form()).get(FIELD, "")
-    await run_sync(_require_token, site, viewer, str(given), limiter=OF_PAGES)
+    require_token(site.form_key, viewer.id, str(given))
     return viewer
 
 
 CurrentActor = Annotated[Viewer, Depends(current_actor)]
-
-
-def _require_token(site: Site, viewer: Viewer, given: str) -> None:
-    with site.reading() as connection:
-        key = _form_key(connection)
-    require_token(key, viewer.id, given)
-
-
-def _form_key(connection: Connection) -> bytes:
-    return bytes(fetch_row(connection, _QUERIES["form_key"], {})[0])

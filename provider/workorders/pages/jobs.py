@@ -62,7 +62,7 @@ def job_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number:
         job = store.get_job(connection, number)
         dags = _dags_of(connection, job, list_names(connection))
         _require_all(viewer, Right.READ, dags)
-        token = csrf.form_token(connection, viewer.id)
+        token = csrf.new_token(site.form_key, viewer.id)
     is_moving = job.state in _MOVING
     is_unfinished = is_moving or job.state == "failed"
     reads_input = viewer.may_all(Right.READ_INPUT, dags)

@@ -1,8 +1,7 @@
 """A Kafka trigger: its partitions, its batches, and past decisions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -32,17 +31,6 @@ router = APIRouter(route_class=PageRoute)
 _BATCHES: Final = 50
 _DECISIONS: Final = 20
 _GAPS: Final = 10
-_TIMELINE: Final = timedelta(hours=48)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBar:
-    """A batch on the timeline, in shares of its width from 0 to 1."""
-
-    batch: BatchSummary
-    start: float
-    width: float
-    state: str
 
 
 @router.get("/kafka/{name}")
@@ -74,7 +62,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         poll_now=not asks_kafka,
         batches=found,
         known_runs=known,
-        bars=timeline(found, now),
         decisions=decided,
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_ids.of_workflow(status.workflow)),
@@ -82,7 +69,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         listener=listener,
         ingest=ingest,
         paused=paused,
-        may_pause={dag_id: viewer.may(Right.PAUSE, dag_id) for dag_id in (listener, ingest)},
         may_act=viewer.may(Right.ACT, ingest),
         batch_state=batch_state,
     )
@@ -113,26 +99,3 @@ def batch_state(batch: BatchSummary) -> str:
     if batch.finished_at is not None:
         return "finished"
     return "planned" if batch.dispatched_at is None else "dispatched"
-
-
-def timeline(found: Sequence[BatchSummary], now: datetime) -> list[TimelineBar]:
-    """Return the bars of the batches of the last hours, over the time that they cover; pure."""
-    recent = [batch for batch in found if batch.planned_at > now - _TIMELINE]
-    if not recent:
-        return []
-    begin = min(batch.planned_at for batch in recent)
-    span = max((now - begin).total_seconds(), 1.0)
-
-    def share(when: datetime) -> float:
-        # The clock of the database may be ahead of ours.
-        return min((when - begin).total_seconds() / span, 1.0)
-
-    return [
-        TimelineBar(
-            batch,
-            share(batch.planned_at),
-            max(share(batch.finished_at or now) - share(batch.planned_at), 0.0),
-            batch_state(batch),
-        )
-        for batch in recent
-    ]

@@ -78,7 +78,7 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
     with site.reading() as connection:
         hold = _get_hold(holds(connection, viewer), number)
         content = admin.hold_content(connection, number)
-        token = csrf.form_token(connection, viewer.id)
+        token = csrf.new_token(site.form_key, viewer.id)
     return render(
         request,
         "hold.html",
@@ -130,7 +130,7 @@ def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, numbe
     with site.reading() as connection:
         shard = _get_undecided_shard(shards(connection, viewer), number)
         topics = admin.open_batch(connection, number)
-        token = csrf.form_token(connection, viewer.id)
+        token = csrf.new_token(site.form_key, viewer.id)
     return render(
         request,
         "shard.html",

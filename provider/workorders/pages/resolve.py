@@ -91,7 +91,7 @@ def page(
     now = datetime.now(UTC)
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
-        token = csrf.form_token(connection, viewer.id)
+        token = csrf.new_token(site.form_key, viewer.id)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), _offset(offset), _time(time, now))

@@ -68,7 +68,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         batch = _batch_of(connection, viewer, found)
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
-        token = csrf.form_token(connection, viewer.id) if may_act else ""
+        token = csrf.new_token(site.form_key, viewer.id) if may_act else ""
     reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
     found = hide(found, "detail", unless=reads_texts)
     attempts = [hide(run, "error", unless=reads_texts) for run in attempts]

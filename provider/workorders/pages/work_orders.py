@@ -107,7 +107,7 @@ def confirm_page(
     _require_filter(wanted, kind)
     with site.reading() as connection:
         _require_of_filter(connection, viewer, _RIGHTS[kind], wanted.filter)
-        token = csrf.form_token(connection, viewer.id)
+        token = csrf.new_token(site.form_key, viewer.id)
         limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
         counted = selection.count(connection, wanted.filter, kind, patiently=is_patient)
     return render(

@@ -41,7 +41,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
             raise NotFoundError(str(error)) from error
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
-        summary = run_summary.summarize_runs(connection, name, now)
+        summary = run_summary.summarize_runs(connection, name)
         counts = state_counts.latest_counts(connection, workflow=name)
         limits = capacity.capacity_for(connection, Filter(workflow=name))
         waiting = gaps.list_some(connection, workflow=name, limit=_GAPS)

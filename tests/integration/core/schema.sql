@@ -518,11 +518,6 @@ CREATE TABLE workorders.outbox_topics (
     topic text NOT NULL COLLATE pg_catalog."C",
     max_message_bytes integer
 );
-CREATE TABLE workorders.pages_secrets (
-    id smallint DEFAULT 1 NOT NULL,
-    form_key bytea NOT NULL,
-    CONSTRAINT pages_secrets_single_check CHECK ((id = 1))
-);
 CREATE TABLE workorders.parked_work_orders (
     work_order_id uuid NOT NULL,
     key uuid NOT NULL,
@@ -784,8 +779,6 @@ ALTER TABLE ONLY workorders.outbox_shards
     ADD CONSTRAINT outbox_shards_pkey PRIMARY KEY (shard);
 ALTER TABLE ONLY workorders.outbox_topics
     ADD CONSTRAINT outbox_topics_pkey PRIMARY KEY (topic);
-ALTER TABLE ONLY workorders.pages_secrets
-    ADD CONSTRAINT pages_secrets_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_pkey PRIMARY KEY (trigger_id, key, number);
 ALTER TABLE ONLY workorders.parked_work_orders

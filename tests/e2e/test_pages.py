@@ -13,11 +13,10 @@ from playwright.sync_api import ConsoleMessage, FrameLocator, Page, expect
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
-from support.browser import browser_page, cancel_all
+from support.browser import browser_page
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place
-from support.orders import Orders
 
 VIEW = "/plugin/workorders/workorders"
 COLORS = "names => names.map((name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`))"
@@ -160,20 +159,6 @@ def test_what_a_person_changes_is_in_airflows_audit_log(
         assert reason in [json.loads(entry["extra"])["reason"] for entry in entries]
         page.goto(f"{airflow_stack.airflow_url}/dags/{dag_id}/events")
         expect(page.get_by_role("row").filter(has_text=event).first).to_be_visible()
-
-
-def test_a_person_searches_selects_all_and_cancels(airflow_stack: LocalStack, page: Page) -> None:
-    waiting = Orders(airflow_stack.database_url, "without_a_file")
-    waiting.create([{"number": number} for number in range(120)])
-    page.get_by_role("link", name="Work orders").first.click()
-    ours = ours_in(page)
-    ours.get_by_role("link", name="Work orders", exact=True).click()
-    ours.locator("select[name=workflow]").select_option(waiting.workflow)
-    ours.get_by_role("button", name="Search", exact=True).click()
-    # A box that is ticked before the answer comes is one of the search before.
-    expect(ours.get_by_role("link", name="Remove the filter workflow")).to_be_visible()
-    cancel_all(ours, 120)
-    assert waiting.count("cancelled") == 120
 
 
 def test_the_pages_follow_airflows_theme_and_fit_into_its_frame(page: Page) -> None:

@@ -25,7 +25,7 @@ from workorders.outbox import published
 from workorders.pages import csrf, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
-from workorders.pages.rendering import Place, render
+from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
@@ -101,7 +101,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         may_rerun=may_act and found.state in _ENDED,
         may_cancel=may_act and found.state in WAITING,
         dag_id=dag_id,
-        link=_shared_link(request, site.origin),
         csrf=token,
         who=viewer.name,
         seconds=5 if found.state in _MOVING else 60,
@@ -191,12 +190,6 @@ def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
         return f"Run {last.attempt} is in progress." if not last.is_owner_gone else _OWNER_GONE.format(last.attempt)
     why = ": ".join(part for part in (last.error_type, last.error) if part)
     return f"Run {last.attempt} of {len(attempts)} ended as {last.state}" + (f": {why}" if why else ".")
-
-
-def _shared_link(request: Request, origin: str | None) -> str:
-    """Return the address at which Airflow shows the page that is asked for."""
-    host = origin or f"{request.url.scheme}://{request.url.netloc}"
-    return f"{host}{Place.of(request).in_airflow(request.url.path)}"
 
 
 def _batch_of(connection: Connection, viewer: Viewer, found: WorkOrder) -> Batch | None:

@@ -10,7 +10,7 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, Route, expect
 
 from local_stack.stack import LocalStack
 from support.accessibility import unreachable, violations
-from support.browser import browser_page, cancel_all, take_picture
+from support.browser import browser_page, take_picture
 from support.executing import Executing
 from support.ingesting import partition_of, plan
 from support.pages import ada, running, served, site
@@ -211,7 +211,14 @@ def test_a_person_searches_selects_all_and_cancels(stack: LocalStack, address: s
     waiting = Executing(stack.database_url, "clinic-waits")
     waiting.create([{"number": number} for number in range(120)])
     page.goto(f"{address}/work-orders?workflow=clinic-waits")
-    cancel_all(page, 120)
+    page.get_by_label("Select all of this page").check()
+    expect(page.get_by_text("50 selected")).to_be_visible()
+    page.get_by_role("link", name="Cancel all…").click()
+    expect(page.get_by_role("heading", name="Cancel 120 work orders")).to_be_visible()
+    page.get_by_label("Reason").fill("sent by mistake")
+    page.get_by_role("button", name="Cancel 120").click()
+    expect(page.get_by_text("120 of 120 done.")).to_be_visible()
+    expect(page.locator(".lead .pill")).to_have_text("finished")
     assert {state for state, _ in waiting.states()} == {"cancelled"}
 
 

@@ -596,25 +596,6 @@ def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(sta
     assert "Jane" not in str(recorded)
 
 
-@pytest.mark.parametrize(
-    ("origin", "mounted", "begins"),
-    [
-        (None, "", "http://testserver/plugin/workorders"),
-        ("https://airflow.example.org", "", "https://airflow.example.org/plugin/workorders"),
-        ("https://example.org", "/airflow", "https://example.org/airflow/plugin/workorders/airflow"),
-    ],
-)
-def test_the_link_to_share_is_the_page_inside_airflow(
-    stack: LocalStack, name: str, origin: str | None, mounted: str, begins: str
-) -> None:
-    executing = Executing(stack.database_url, name)
-    executing.create([{"do": "echo"}])
-    (order,) = executing.ids()
-    client = TestClient(served(replace(site(stack.database_url, {}), origin=origin)), root_path=mounted)
-    page = client.get(f"{mounted}/workorders/work-orders/{order}").text
-    assert f'<input id="link" readonly value="{begins}/workorders/work-orders/{order}"' in page
-
-
 def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(
     stack: LocalStack, client: TestClient, name: str
 ) -> None:

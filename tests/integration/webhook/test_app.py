@@ -162,7 +162,7 @@ class TestWhoMayCall:
         webhooks.define(name, authentication={"type": type_, "connection": "shop", **fields})
         body = b'{"type": "event_callback"}'
         right = prove(body, SECRET, now_text())
-        wrong = [prove(body, "another", now_text()), {}, {key: f"{value[:-1]}\u00e9" for key, value in right.items()}]
+        wrong = [prove(body, "another", now_text()), {}, {key: value[:-1] for key, value in right.items()}]
         if kind not in {"api_key", "basic"}:
             wrong += [prove(b"{}", SECRET, now_text()), prove(body, SECRET, str(int(now_text()) - 400))]
         if kind == "hmac":

@@ -19,11 +19,9 @@ from workorders.webhook.completion import CompletionPoller
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.method import Secret
-from workorders.webhook.refusals import RefusalLog, RefusedError, TryAgainError, printable
+from workorders.webhook.refusals import RefusalLog, RefusedError, printable
 from workorders.webhook.requests import Received
 
-MAX_WAITING: Final = 128
-"""Requests of one webhook that wait for one of its threads."""
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SUCCESS: Final = "success"
 _REJECTED: Final = "rejected"
@@ -83,10 +81,6 @@ class Webhooks:
             async with received_body(hook, request) as body:
                 is_read = True
                 received = replace(received, body=body)
-                if hook.threads.statistics().tasks_waiting >= MAX_WAITING:
-                    raise TryAgainError(
-                        "busy", "Nothing was created: the webhook processes too many requests.", seconds=1
-                    )
                 await self._callers.check_signature(definition, received, hook.threads)
                 if definition.signature and (challenge := definition.signature.challenge(body)) is not None:
                     return challenge

@@ -16,6 +16,8 @@ MAX_SECONDS: Final = 30.0
 """Time that a body has to arrive."""
 MAX_BYTES: Final = 128 * MIB
 """Bytes of bodies that one webhook holds: those that arrive, and those whose requests are processed."""
+MAX_REQUESTS: Final = 128
+"""Requests of one webhook whose bodies have arrived: they have one of its threads, or wait for one."""
 _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a declared length that are parsed; no body is longer than such a number."""
 
@@ -39,7 +41,7 @@ async def received_body(hook: Hook, request: Request) -> AsyncIterator[bytes]:
 
     Raises:
         RefusedError: it is too large or too slow, or the caller closed the connection.
-        TryAgainError: the webhook holds too many bytes.
+        TryAgainError: the webhook holds too many bytes, or too many requests.
     """
     content = bytearray()
     try:
@@ -58,8 +60,14 @@ async def received_body(hook: Hook, request: Request) -> AsyncIterator[bytes]:
         except ClientDisconnect as error:
             reason = "The caller closed the connection; nothing was created."
             raise RefusedError(400, "disconnected", reason) from error
-        # One copy at a time in the whole process, because nothing is awaited here.
-        yield bytes(content)
+        if hook.requests >= MAX_REQUESTS:
+            raise TryAgainError("busy", "Nothing was created: the webhook processes too many requests.", seconds=1)
+        hook.requests += 1
+        try:
+            # One copy at a time in the whole process, because nothing is awaited here.
+            yield bytes(content)
+        finally:
+            hook.requests -= 1
     finally:
         hook.body_bytes -= len(content)
 

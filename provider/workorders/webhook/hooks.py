@@ -31,6 +31,8 @@ class Hook:
     """Its threads: the other webhooks and Airflow's pages have others, which stay free while a database hangs."""
     body_bytes: int = 0
     """Bytes of the bodies that it holds."""
+    requests: int = 0
+    """Requests whose bodies have arrived, and that are not done."""
 
 
 class Hooks:

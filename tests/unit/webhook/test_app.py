@@ -18,9 +18,10 @@ from fastapi import FastAPI
 
 from workorders.core import kept_value
 from workorders.core.creation.create_one import CreateResult
-from workorders.webhook.app import MAX_WAITING, make_app
+from workorders.webhook.app import make_app
+from workorders.webhook.body import MAX_REQUESTS
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import THREADS, Hook, Hooks
+from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.method import Secret
 from workorders.webhook.requests import Received
 from workorders.webhook.trigger_folder import TriggerFolder
@@ -178,14 +179,14 @@ def test_a_webhook_whose_database_hangs_takes_as_many_requests_as_may_wait_and_s
     server.handler.create = hang  # type: ignore[method-assign]
 
     async def scene() -> None:
-        requests = [asyncio.create_task(server.call("/slow", [])) for _ in range(THREADS + MAX_WAITING + 10)]
+        requests = [asyncio.create_task(server.call("/slow", [])) for _ in range(MAX_REQUESTS + 10)]
         try:
             await until(lambda: sum(request.done() for request in requests) == 10)
             assert (await asyncio.wait_for(server.call("/shop", []), 30))[0] == 201
         finally:
             release.set()
         statuses = [status for status, _, _ in await asyncio.gather(*requests)]
-        assert (statuses.count(201), statuses.count(503)) == (THREADS + MAX_WAITING, 10)
+        assert (statuses.count(201), statuses.count(503)) == (MAX_REQUESTS, 10)
 
     asyncio.run(scene())
 

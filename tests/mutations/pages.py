@@ -262,12 +262,6 @@ PAGES_OF_AIRFLOW = (
         (f"{BROWSER}::test_boxes_ticked_before_the_script_came_are_counted",),
     ),
     Mutation(
-        "no-update-after-a-link-was-copied",
-        0,
-        (Change("pages/static/pages.js", "    button.focus();\n", ""),),
-        (f"{BROWSER}::test_a_copied_link_is_the_one_shown_and_the_page_is_updated_on",),
-    ),
-    Mutation(
         "updates-after-a-lost-login",
         0,
         (Change("pages/static/pages.js", "isOver = status === 401 || status === 403;", "isOver = false;"),),

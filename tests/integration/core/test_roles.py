@@ -65,7 +65,7 @@ def test_the_writer_cannot_define_who_may_call_a_webhook(administrator: str) -> 
     with connect(login(administrator, "workorders_owner")) as owner:
         stored_webhooks.apply(owner, [open_to_all.model_copy(update={"enabled": False})])
     with connect(login(administrator, "workorders_writer"), autocommit=True) as writer:
-        with pytest.raises(ConfigurationError, match="nothing was stored"):
+        with pytest.raises(ConfigurationError, match="nothing was stored"), writer.transaction():
             stored_webhooks.apply(writer, [open_to_all])
         for change in ("DELETE FROM", "UPDATE", "INSERT INTO"):
             rest = {"UPDATE": "SET path = 'x'", "INSERT INTO": "DEFAULT VALUES"}.get(change, "")

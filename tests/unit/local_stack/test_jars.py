@@ -23,6 +23,7 @@ def cache(tmp_path: Path) -> Path:
 def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "jars.lock"
     monkeypatch.setattr(jars, "LOCK_FILE", file)
+    monkeypatch.setattr(jars, "SPARK_LOCK_FILE", file)
     return file
 
 

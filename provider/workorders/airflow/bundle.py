@@ -32,7 +32,7 @@ class WorkOrdersDagBundle(BaseDagBundle):
     def __init__(self, *, folder: str, workflow_modules: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not conf.get("dag_processor", "dag_bundle_storage_path", fallback=None):
-            # Airflow's default is below /tmp, where whoever comes first makes the folder, and Airflow runs its files.
+            # Airflow's default is below /tmp, where any user may have made the folder first; Airflow runs its files.
             self.base_dir = (
                 Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "workorders_dag_bundles" / self.name
             )

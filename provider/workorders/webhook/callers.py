@@ -124,7 +124,7 @@ class Callers:
         await self._require(method, find_fault)
 
     async def _require(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> None:
-        """Refuse a caller whom no secret of the webhook admits.
+        """Refuse a caller that no secret of the webhook admits.
 
         Raises:
             RefusedError: none does.

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from airflow.api_fastapi.app import init_auth_manager, purge_cached_app
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.models.dag import DagModel
 from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
@@ -438,7 +439,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
         literals = {key: sql.Literal(value) for key, value in values.items()} | {"numbered": sql.Literal(numbered.id)}
         for field_, (change, where) in MARKED.items():
             text = f"UPDATE workorders.{change} WHERE {where}"
-            query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)  # type: ignore[arg-type]
+            query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)
             assert connection.execute(query).rowcount == 1, field_
         connection.commit()
         yield values
@@ -489,8 +490,8 @@ def test_with_teams_no_user_has_a_right_to_a_dag_that_airflow_does_not_know(monk
     """Its team is unknown, and an auth manager that gets no team compares none."""
     monkeypatch.setattr(api_server, "_auth_manager", lambda: SimpleNamespace(is_authorized_dag=lambda **_: True))
     dags = {"known": SimpleNamespace(dag_id="known")}
-    monkeypatch.setattr(api_server.DagModel, "get_current", dags.get)
-    monkeypatch.setattr(api_server.DagModel, "get_team_name", lambda dag_id: "blue")
+    monkeypatch.setattr(DagModel, "get_current", dags.get)
+    monkeypatch.setattr(DagModel, "get_team_name", lambda dag_id: "blue")
     for has_teams, answers in ((True, [True, False]), (False, [True, True])):
         monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", str(has_teams))
         found = [api_server.has_right(ada().user, "GET", DagAccessEntity.RUN, dag) for dag in ("known", "gone")]

@@ -53,11 +53,11 @@ def test_every_other_caller_is_refused(given: str | None) -> None:
     assert "orders" not in answer.text
 
 
-def test_without_a_token_nobody_reads_the_metrics() -> None:
-    for token in (None, ""):
-        answer = client(5.0, lambda token=token: token).get("/metrics", headers={"Authorization": "Bearer x"})
-        assert answer.status_code == 403
-        assert "WORKORDERS_METRICS_TOKEN_FILE" in answer.text
+@pytest.mark.parametrize("token", [None, ""])
+def test_without_a_token_nobody_reads_the_metrics(token: str | None) -> None:
+    answer = client(5.0, lambda: token).get("/metrics", headers={"Authorization": "Bearer x"})
+    assert answer.status_code == 403
+    assert "WORKORDERS_METRICS_TOKEN_FILE" in answer.text
 
 
 def test_everybody_reads_whether_something_is_wrong_and_only_the_token_tells_what() -> None:

@@ -69,6 +69,7 @@ def up_detached(options: Sequence[str]) -> None:
     """
     _refuse_a_second()
     _LOG.parent.mkdir(parents=True, exist_ok=True)
+    _LOG.touch(mode=0o600)
     with _LOG.open("wb") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "local_stack", "up", *options],
@@ -119,10 +120,12 @@ def down() -> None:
 
 
 def lock_jars() -> None:
-    """Resolve the jars again and write their lock file."""
+    """Resolve the jars again and write their lock files."""
     locked = jars.resolve_lock()
-    jars.LOCK_FILE.write_text(jars.format_lock(locked), encoding="utf-8")
-    say(f"{len(locked)} jars are locked in {jars.LOCK_FILE.name}")
+    for file, is_sparks in ((jars.LOCK_FILE, False), (jars.SPARK_LOCK_FILE, True)):
+        chosen = [jar for jar in locked if jar.group.startswith("spark") == is_sparks]
+        file.write_text(jars.format_lock(chosen), encoding="utf-8")
+        say(f"{len(chosen)} jars are locked in {file}")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -123,7 +123,8 @@ class Kafka:
         Raises:
             StackError: It did not start.
         """
-        (self._home / "tmp").mkdir(parents=True)
+        self._home.mkdir(mode=0o700)
+        (self._home / "tmp").mkdir()
         _write(self._configuration, self._settings())
         self._format(f"{self._name}-format", self._configuration)
         self.start()

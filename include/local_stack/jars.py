@@ -18,9 +18,12 @@ import requests
 from jgo.maven import MavenContext
 
 from local_stack.errors import StackError
-from workorders.kafka.spark.class_archive import cache_folder
+from workorders.kafka.spark import kafka_source
+from workorders.kafka.spark.cache import make_cache_folder
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
+SPARK_LOCK_FILE = Path(str(kafka_source.LOCK_FILE))
+"""Part of the package, whose `workorders spark jars` compares with it as well."""
 
 #: The jars to resolve together with everything they need at run time.
 RESOLVED = {
@@ -125,8 +128,9 @@ def fetch(group: str, *, cache: Path | None = None, lock: Path | None = None) ->
     Raises:
         StackError: A jar could not be downloaded, or its content differs from the lock.
     """
-    folder = cache or cache_folder() / "jars"
-    jars = [jar for jar in parse_lock((lock or LOCK_FILE).read_text(encoding="utf-8")) if jar.group == group]
+    folder = cache or make_cache_folder("jars")
+    file = lock or (SPARK_LOCK_FILE if group.startswith("spark") else LOCK_FILE)
+    jars = [jar for jar in parse_lock(file.read_text(encoding="utf-8")) if jar.group == group]
     missing = [jar for jar in jars if not jar.path(folder).exists()]
     if missing:
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from local_stack.jars import sha256_of
 from local_stack.java import find_java
 from local_stack.ports import LOOPBACK, free_port
 from local_stack.processes import ManagedProcess
-from workorders.kafka.spark.class_archive import cache_folder
+from workorders.kafka.spark.cache import make_cache_folder
 
 _ARTIFACT, _VERSION = "apicurio-registry-app", "3.0.9"
 _SHA256: Final = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
@@ -81,10 +81,9 @@ class SchemaRegistryServer:
 
 def _program() -> Path:
     """Return the folder of the registry's program; download it once, and compare it with its checksum."""
-    folder = cache_folder() / "registry" / _SHA256[:16]
+    folder = make_cache_folder("registry") / _SHA256[:16]
     if folder.exists():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         downloaded = _download(Path(scratch, "maven"))
         with tarfile.open(downloaded) as archive:

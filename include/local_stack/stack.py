@@ -307,7 +307,7 @@ class LocalStack:
         self.home.chmod(0o711)
         (self.home / "tmp").mkdir()
         shutil.rmtree(self.logs, ignore_errors=True)
-        self.logs.mkdir(parents=True)
+        self.logs.mkdir(mode=0o700, parents=True)  # Airflow writes the password of its first user there
         self._processes = Processes(self.home, self.logs)
         self.postgres = Postgres(self._processes, self.home)
         self.kafka = self._describe_kafka(java, kafka_jars)

@@ -13,11 +13,10 @@ from playwright.sync_api import ConsoleMessage, FrameLocator, Page, expect
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
-from support.browser import browser_page, cancel_all
+from support.browser import browser_page
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place
-from support.orders import Orders
 
 VIEW = "/plugin/workorders/workorders"
 COLORS = "names => names.map((name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`))"
@@ -95,9 +94,6 @@ def test_a_batch_leads_to_its_dag_run_whose_tab_leads_back(
     airflow_stack: LocalStack, late: Flow, kept: list[Place], page: Page
 ) -> None:
     page.goto(f"{airflow_stack.airflow_url}{VIEW}/kafka/late")
-    ours_in(page).locator("svg.timeline rect").last.click()
-    expect(page).to_have_url(re.compile("/dags/late_ingest/runs/batch_[0-9]+"))
-    page.go_back()
     ours_in(page).get_by_role("link", name=re.compile("^Batch ")).last.click()
     expect(page).to_have_url(re.compile("/dags/late_ingest/runs/batch_[0-9]+"))
     # By its address: until the tabs of the Dag run are there, the link in the menu is the last of this name.
@@ -121,21 +117,6 @@ def test_a_batch_leads_to_its_dag_run_whose_tab_leads_back(
     page.get_by_role("link", name="Work orders of this batch").click()
     expect(page).to_have_url(re.compile(f"{VIEW}/dag-run\\?dag_id=late_ingest&run_id=batch_"))
     expect(ours_in(page).get_by_role("heading", name=re.compile("^Batch "))).to_be_visible()
-
-
-def test_a_person_pauses_a_trigger_and_unpauses_it(
-    airflow_stack: LocalStack, api: AirflowApi, late: Flow, kept: list[Place], page: Page
-) -> None:
-    page.goto(f"{airflow_stack.airflow_url}{VIEW}/kafka/late")
-    listener = ours_in(page).locator("dd").filter(has_text=late.listener)
-    try:
-        for button, other, said in (("Pause", "Unpause", "is paused"), ("Unpause", "Pause", "plans batches")):
-            listener.get_by_role("button", name=button, exact=True).click()
-            expect(listener.get_by_role("button", name=other, exact=True)).to_be_visible()
-            expect(listener).to_contain_text(said)
-            assert api.get(f"/dags/{late.listener}")["is_paused"] is (button == "Pause")
-    finally:
-        api.set_paused(late.listener, False)
 
 
 def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
@@ -178,20 +159,6 @@ def test_what_a_person_changes_is_in_airflows_audit_log(
         assert reason in [json.loads(entry["extra"])["reason"] for entry in entries]
         page.goto(f"{airflow_stack.airflow_url}/dags/{dag_id}/events")
         expect(page.get_by_role("row").filter(has_text=event).first).to_be_visible()
-
-
-def test_a_person_searches_selects_all_and_cancels(airflow_stack: LocalStack, page: Page) -> None:
-    waiting = Orders(airflow_stack.database_url, "without_a_file")
-    waiting.create([{"number": number} for number in range(120)])
-    page.get_by_role("link", name="Work orders").first.click()
-    ours = ours_in(page)
-    ours.get_by_role("link", name="Work orders", exact=True).click()
-    ours.locator("select[name=workflow]").select_option(waiting.workflow)
-    ours.get_by_role("button", name="Search", exact=True).click()
-    # A box that is ticked before the answer comes is one of the search before.
-    expect(ours.get_by_role("link", name="Remove the filter workflow")).to_be_visible()
-    cancel_all(ours, 120)
-    assert waiting.count("cancelled") == 120
 
 
 def test_the_pages_follow_airflows_theme_and_fit_into_its_frame(page: Page) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import FloatRect, FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import FloatRect, Page, expect, sync_playwright
 
 from local_stack.stack import CHECKOUT
 
@@ -51,20 +51,3 @@ def take_picture(page: Page, name: str, *, height: int) -> None:
     assert size is not None
     clip: FloatRect = {"x": 0, "y": 0, "width": size["width"], "height": height}
     page.screenshot(path=PICTURES / f"{name}.png", clip=clip)
-
-
-def cancel_all(search: Page | FrameLocator, count: int) -> None:
-    """Select all work orders that a search of the pages has found, cancel them, and see the job finish.
-
-    Args:
-        search: shows the first 50 of them.
-        count: how many there are.
-    """
-    search.get_by_label("Select all of this page").check()
-    expect(search.get_by_text("50 selected")).to_be_visible()
-    search.get_by_role("link", name="Cancel all…").click()
-    expect(search.get_by_role("heading", name=f"Cancel {count} work orders")).to_be_visible()
-    search.get_by_label("Reason").fill("sent by mistake")
-    search.get_by_role("button", name=f"Cancel {count}").click()
-    expect(search.get_by_text(f"{count} of {count} done.")).to_be_visible()
-    expect(search.locator(".lead .pill")).to_have_text("finished")

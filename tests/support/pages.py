@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from threading import Thread
 from typing import Any
 
@@ -97,6 +96,7 @@ def site(
         lambda _: kafka_settings,
         lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids},
         lambda _, run_ids: set(run_ids) - set(forgotten),
+        "the key of a test",
         record_change,
     )
 
@@ -108,8 +108,7 @@ def listed_ids(page: str) -> list[str]:
 
 def form_token(site: Site, user: str) -> str:
     """Return a valid token of a user, as a page has it."""
-    with site.reading() as connection:
-        return csrf.new_token(csrf.form_key(connection), user, datetime.now(UTC))
+    return csrf.new_token(site.form_key, user)
 
 
 @contextmanager

@@ -8,7 +8,13 @@ MONITORING = (
     Mutation(
         "metrics-token-not-compared",
         0,
-        (Change("monitoring/api.py", ' == "bearer" and is_equal', ' == "bearer" or is_equal'),),
+        (
+            Change(
+                "monitoring/api.py",
+                "if not hmac.compare_digest(value.strip().encode(), expected.encode()):",
+                "if False:",
+            ),
+        ),
         (f"{API}::test_every_other_caller_is_refused",),
     ),
     Mutation(
@@ -17,8 +23,8 @@ MONITORING = (
         (
             Change(
                 "monitoring/api.py",
-                "    if not expected:\n",
-                "    if expected is None:\n        return\n    if False:\n",
+                "        if not expected:\n",
+                "        if expected is None:\n            return\n        if False:\n",
             ),
         ),
         (f"{API}::test_without_a_token_nobody_reads_the_metrics",),
@@ -26,8 +32,20 @@ MONITORING = (
     Mutation(
         "health-details-for-everybody",
         0,
-        (Change("monitoring/api.py", "with_details=_has_token(authorization, token())", "with_details=True"),),
+        (
+            Change(
+                "monitoring/api.py",
+                "with suppress(NotAnsweredError):\n            await require_token(authorization)\n",
+                "if True:\n",
+            ),
+        ),
         (f"{API}::test_everybody_reads_whether_something_is_wrong_and_only_the_token_tells_what",),
+    ),
+    Mutation(
+        "token-looked-up-for-strangers",
+        0,
+        (Change("monitoring/api.py", 'if scheme.lower() != "bearer" or not value.strip():', "if False:"),),
+        (f"{API}::test_strangers_cause_no_look_up_of_the_token_and_one_read_of_the_database",),
     ),
     Mutation(
         "lag-frozen-while-nobody-looks",
@@ -136,21 +154,6 @@ MONITORING = (
         (
             "integration/kafka/airflow/test_outbox_relay.py::"
             "test_lineage_has_the_count_of_each_topic_also_of_a_try_that_fails_and_of_no_earlier_one",
-        ),
-    ),
-    Mutation(
-        "refusals-of-webhooks-not-counted",
-        4,
-        (
-            Change(
-                "webhook/app.py",
-                "        self._count(hook, answer.status_code)\n",
-                "        self._count(hook if answer.status_code < 400 else None, answer.status_code)\n",
-            ),
-        ),
-        (
-            "integration/webhook/test_app.py::"
-            "test_every_answer_of_a_webhook_is_counted_by_its_status_also_a_refusal_and_an_error",
         ),
     ),
 )

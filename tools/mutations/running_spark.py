@@ -39,10 +39,40 @@ RUNNING_SPARK = (
         (f"{CONNECT}::test_another_machine_needs_tls_and_a_token",),
     ),
     Mutation(
-        "server-open-to-everyone",
+        "spark-server-without-a-token",
         0,
-        (Change("kafka/spark/connect_server.py", "if host != LOOPBACK and not token:", "if False:"),),
-        (f"{SERVER}::test_a_server_that_others_reach_needs_a_token",),
+        (Change("kafka/spark/connect_server.py", "token = given or secrets.token_urlsafe(32)", 'token = given or ""'),),
+        (f"{SERVER}::test_the_server_makes_a_token_if_none_is_given",),
+    ),
+    Mutation(
+        "setting-opens-the-spark-server",
+        0,
+        (Change("kafka/spark/connect_server.py", "if name.startswith(_DOORS):", "if False:"),),
+        (f"{SERVER}::test_no_setting_opens_the_server",),
+    ),
+    Mutation(
+        "cache-of-others-executed",
+        0,
+        (Change("core/private_files.py", "path.stat().st_mode & _WRITABLE_BY_OTHERS", "False"),),
+        (
+            "unit/kafka/spark/test_cache.py::test_a_folder_that_others_may_write_to_is_refused",
+            "unit/airflow/test_bundle.py::test_airflow_runs_no_dag_file_that_others_have_written",
+        ),
+    ),
+    Mutation(
+        "unknown-jar-kept",
+        0,
+        (Change("kafka/spark/kafka_source.py", "        if is_checked:\n", "        if False:\n"),),
+        ("unit/kafka/spark/test_kafka_source.py::test_no_jar_is_kept_if_one_is_another_than_the_package_knows",),
+    ),
+    Mutation(
+        "login-of-a-registry-in-plain-text",
+        0,
+        (Change("kafka/airflow/connections.py", 'address.scheme == "http" and', "False and"),),
+        (
+            "unit/kafka/airflow/test_registry_connection.py::"
+            "test_no_login_of_a_registry_crosses_the_network_in_plain_text",
+        ),
     ),
     Mutation(
         "consumers-of-other-settings-in-one-group",

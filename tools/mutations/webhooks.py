@@ -2,8 +2,8 @@
 
 from mutations.mutation import Change, Mutation
 
-APP, RECEIVING = "unit/webhook/test_app.py", "unit/webhook/test_capacity.py"
-CALLERS, SECRETS = "unit/webhook/test_callers.py", "unit/webhook/test_secrets.py"
+APP, BODY = "unit/webhook/test_app.py", "unit/webhook/test_body.py"
+CALLERS, KEPT = "unit/webhook/test_callers.py", "unit/core/test_kept_value.py"
 DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_hmac_signature.py"
 SENDERS, STORED = "unit/webhook/test_sender_signatures.py", "integration/webhook/test_stored_webhooks.py"
 
@@ -15,70 +15,46 @@ WEBHOOKS = (
         (f"{APP}::test_no_body_is_read_of_a_caller_without_a_proof",),
     ),
     Mutation(
-        "old-bodies-keep-their-places",
+        "bytes-of-bodies-not-counted",
         4,
-        (
-            Change("webhook/capacity.py", "            self._drop(own[0])", "            pass"),
-            Change("webhook/capacity.py", "if self._gives_way else None", "if False else None"),
-        ),
-        (
-            f"{RECEIVING}::test_the_oldest_body_of_an_unknown_sender_makes_room_for_a_new_one",
-            f"{RECEIVING}::test_an_address_with_many_bodies_loses_its_own_oldest_and_no_other",
-        ),
-    ),
-    Mutation(
-        "bytes-in-flight-not-counted",
-        4,
-        (Change("webhook/capacity.py", "while self._bytes + size > self._share:", "while False:"),),
-        (f"{RECEIVING}::test_no_more_bytes_are_held_than_the_webhooks_share",),
+        (Change("webhook/body.py", "if hook.body_bytes > MAX_BYTES:", "if False:"),),
+        (f"{BODY}::test_a_webhook_holds_no_more_bytes_than_its_limit_and_the_bytes_of_a_request_until_its_end",),
     ),
     Mutation(
         "trickling-body-waited-for",
         4,
-        (
-            Change(
-                "webhook/capacity.py",
-                "self._limit.reschedule(began + min(earned, MAX_SECONDS))",
-                "self._limit.reschedule(loop.time() + earned)",
-            ),
-        ),
-        (f"{RECEIVING}::test_a_caller_that_sends_nothing_or_too_little_is_refused",),
+        (Change("webhook/body.py", "asyncio.timeout(MAX_SECONDS)", "asyncio.timeout(None)"),),
+        (f"{BODY}::test_a_body_that_is_not_complete_in_time_is_refused",),
     ),
     Mutation(
         "one-webhook-takes-every-thread",
         4,
-        (Change("webhook/threads.py", "size // _PARTS", "10 * size"),),
-        ("unit/webhook/test_threads.py::test_a_webhook_whose_database_hangs_leaves_threads_to_the_others",),
+        (Change("webhook/app.py", "hook, received, limiter=hook.threads)", "hook, received)"),),
+        (f"{APP}::test_a_webhook_whose_database_hangs_takes_as_many_requests_as_may_wait_and_stops_no_other",),
     ),
     Mutation(
         "failed-look-up-not-remembered",
         4,
-        (
-            Change(
-                "webhook/secrets.py",
-                "type(error).__name__)\n            known.ask_at = self._clock() + FAILURE_SECONDS",
-                "type(error).__name__)",
-            ),
-        ),
-        (f"{SECRETS}::test_after_a_failure_no_look_up_follows_for_some_seconds",),
+        (Change("core/kept_value.py", "error, self._clock() + self._failure_seconds", "error, self._clock()"),),
+        (f"{KEPT}::test_after_a_failure_no_read_follows_for_some_seconds",),
     ),
     Mutation(
         "last-known-secret-counts-without-end",
         4,
-        (Change("webhook/secrets.py", " and self._clock() - known.had_at < LAST_KNOWN_SECONDS", ""),),
-        (f"{SECRETS}::test_while_the_backend_is_unavailable_the_last_known_secret_counts_for_a_bounded_time",),
+        (Change("core/kept_value.py", " and now >= self._stale_until:", " and not self._values:"),),
+        (f"{KEPT}::test_while_reads_fail_the_last_value_is_valid_for_a_bounded_time",),
     ),
     Mutation(
-        "guesses-not-limited",
+        "look-ups-in-the-threads-of-others",
         4,
-        (Change("webhook/callers.py", "if now < peer.retry_at and now >= peer.trusted_until:", "if False:"),),
-        (f"{CALLERS}::test_an_address_that_guesses_is_told_to_wait_and_others_are_not",),
+        (Change("core/kept_value.py", "self._read, limiter=self._limiter)", "self._read)"),),
+        (f"{KEPT}::test_reads_that_hang_occupy_no_thread_that_others_use",),
     ),
     Mutation(
-        "stranger-behind-a-proxy-locks-callers-out",
+        "secret-looked-up-for-a-caller-without-credentials",
         4,
-        (Change("webhook/callers.py", " and now >= peer.trusted_until:", ":"),),
-        (f"{CALLERS}::test_a_stranger_at_the_address_of_valid_callers_does_not_lock_them_out",),
+        (Change("webhook/callers.py", "if missing := method.missing(headers):", "if missing := None:"),),
+        (f"{CALLERS}::test_a_caller_without_credentials_is_refused_without_a_look_up",),
     ),
     Mutation(
         "guessed-key-fetches-a-result",
@@ -133,8 +109,8 @@ WEBHOOKS = (
         (
             Change(
                 "webhook/callers.py",
-                "        if unavailable is not None:\n            raise unavailable\n        return faults[0]",
-                "        return next(iter(faults), 'unknown')",
+                "raise unavailable or _refused(method, faults[0])",
+                "raise _refused(method, next(iter(faults), 'unknown'))",
             ),
         ),
         (f"{CALLERS}::test_a_caller_is_not_called_wrong_while_the_secret_that_it_may_have_is_unavailable",),
@@ -166,7 +142,7 @@ WEBHOOKS = (
         (
             Change(
                 "webhook/refusals.py",
-                "            self._sums[key].suppressed += 1\n            return\n",
+                "            self._suppressed[key] += 1\n            return\n",
                 "            pass\n",
             ),
         ),

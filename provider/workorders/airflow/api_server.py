@@ -39,8 +39,13 @@ def may_see_plugins(user: BaseUser) -> bool:
 
 
 def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_id: str) -> bool:
-    """Return whether a user has a right to a part of a Dag; without a part, to the Dag itself."""
+    """Return whether a user has a right to a part of a Dag; without a part, to the Dag itself.
+
+    With teams, no user has one to a Dag that Airflow does not know: its team is unknown, and none would be compared.
+    """
     has_teams = conf.getboolean("core", "multi_team", fallback=False)
+    if has_teams and DagModel.get_current(dag_id) is None:
+        return False
     team = DagModel.get_team_name(dag_id) if has_teams else None
     return bool(
         _auth_manager().is_authorized_dag(

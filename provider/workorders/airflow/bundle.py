@@ -1,12 +1,15 @@
 """A Dag bundle whose Dags come from a folder of trigger and workflow files."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from airflow.dag_processing.bundles.base import BaseDagBundle
+from airflow.sdk import conf
 
 from workorders.airflow.dag_files import dag_files
+from workorders.core.private_files import private_folder, write_private
 
 
 class WorkOrdersDagBundle(BaseDagBundle):
@@ -28,6 +31,11 @@ class WorkOrdersDagBundle(BaseDagBundle):
 
     def __init__(self, *, folder: str, workflow_modules: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        if not conf.get("dag_processor", "dag_bundle_storage_path", fallback=None):
+            # Airflow's default is below /tmp, where any user may have made the folder first; Airflow runs its files.
+            self.base_dir = (
+                Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "workorders_dag_bundles" / self.name
+            )
         self.folder = Path(folder)
         self.workflow_modules = tuple(workflow_modules)
 
@@ -37,9 +45,21 @@ class WorkOrdersDagBundle(BaseDagBundle):
         return self.base_dir / "dags"
 
     def initialize(self) -> None:
-        """Write the Dag files. Each task begins with this."""
-        with self.lock():
-            self._write()
+        """Write the Dag files. Each task begins with this.
+
+        Raises:
+            ConfigurationError: others may have written to the folder, whose files Airflow would run.
+        """
+        private_folder(self.base_dir)
+        files = dag_files(f"Path({str(self.folder)!r})", self.workflow_modules)
+        for file in private_folder(self.path).glob("*.py"):
+            if file.name not in files:
+                file.unlink(missing_ok=True)  # of another version
+        for name, text in files.items():
+            file = self.path / name
+            # A newer file would be parsed again.
+            if not file.exists() or file.read_text(encoding="utf-8") != text:
+                write_private(file, text)
         super().initialize()
 
     def refresh(self) -> None:
@@ -48,14 +68,3 @@ class WorkOrdersDagBundle(BaseDagBundle):
     def get_current_version(self) -> None:
         """Return None: the folder has no versions."""
         return
-
-    def _write(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        for name, text in dag_files(f"Path({str(self.folder)!r})", self.workflow_modules).items():
-            file = self.path / name
-            if file.exists() and file.read_text(encoding="utf-8") == text:
-                continue  # a newer file would be parsed again
-            # Written under another name first: a task on this machine may read the file now.
-            written = file.with_suffix(".new")
-            written.write_text(text, encoding="utf-8")
-            written.replace(file)

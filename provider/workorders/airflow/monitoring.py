@@ -18,10 +18,10 @@ TOKEN_CONNECTION: Final = "workorders_metrics"  # noqa: S105 - a name
 def monitoring_router(database_connection: str = "workorders_db") -> "APIRouter":
     """Return the router with `/metrics` and `/health` for the database of an Airflow connection."""
     # Here, because only the API server needs FastAPI.
-    from workorders.monitoring.api import TOKEN_VARIABLE, LatestSamples, make_router  # noqa: PLC0415
+    from workorders.monitoring.api import TOKEN_VARIABLE, make_router, read_samples  # noqa: PLC0415
 
     return make_router(
-        LatestSamples(lambda: database_url(database_connection)),
+        lambda: read_samples(lambda: database_url(database_connection)),
         lambda: find_secret(TOKEN_VARIABLE) or _password_of(TOKEN_CONNECTION),
     )
 

@@ -14,7 +14,7 @@ def get_provider_info() -> dict[str, Any]:
             "Kafka messages become work orders in Postgres exactly once, driven by Airflow and processed by Spark."
         ),
         "versions": [__version__],
-        "hooks": _modules("workorders.airflow.hooks"),
+        "hooks": [{"integration-name": "Work orders", "python-modules": ["workorders.airflow.hooks"]}],
         "connection-types": [
             {
                 "connection-type": "workorders",
@@ -27,33 +27,4 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         ],
-        "sensors": _modules(
-            "workorders.airflow.sensors.metrics",
-            "workorders.airflow.sensors.runs",
-            "workorders.kafka.airflow.outbox_relay",
-            "workorders.kafka.airflow.sensors",
-        ),
-        "operators": _modules(
-            "workorders.airflow.dags.factories",
-            "workorders.airflow.operators.execute_runs",
-            "workorders.airflow.operators.maintenance",
-            "workorders.airflow.operators.sequence_gaps",
-            "workorders.cron.airflow",
-            "workorders.kafka.airflow.commit_offsets",
-            "workorders.kafka.airflow.create_work_orders",
-            "workorders.kafka.airflow.outbox_relay",
-            "workorders.kafka.airflow.plan_batch",
-            "workorders.manual.airflow",
-        ),
-        "triggers": _modules(
-            "workorders.airflow.triggers.metrics",
-            "workorders.airflow.triggers.runs",
-            "workorders.kafka.airflow.outbox_relay",
-            "workorders.kafka.airflow.stalled_batch",
-            "workorders.kafka.airflow.triggers",
-        ),
     }
-
-
-def _modules(*names: str) -> list[dict[str, Any]]:
-    return [{"integration-name": "Work orders", "python-modules": list(names)}]

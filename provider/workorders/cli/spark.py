@@ -8,7 +8,8 @@ import typer
 
 from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.spark.class_archive import cache_folder, create_archive
+from workorders.kafka.spark.cache import make_cache_folder
+from workorders.kafka.spark.class_archive import create_archive
 from workorders.kafka.spark.kafka_source import EXCLUDED, download, package, split_jars
 
 app = typer.Typer(no_args_is_help=True)
@@ -36,8 +37,9 @@ def serve(
     """Run a Spark Connect server until it is stopped.
 
     Name it in Airflow by a connection of the type spark_connect, and the connection in a trigger's spark_connection.
-    The jars of Spark's Kafka source are those of WORKORDERS_SPARK_JARS, or come from Maven Central. On an address that
-    other machines reach, the server needs a token in SPARK_CONNECT_AUTHENTICATE_TOKEN, and a TLS proxy before it.
+    The jars of Spark's Kafka source are those of WORKORDERS_SPARK_JARS, or come from Maven Central. Clients need the
+    token of SPARK_CONNECT_AUTHENTICATE_TOKEN; without it the server makes one, in a file that tasks of this user read.
+    Put a TLS proxy before an address that other machines reach.
 
     \b
     Examples:
@@ -71,19 +73,22 @@ def jars(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="Where to; by default a folder in ~/.cache/workorders.")
     ] = None,
+    *,
+    unchecked: Annotated[bool, typer.Option("--unchecked", help="Keep jars without a known checksum.")] = False,
 ) -> None:
-    """Download the jars of Spark's Kafka source, and print their paths.
+    """Download the jars of Spark's Kafka source, compare them with known checksums, and print their paths.
 
     They are the value of WORKORDERS_SPARK_JARS. Without that variable, each submitted application asks for the jars by
-    their Maven coordinate, for which it needs a network or a cache. With it, `workorders spark archive` can shorten the
-    start of applications.
+    their Maven coordinate, without a check, for which it needs a network or a cache. With it,
+    `workorders spark archive` can shorten the start of applications.
 
     \b
     Examples:
       export WORKORDERS_SPARK_JARS=$(workorders spark jars)
       workorders spark jars /opt/workorders/jars
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    print(",".join(map(str, download((folder or cache_folder() / "spark-jars" / _version()).resolve()))))
+    folder = (folder or make_cache_folder("spark-jars") / _version()).resolve()
+    print(",".join(map(str, download(folder, is_checked=not unchecked))))
 
 
 def _version() -> str:
@@ -111,5 +116,7 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _ready(port: int) -> None:
+def _ready(port: int, token_file: Path | None) -> None:
     print(f"The Spark Connect server is ready on port {port}.", flush=True)
+    if token_file is not None:
+        print(f"Its token is in {token_file}.", flush=True)

@@ -143,10 +143,14 @@ def _all_found(parts: Sequence[Callable[[Selectable], Any]]) -> Callable[[Select
     return found
 
 
+_UNREADABLE: Final = (ValueError, RecursionError, ArithmeticError)
+"""What JSON raises that no key can be read from; the last for an exponent that no Decimal holds."""
+
+
 def ordering_keys_of(text: str) -> list[int]:
     """Return the numbers of the ordering keys that a text may mean: that text, and the JSON value that it spells."""
     meant: list[Any] = [text]
-    with suppress(ValueError, RecursionError):
+    with suppress(*_UNREADABLE):
         meant.append(loads_exactly(text, parse_float=Decimal, parse_int=_integer))
     found = set()
     for value in meant:
@@ -189,7 +193,7 @@ def _read(text: bytes | None, path: Sequence[str], *, exactly: bool = True) -> A
 def _read_exactly(text: bytes, path: Sequence[str]) -> Any:
     try:
         return _follow(loads_exactly(text, parse_float=Decimal, parse_int=_integer), path)
-    except (ValueError, RecursionError):
+    except _UNREADABLE:
         return None
 
 

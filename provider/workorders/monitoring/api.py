@@ -2,10 +2,10 @@
 
 import hmac
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Final
 
 import orjson
@@ -15,6 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from workorders.core.environment import FILE_SUFFIX
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.kept_value import KeptValue
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import connect
 from workorders.monitoring import health, prometheus, snapshot
@@ -28,8 +29,9 @@ TOKEN_VARIABLE: Final = "WORKORDERS_METRICS_TOKEN"  # noqa: S105 - a name
 _SESSION: Final = {"statement_timeout": "10s", "lock_timeout": "2s"}
 _KEEP_SECONDS: Final = 5.0
 """Minimum time between two reads of the database, however many callers there are."""
-_WAIT_SECONDS: Final = 2.0
-"""Callers that come at the same time wait no longer for the one that reads: threads of the API server are few."""
+_KEEP_TOKEN_SECONDS: Final = 30.0
+"""How long a changed token may go unnoticed."""
+_FAILURE_SECONDS: Final = 5.0
 
 Authorization = Annotated[str | None, Header()]
 
@@ -42,112 +44,108 @@ class NotAnsweredError(Exception):
         self.status = status
 
 
-class LatestSamples:
-    """The metrics of a database, read when they are requested and kept for some seconds.
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the endpoints answer for some seconds."""
+
+    metrics: bytes
+    problems: Sequence[str]
+    triggers: Sequence[health.TriggerHealth]
+
+    @staticmethod
+    def of(samples: Sequence[Sample]) -> "Answers":
+        """Return the answers by the metrics of a database."""
+        problems = [str(problem) for problem in find_problems(Facts(samples=samples))]
+        return Answers(prometheus.render(snapshot.readings(), samples), problems, health.trigger_health(samples))
+
+
+def read_samples(url: Callable[[], str]) -> Sequence[Sample]:
+    """Read the metrics of a database.
 
     Args:
         url: returns the libpq connection string.
+
+    Raises:
+        psycopg.Error: the database failed.
+        WorkOrdersError: the connection cannot be made.
+    """
+    try:
+        with connect(url(), application_name="workorders metrics", autocommit=True, session=_SESSION) as connection:
+            return snapshot.take(connection)
+    except (psycopg.Error, WorkOrdersError) as error:
+        _LOG.error("The metrics cannot be read: %s", one_line(error))
+        raise
+
+
+def make_router(
+    samples: Callable[[], Sequence[Sample]],
+    token: Callable[[], str | None],
+    clock: Callable[[], float] = time.monotonic,
+) -> APIRouter:
+    """Return the router. A caller without the token causes no look-up of it, and no caller occupies a shared thread.
+
+    Args:
+        samples: returns the metrics, or raises; it may block.
+        token: returns the token of `/metrics`; None if none is set, so that everybody is refused. It may block.
         clock: returns the seconds of a monotonic clock.
     """
+    router = APIRouter()
+    kept_answers = KeptValue(
+        lambda: Answers.of(samples()), clock, seconds=_KEEP_SECONDS, failure_seconds=_FAILURE_SECONDS
+    )
+    kept_token = KeptValue(token, clock, seconds=_KEEP_TOKEN_SECONDS, failure_seconds=_FAILURE_SECONDS)
 
-    def __init__(self, url: Callable[[], str], clock: Callable[[], float] = time.monotonic) -> None:
-        self._url = url
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._samples: Sequence[Sample] = ()
-        self._until = float("-inf")
-
-    def get(self) -> Sequence[Sample]:
-        """Return all samples.
-
-        Raises:
-            NotAnsweredError: the database failed, or answers slowly.
-        """
-        if not self._lock.acquire(timeout=_WAIT_SECONDS):
-            raise NotAnsweredError(503, "Another request still waits for the database, so it was not asked again.")
+    async def answers() -> Answers:
         try:
-            if self._clock() >= self._until:
-                self._samples = self._read()
-                self._until = self._clock() + _KEEP_SECONDS
-            return self._samples
-        finally:
-            self._lock.release()
-
-    def _read(self) -> Sequence[Sample]:
-        try:
-            with connect(
-                self._url(), application_name="workorders metrics", autocommit=True, session=_SESSION
-            ) as connection:
-                return snapshot.take(connection)
-        except (psycopg.Error, WorkOrdersError) as error:
-            _LOG.error("The metrics cannot be read: %s", one_line(error))
+            return await kept_answers.get()
+        except Exception as error:
             reason = "The database of the work orders failed. Its error is in the log of the API server."
             raise NotAnsweredError(503, reason) from error
 
-
-def make_router(samples: LatestSamples, token: Callable[[], str | None]) -> APIRouter:
-    """Return the router.
-
-    Args:
-        samples: the metrics.
-        token: returns the token of `/metrics`; None if none is set, so that everybody is refused.
-    """
-    router = APIRouter()
+    async def require_token(given: str | None) -> None:
+        scheme, _, value = (given or "").partition(" ")
+        if scheme.lower() != "bearer" or not value.strip():
+            raise NotAnsweredError(401, "The token is missing or wrong.")
+        try:
+            expected = await kept_token.get()
+        except Exception as error:
+            raise NotAnsweredError(503, "The token of the metrics cannot be read, so no one may read them.") from error
+        if not expected:
+            raise NotAnsweredError(
+                403,
+                f"No token is set, so no one may read the metrics. Set {TOKEN_VARIABLE} or "
+                f"{TOKEN_VARIABLE}{FILE_SUFFIX} for the API server.",
+            )
+        # In constant time, so that no one can find out the token byte by byte.
+        if not hmac.compare_digest(value.strip().encode(), expected.encode()):
+            raise NotAnsweredError(401, "The token is missing or wrong.")
 
     @router.get("/metrics")
-    def metrics(authorization: Authorization = None) -> Response:
+    async def metrics(authorization: Authorization = None) -> Response:
         """Return all metrics in Prometheus' text format."""
         try:
-            _require_token(authorization, token())
-            text = prometheus.render(snapshot.readings(), samples.get())
+            await require_token(authorization)
+            return Response((await answers()).metrics, media_type=CONTENT_TYPE_LATEST)
         except NotAnsweredError as error:
             return _refusal(error)
-        return Response(text, media_type=CONTENT_TYPE_LATEST)
 
     @router.get("/health")
-    def state(authorization: Authorization = None) -> Response:
+    async def state(authorization: Authorization = None) -> Response:
         """Return 200 if nothing is wrong, else 503; and to a caller with the token also what is wrong."""
         try:
-            found = samples.get()
+            found = await answers()
         except NotAnsweredError as error:
             return _refusal(error)
+        answer: dict[str, Any] = {"status": "failing" if found.problems else "ok"}
         # Another login is no reason to refuse: a proxy may add one, and Airflow does where everybody is an admin.
-        return _health(found, with_details=_has_token(authorization, token()))
+        with suppress(NotAnsweredError):
+            await require_token(authorization)
+            answer |= {"problems": found.problems, "triggers": [asdict(trigger) for trigger in found.triggers]}
+        return Response(orjson.dumps(answer), 503 if found.problems else 200, media_type="application/json")
 
     return router
-
-
-def _health(samples: Sequence[Sample], *, with_details: bool) -> Response:
-    wrong = [str(problem) for problem in find_problems(Facts(samples=samples))]
-    answer: dict[str, Any] = {"status": "failing" if wrong else "ok"}
-    if with_details:
-        answer |= {"problems": wrong, "triggers": [asdict(trigger) for trigger in health.trigger_health(samples)]}
-    return Response(orjson.dumps(answer), 503 if wrong else 200, media_type="application/json")
 
 
 def _refusal(error: NotAnsweredError) -> Response:
     headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None  # noqa: PLR2004 - as HTTP requires
     return Response(f"{error}\n", error.status, headers, media_type="text/plain")
-
-
-def _require_token(given: str | None, expected: str | None) -> None:
-    """Refuse a caller without the token.
-
-    Raises:
-        NotAnsweredError: none is set (403), or the caller's is another one (401).
-    """
-    if not expected:
-        raise NotAnsweredError(
-            403,
-            f"No token is set, so no one may read the metrics. Set {TOKEN_VARIABLE} or {TOKEN_VARIABLE}{FILE_SUFFIX} "
-            f"for the API server.",
-        )
-    if not _has_token(given, expected):
-        raise NotAnsweredError(401, "The token is missing or wrong.")
-
-
-def _has_token(given: str | None, expected: str | None) -> bool:
-    scheme, _, value = (given or "").partition(" ")
-    # In constant time, so that no one can find out the token byte by byte.
-    is_equal = hmac.compare_digest(value.strip().encode(), (expected or "").encode())
-    return bool(expected) and scheme.lower() == "bearer" and is_equal

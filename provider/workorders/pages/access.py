@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-import anyio.to_thread
+from anyio.to_thread import run_sync
 from fastapi import Depends, HTTPException, Request
 
 from workorders.airflow import api_server
 from workorders.airflow.api_server import BaseUser, DagAccessEntity
 from workorders.pages.problems import ForbiddenError, NotLoggedInError
+from workorders.pages.threads import OF_PAGES
 
 
 class Right(Enum):
@@ -32,7 +33,6 @@ class Right(Enum):
     """As changing a Dag run."""
     PURGE = ("DELETE", DagAccessEntity.RUN)
     """As deleting a Dag run."""
-    PAUSE = ("PUT", None)
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ async def current_viewer(request: Request) -> Viewer:
         if refusal.status_code == NotLoggedInError.status:
             raise NotLoggedInError("Nothing was read or changed. Log in to Airflow again.") from refusal
         raise ForbiddenError("Nothing was read or changed. Airflow refuses this login.") from refusal
-    if not await anyio.to_thread.run_sync(api_server.may_see_plugins, user):
+    if not await run_sync(api_server.may_see_plugins, user, limiter=OF_PAGES):
         raise ForbiddenError("Nothing was read or changed. This takes the right to see the view Plugins of Airflow.")
     return Viewer(user)
 

@@ -25,6 +25,7 @@ def application() -> FastAPI:
         kafka_settings,
         metadata.paused_dags,
         api_server.known_runs,
+        conf.get_mandatory_value("api", "secret_key"),
         record_change,
         _origin(),
     )

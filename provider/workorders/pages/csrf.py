@@ -3,66 +3,47 @@
 A browser sends Airflow's cookie with the requests of other sites as well, so the login alone shows nothing.
 """
 
-import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from datetime import UTC, datetime, timedelta
-from secrets import token_bytes
+from secrets import token_hex
 from typing import Annotated, Final
 
-import anyio.to_thread
 from fastapi import Depends, Request
+from itsdangerous import BadData, URLSafeTimedSerializer
 
-from workorders.core.postgres.connection import Connection, fetch_row
-from workorders.core.postgres.named_queries import load_queries
 from workorders.pages.access import CurrentViewer, Viewer
 from workorders.pages.problems import ForgedRequestError
-from workorders.pages.site import CurrentSite, Site
-
-_QUERIES = load_queries("workorders.pages", "sql/csrf.sql")
+from workorders.pages.site import CurrentSite
 
 FIELD: Final = "csrf"
 """Field of every form that changes something."""
-LIFETIME: Final = timedelta(hours=12)
-_TIME_BYTES: Final = 8
-_TOKEN_BYTES: Final = _TIME_BYTES + 32
+LIFETIME_SECONDS: Final = 12 * 3_600
+_SALT: Final = "workorders-forms"
+"""Keeps what Airflow signs by the same key from being a token, and the other way round."""
 _AGAIN: Final = "Nothing was changed. Load the page again, and repeat what you did."
 
 
-def form_key(connection: Connection) -> bytes:
-    """Return the key that signs the tokens, which all API servers share."""
-    return bytes(fetch_row(connection, _QUERIES["form_key"], {})[0])
+def new_token(key: str, user_id: str) -> str:
+    """Return a token of a user, signed by the key that all API servers share.
 
-
-def new_token(key: bytes, user_id: str, now: datetime) -> str:
-    """Return a token of a user.
-
-    Each one looks different, although it means the same: Airflow compresses pages, and the size of a page that repeats
-    what a stranger searches for would reveal a constant token little by little.
+    Each one has another signature: Airflow compresses pages, and the size of a page that repeats what a stranger
+    searches for would reveal a constant one little by little.
     """
-    issued = int(now.timestamp()).to_bytes(_TIME_BYTES, "big")
-    content = issued + _signature(key, user_id, issued)
-    pad = token_bytes(len(content))
-    return urlsafe_b64encode(pad + _xor(content, pad)).decode()
+    return URLSafeTimedSerializer(key, _SALT).dumps([user_id, token_hex(8)])
 
 
-def require_token(key: bytes, user_id: str, given: str, now: datetime) -> None:
+def require_token(key: str, user_id: str, given: str) -> None:
     """Refuse a token that is not one of this user, or is too old.
 
     Raises:
         ForgedRequestError: it is not, or is.
     """
     try:
-        decoded = urlsafe_b64decode(given.encode("ascii"))
-    except ValueError:
-        decoded = b""
-    if len(decoded) != 2 * _TOKEN_BYTES:
-        raise ForgedRequestError(f"The form has no token of this page. {_AGAIN}")
-    content = _xor(decoded[:_TOKEN_BYTES], decoded[_TOKEN_BYTES:])
-    issued = content[:_TIME_BYTES]
-    age = now.timestamp() - int.from_bytes(issued, "big")
-    is_own = hmac.compare_digest(content[_TIME_BYTES:], _signature(key, user_id, issued))
-    if not is_own or not -LIFETIME.total_seconds() < age < LIFETIME.total_seconds():
-        raise ForgedRequestError(f"The form is of another user, or older than 12 h. {_AGAIN}")
+        owner, _ = URLSafeTimedSerializer(key, _SALT).loads(given, max_age=LIFETIME_SECONDS)
+    except BadData:
+        owner = None
+    if owner != user_id:
+        raise ForgedRequestError(
+            f"The form has no token of this page, or is of another user, or older than 12 h. {_AGAIN}"
+        )
 
 
 def require_own_origin(request: Request, configured: str | None) -> None:
@@ -95,22 +76,8 @@ async def current_actor(request: Request, site: CurrentSite, viewer: CurrentView
     """
     require_own_origin(request, site.origin)
     given = (await request.form()).get(FIELD, "")
-    key = await anyio.to_thread.run_sync(_key_of, site)
-    require_token(key, viewer.id, str(given), datetime.now(UTC))
+    require_token(site.form_key, viewer.id, str(given))
     return viewer
 
 
 CurrentActor = Annotated[Viewer, Depends(current_actor)]
-
-
-def _key_of(site: Site) -> bytes:
-    with site.reading() as connection:
-        return form_key(connection)
-
-
-def _signature(key: bytes, user_id: str, issued: bytes) -> bytes:
-    return hmac.digest(key, issued + user_id.encode(), "sha256")
-
-
-def _xor(left: bytes, right: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(left, right, strict=True))

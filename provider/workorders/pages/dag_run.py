@@ -12,6 +12,7 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -38,6 +39,7 @@ def page(
         "dag_run.html",
         now=datetime.now(UTC),
         batch=batch,
+        ranges=[hide(part, "last_error", unless=may_read_texts(viewer, [dag_id])) for part in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
         run_id=run_id if run_id in known else None,

@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 import psycopg
+from anyio.to_thread import run_sync
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
@@ -20,10 +21,11 @@ from workorders.core.bulk.jobs import HEARTBEAT_TIMEOUT, Job
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.pages.problems import BusyError
 from workorders.pages.site import Site
-from workorders.pages.threads import DOWNLOADS, OF_DOWNLOADS
+from workorders.pages.threads import OF_DOWNLOADS
 
 _LOG = logging.getLogger(__name__)
 
+DOWNLOADS: Final = int(OF_DOWNLOADS.total_tokens)
 MAX_SECONDS: Final = HEARTBEAT_TIMEOUT.total_seconds()
 """For a browser to take a part; then another download may begin in its place."""
 
@@ -80,7 +82,7 @@ class DownloadResponse(StreamingResponse):
         part = first
         while part:
             yield part
-            part = await OF_DOWNLOADS.run(next, self._parts, b"")
+            part = await run_sync(next, self._parts, b"", limiter=OF_DOWNLOADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the parts; whatever ends it, what they were read from is closed."""
@@ -95,4 +97,4 @@ class DownloadResponse(StreamingResponse):
             _LOG.warning("A download was ended: the browser took nothing for %d seconds.", MAX_SECONDS)
         finally:
             with anyio.CancelScope(shield=True):
-                await OF_DOWNLOADS.run(self._parts.close)
+                await run_sync(self._parts.close, limiter=OF_DOWNLOADS)

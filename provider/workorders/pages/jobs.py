@@ -22,6 +22,7 @@ from workorders.pages.downloads import Downloads
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 from workorders.pages.work_orders import workflows_of
 
@@ -61,7 +62,7 @@ def job_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number:
         job = store.get_job(connection, number)
         dags = _dags_of(connection, job, list_names(connection))
         _require_all(viewer, Right.READ, dags)
-        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+        token = csrf.new_token(site.form_key, viewer.id)
     is_moving = job.state in _MOVING
     is_unfinished = is_moving or job.state == "failed"
     reads_input = viewer.may_all(Right.READ_INPUT, dags)
@@ -69,7 +70,7 @@ def job_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number:
         request,
         "job.html",
         now=now,
-        job=job if reads_input else _without_words(job),
+        job=hide(job if reads_input else _without_words(job), "error", unless=may_read_texts(viewer, dags)),
         may_download=reads_input and is_downloadable(job, now),
         dags=dags,
         reads_input=reads_input,

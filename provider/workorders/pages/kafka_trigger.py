@@ -1,8 +1,7 @@
 """A Kafka trigger: its partitions, its batches, and past decisions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -16,7 +15,7 @@ from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import BatchSummary
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
-from workorders.kafka.status.partition_status import KafkaSource
+from workorders.kafka.status.partition_status import KafkaSource, TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
 from workorders.pages import kafka_state
@@ -24,6 +23,7 @@ from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -31,17 +31,6 @@ router = APIRouter(route_class=PageRoute)
 _BATCHES: Final = 50
 _DECISIONS: Final = 20
 _GAPS: Final = 10
-_TIMELINE: Final = timedelta(hours=48)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBar:
-    """A batch on the timeline, in shares of its width from 0 to 1."""
-
-    batch: BatchSummary
-    start: float
-    width: float
-    state: str
 
 
 @router.get("/kafka/{name}")
@@ -56,6 +45,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         waiting = gaps.list_some(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
+    status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
     known = site.known_runs(ingest, [batch.run_id for batch in found])
@@ -72,7 +62,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         poll_now=not asks_kafka,
         batches=found,
         known_runs=known,
-        bars=timeline(found, now),
         decisions=decided,
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_ids.of_workflow(status.workflow)),
@@ -80,7 +69,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         listener=listener,
         ingest=ingest,
         paused=paused,
-        may_pause={dag_id: viewer.may(Right.PAUSE, dag_id) for dag_id in (listener, ingest)},
         may_act=viewer.may(Right.ACT, ingest),
         batch_state=batch_state,
     )
@@ -100,31 +88,14 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
         raise NotFoundError(str(error)) from error
 
 
+def readable(status: TriggerStatus, viewer: Viewer) -> TriggerStatus:
+    """Return a trigger without the errors of its partitions, if the user may not read them."""
+    unless = may_read_texts(viewer, [dag_ids.ingest(status.name)])
+    return replace(status, partitions=tuple(hide(row, "last_error", unless=unless) for row in status.partitions))
+
+
 def batch_state(batch: BatchSummary) -> str:
     """Return the state of a batch in a word."""
     if batch.finished_at is not None:
         return "finished"
     return "planned" if batch.dispatched_at is None else "dispatched"
-
-
-def timeline(found: Sequence[BatchSummary], now: datetime) -> list[TimelineBar]:
-    """Return the bars of the batches of the last hours, over the time that they cover; pure."""
-    recent = [batch for batch in found if batch.planned_at > now - _TIMELINE]
-    if not recent:
-        return []
-    begin = min(batch.planned_at for batch in recent)
-    span = max((now - begin).total_seconds(), 1.0)
-
-    def share(when: datetime) -> float:
-        # The clock of the database may be ahead of ours.
-        return min((when - begin).total_seconds() / span, 1.0)
-
-    return [
-        TimelineBar(
-            batch,
-            share(batch.planned_at),
-            max(share(batch.finished_at or now) - share(batch.planned_at), 0.0),
-            batch_state(batch),
-        )
-        for batch in recent
-    ]

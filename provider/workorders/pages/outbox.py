@@ -18,6 +18,7 @@ from workorders.pages.csrf import CurrentActor
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import NOTHING, Place, render
 from workorders.pages.site import CurrentSite, Site
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 from workorders.pages.typed import require_number
 
@@ -49,18 +50,18 @@ def page(
     viewer.require(Right.READ, dag_ids.OUTBOX)
     now = datetime.now(UTC)
     with site.reading() as connection:
-        shards, holds, oldest_at = admin.shards(connection), admin.holds(connection), admin.oldest_at(connection)
+        oldest_at, shown, held = admin.oldest_at(connection), shards(connection, viewer), holds(connection, viewer)
         counted = admin.topics(connection) if topics == "yes" else None
-    relays = [dag_ids.OUTBOX, *(dag_ids.outbox(shard.shard) for shard in shards if shard.shard)]
+    relays = [dag_ids.OUTBOX, *(dag_ids.outbox(shard.shard) for shard in shown if shard.shard)]
     return render(
         request,
         "outbox.html",
         now=now,
-        shards=shards,
+        shards=shown,
         oldest_at=oldest_at,
-        holds=holds,
+        holds=held,
         topics=counted,
-        done=None if done is None or number is None else _confirmation(done, number, shards, holds),
+        done=None if done is None or number is None else _confirmation(done, number, shown, held),
         poll_query="",
         paused=[relay for relay, is_paused in site.paused_dags(relays).items() if is_paused],
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
@@ -75,15 +76,16 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
     viewer.require(Right.READ, dag_ids.OUTBOX)
     now = datetime.now(UTC)
     with site.reading() as connection:
-        hold = _get_hold(connection, number)
+        hold = _get_hold(holds(connection, viewer), number)
         content = admin.hold_content(connection, number)
-        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+        token = csrf.new_token(site.form_key, viewer.id)
     return render(
         request,
         "hold.html",
         now=now,
         hold=hold,
         content=content,
+        reads_keys=may_read_texts(viewer, [dag_ids.OUTBOX]),
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX) and hold.kind != "topic",
         key_text=key_text,
@@ -96,7 +98,7 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
     """End a hold, so that its messages are tried now, in their place."""
     actor.require(Right.RELEASE, dag_ids.OUTBOX)
     with site.writing() as connection:
-        hold = _get_hold(connection, number)
+        hold = _get_hold(admin.holds(connection), number)
         connection.rollback()
         _record(site, actor, "workorders_release_hold", {"hold": number, "topic": hold.topic})
         admin.release_hold(connection, number)
@@ -110,7 +112,7 @@ def purge(
     """Delete the messages of a hold unsent, after their number was typed."""
     actor.require(Right.PURGE, dag_ids.OUTBOX)
     with site.writing() as connection:
-        hold = _get_hold(connection, number)
+        hold = _get_hold(admin.holds(connection), number)
         require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
         details: Details = {"hold": number, "topic": hold.topic, "messages": hold.messages}
@@ -126,9 +128,9 @@ def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, numbe
     viewer.require(Right.READ, dag_ids.OUTBOX)
     now = datetime.now(UTC)
     with site.reading() as connection:
-        shard = _get_undecided_shard(connection, number)
+        shard = _get_undecided_shard(shards(connection, viewer), number)
         topics = admin.open_batch(connection, number)
-        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+        token = csrf.new_token(site.form_key, viewer.id)
     return render(
         request,
         "shard.html",
@@ -156,13 +158,25 @@ def release_shard(
     # What is deleted although Kafka does not have it is lost.
     actor.require(Right.PURGE if sent == "yes" else Right.RELEASE, dag_ids.OUTBOX)
     with site.writing() as connection:
-        messages = _get_undecided_shard(connection, number).in_flight
+        messages = _get_undecided_shard(admin.shards(connection), number).in_flight
         require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
         connection.rollback()
         details: Details = {"shard": number, "sent": sent, "messages": messages}
         _record(site, actor, "workorders_release_shard", details)
         admin.release_shard(connection, number, sent=sent == "yes")
     return _confirmed(request, "batch-deleted" if sent == "yes" else "batch-kept", number)
+
+
+def shards(connection: Connection, viewer: Viewer) -> list[ShardStatus]:
+    """Return the shards, without their errors if the user may not read them."""
+    unless = may_read_texts(viewer, [dag_ids.OUTBOX])
+    return [hide(shard, "last_error", unless=unless) for shard in admin.shards(connection)]
+
+
+def holds(connection: Connection, viewer: Viewer) -> list[Hold]:
+    """Return the holds, without their keys and reasons if the user may not read them."""
+    unless = may_read_texts(viewer, [dag_ids.OUTBOX])
+    return [hide(hold, "key", "reason", unless=unless) for hold in admin.holds(connection)]
 
 
 def key_text(key: bytes | None) -> str:
@@ -189,15 +203,15 @@ def _record(site: Site, actor: Viewer, event: Event, details: Details) -> None:
     site.record_change(Change(event=event, user=actor.name, dag_ids=[dag_ids.OUTBOX], details=details))
 
 
-def _get_hold(connection: Connection, number: int) -> Hold:
-    found = next((hold for hold in admin.holds(connection) if hold.id == number), None)
+def _get_hold(known: Sequence[Hold], number: int) -> Hold:
+    found = next((hold for hold in known if hold.id == number), None)
     if found is None:
         raise NotFoundError(f"There is no hold {number}: its messages were sent, released, or purged.")
     return found
 
 
-def _get_undecided_shard(connection: Connection, number: int) -> ShardStatus:
-    found = next((shard for shard in admin.shards(connection) if shard.shard == number), None)
+def _get_undecided_shard(known: Sequence[ShardStatus], number: int) -> ShardStatus:
+    found = next((shard for shard in known if shard.shard == number), None)
     if found is None or not found.needs_decision:
         raise NotFoundError(f"Shard {number} of the outbox waits for no decision: it works, or its error is another.")
     return found

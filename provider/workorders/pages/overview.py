@@ -25,11 +25,13 @@ from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
 from workorders.monitoring.idle_workflows import find_idle
 from workorders.monitoring.problems import Facts, find_problems
 from workorders.outbox import admin
-from workorders.pages import needs, workflow_state
+from workorders.pages import needs, outbox, workflow_state
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.kafka_state import severity, word_of
+from workorders.pages.kafka_trigger import readable as readable_status
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite, Site
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -159,10 +161,11 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
             if dict(sample.labels).get("trigger") in names
         ]
         statuses = [
-            status
+            readable_status(status, viewer)
             for status in partition_status.collect(connection, site.kafka if ask_kafka else None, with_groups=False)
             if status.name in names
         ]
+        reads_jobs = reads_all and may_read_texts(viewer, [dag_ids.of_workflow(found.workflow) for found in readable])
         return Overview(
             kafka=_kafka_lines(connection, statuses, samples, paused, ask_kafka=ask_kafka),
             samples=samples,
@@ -171,9 +174,11 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
             workflows=_workflow_lines(readable, idle, paused, workload.ended_per_minute(connection, now)),
             idle=idle,
             counts=state_counts.latest_counts(connection) if reads_all else None,
-            shards=admin.shards(connection) if shows_outbox else [],
-            holds=admin.holds(connection) if shows_outbox else [],
-            jobs=jobs.list_jobs(connection, limit=_JOBS) if reads_all else [],
+            shards=outbox.shards(connection, viewer) if shows_outbox else [],
+            holds=outbox.holds(connection, viewer) if shows_outbox else [],
+            jobs=[hide(job, "error", unless=reads_jobs) for job in jobs.list_jobs(connection, limit=_JOBS)]
+            if reads_all
+            else [],
             shows_outbox=shows_outbox,
             asked_kafka=ask_kafka,
         )

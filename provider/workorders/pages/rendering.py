@@ -1,6 +1,5 @@
 """From facts to HTML: the templates, and how they write numbers, times, and text that came from outside."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -21,7 +20,6 @@ from workorders.visible_text import safe
 NOTHING: Final = "\u2013"
 """A dash, for what does not exist."""
 _UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-_CHART_HEIGHT: Final = 120
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,6 @@ def _templates() -> Environment:
         "waited": waited,
         "visible": visible,
         "first_line": first_line,
-        "stacked_hours": stacked_hours,
         "tone": tone,
     }
     return environment
@@ -187,32 +184,6 @@ def first_line(text: str | None, length: int = 160) -> str:
     """Return the beginning of a text on one line."""
     line = " ".join(visible(text).split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
-
-
-def stacked_hours(by_state: Mapping[str, Sequence[int]], label: str) -> Markup:
-    """Return a bar for each hour, the oldest first, which the states share.
-
-    The styles give it its colors: the policy of the pages allows attributes of SVG, and no inline styles.
-    """
-    hours = max((len(values) for values in by_state.values()), default=0)
-    top = max([*(sum(values[hour] for values in by_state.values()) for hour in range(hours)), 1])
-    parts = []
-    for hour in range(hours):
-        y = float(_CHART_HEIGHT)
-        for state, values in sorted(by_state.items()):
-            height = values[hour] / top * (_CHART_HEIGHT - 4)
-            y -= height
-            if values[hour]:
-                parts.append(
-                    Markup(
-                        '<rect class="{}" x="{}" y="{:.2f}" width="8" height="{:.2f}"><title>{}: {:,}, {} h ago</title>'
-                        "</rect>"
-                    ).format(tone(state), hour * 10 + 1, y, height, state, values[hour], hours - 1 - hour)
-                )
-    return Markup(
-        '<svg class="timeline" role="img" viewBox="0 0 {w} {h}" height="{h}" preserveAspectRatio="none">'
-        "<title>{title}</title>{bars}</svg>"
-    ).format(w=hours * 10, h=_CHART_HEIGHT, title=label, bars=Markup("").join(parts))
 
 
 _TONES: Final = {

@@ -91,7 +91,7 @@ def page(
     now = datetime.now(UTC)
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
-        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+        token = csrf.new_token(site.form_key, viewer.id)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), _offset(offset), _time(time, now))

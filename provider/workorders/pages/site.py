@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Final
 
@@ -33,6 +33,8 @@ class Site:
     """Returns whether Dags are paused, without those that Airflow does not know."""
     known_runs: Callable[[str, Collection[str]], Collection[str]]
     """Returns those of the Dag runs of a Dag that Airflow has."""
+    form_key: str = field(repr=False)
+    """The key that signs the tokens of forms, which all API servers share."""
     record_change: Callable[[Change], None] = record_nothing
     """Writes a change through a page into the audit log."""
     origin: str | None = None

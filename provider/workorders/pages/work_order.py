@@ -25,8 +25,9 @@ from workorders.outbox import published
 from workorders.pages import csrf, search
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
-from workorders.pages.rendering import Place, render
+from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 from workorders.visible_text import hexdump
 
@@ -67,8 +68,10 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         batch = _batch_of(connection, viewer, found)
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
-        token = csrf.new_token(csrf.form_key(connection), viewer.id, now) if may_act else ""
-    reads_input = viewer.may(Right.READ_INPUT, dag_id)
+        token = csrf.new_token(site.form_key, viewer.id) if may_act else ""
+    reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
+    found = hide(found, "detail", unless=reads_texts)
+    attempts = [hide(run, "error", unless=reads_texts) for run in attempts]
     batch_dag = dag_ids.ingest(found.trigger or "")
     has_batch_run = batch is not None and batch.run_id in site.known_runs(batch_dag, [batch.run_id])
     return render(
@@ -84,7 +87,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         gap=gap,
         published=sent[:_MAX_PUBLISHED],
         has_published_more=len(sent) > _MAX_PUBLISHED,
-        steps=finished,
+        steps=[hide(step, "name", unless=reads_texts) for step in finished],
         batch=batch,
         no_batch=origin.DELETED if batch is None and viewer.may(Right.READ, batch_dag) else None,
         has_batch_run=has_batch_run,
@@ -98,7 +101,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         may_rerun=may_act and found.state in _ENDED,
         may_cancel=may_act and found.state in WAITING,
         dag_id=dag_id,
-        link=_shared_link(request, site.origin),
         csrf=token,
         who=viewer.name,
         seconds=5 if found.state in _MOVING else 60,
@@ -125,12 +127,14 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
         finished = steps.list_steps_at_end(connection, run, max_characters=_RESULT_CHARACTERS)
     dag_id = dag_ids.of_workflow(run.workflow)
     viewer.require(Right.READ, dag_id)
+    reads_texts = may_read_texts(viewer, [dag_id])
+    finished = [hide(step, "name", unless=reads_texts) for step in finished]
     reads_log, reads_output = viewer.may(Right.READ_LOG, dag_id), viewer.may(Right.READ_INPUT, dag_id)
     lines = (run.log or "").splitlines() if reads_log else []
     return render(
         request,
         "run.html",
-        run=run,
+        run=hide(run, "error", unless=reads_texts),
         dag_id=dag_id,
         does_dag=definition.dag_id if definition and run.started_at else None,
         dag_run_id=dag_ids.run_of(run.id),
@@ -186,12 +190,6 @@ def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
         return f"Run {last.attempt} is in progress." if not last.is_owner_gone else _OWNER_GONE.format(last.attempt)
     why = ": ".join(part for part in (last.error_type, last.error) if part)
     return f"Run {last.attempt} of {len(attempts)} ended as {last.state}" + (f": {why}" if why else ".")
-
-
-def _shared_link(request: Request, origin: str | None) -> str:
-    """Return the address at which Airflow shows the page that is asked for."""
-    host = origin or f"{request.url.scheme}://{request.url.netloc}"
-    return f"{host}{Place.of(request).in_airflow(request.url.path)}"
 
 
 def _batch_of(connection: Connection, viewer: Viewer, found: WorkOrder) -> Batch | None:

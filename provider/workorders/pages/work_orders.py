@@ -31,6 +31,7 @@ from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
 from workorders.pages.selection import Kind
 from workorders.pages.site import CurrentSite, Site
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 from workorders.pages.typed import read_reason
 
@@ -69,7 +70,7 @@ def list_page(
         workflows = list_names(connection)
         readable = [name for name in workflows if viewer.may(Right.READ, dag_ids.of_workflow(name))]
         wanted, is_choice_needed = _within(connection, viewer, wanted, workflows)
-        found = None if is_choice_needed else _find(connection, wanted, before)
+        found = None if is_choice_needed else _find(connection, viewer, wanted, before)
         known = [found.name for found in work_orders.registered_triggers(connection) if found.workflow in readable]
     return render(
         request,
@@ -106,7 +107,7 @@ def confirm_page(
     _require_filter(wanted, kind)
     with site.reading() as connection:
         _require_of_filter(connection, viewer, _RIGHTS[kind], wanted.filter)
-        token = csrf.new_token(csrf.form_key(connection), viewer.id, now)
+        token = csrf.new_token(site.form_key, viewer.id)
         limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
         counted = selection.count(connection, wanted.filter, kind, patiently=is_patient)
     return render(
@@ -177,11 +178,17 @@ def apply(
     return RedirectResponse(Place.of(request).page("jobs", job.id), 303)
 
 
-def _find(connection: Connection, wanted: Search, before: str | None) -> Found:
+def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | None) -> Found:
     after = None if before is None else search.read_id(before)
     rows = work_orders.list_work_orders(connection, wanted.filter, before=after, limit=PAGE)
     until = search_index.indexed_up_to(connection) if wanted.filter.text else None
-    attempts = runs.list_last_attempts(connection, [row.id for row in rows])
+    names = {row.workflow or "" for row in rows}
+    readable = {name for name in names if may_read_texts(viewer, [dag_ids.of_workflow(name)])}
+    last = runs.list_last_attempts(connection, [row.id for row in rows])
+    attempts = {
+        row.id: [hide(attempt, "error", unless=(row.workflow or "") in readable) for attempt in last.get(row.id, ())]
+        for row in rows
+    }
     return Found(rows, attempts, None if until is None else time_of(until))
 
 

@@ -20,6 +20,7 @@ from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
+from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -40,12 +41,13 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
             raise NotFoundError(str(error)) from error
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
-        summary = run_summary.summarize_runs(connection, name, now)
+        summary = run_summary.summarize_runs(connection, name)
         counts = state_counts.latest_counts(connection, workflow=name)
         limits = capacity.capacity_for(connection, Filter(workflow=name))
         waiting = gaps.list_some(connection, workflow=name, limit=_GAPS)
         kept = retention.read_status(connection, name)
     paused = site.paused_dags([dag_id]).get(dag_id, False)
+    reads_texts = may_read_texts(viewer, [dag_id])
     return render(
         request,
         "workflow.html",
@@ -54,6 +56,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         workflow=found,
         work=work,
         summary=summary,
+        failures=[hide(failure, "error", unless=reads_texts) for failure in summary.failures],
         counts=counts,
         limits=limits,
         kept=kept,

@@ -1,35 +1,30 @@
 """The FastAPI application that takes requests for webhooks; Airflow's API server mounts it at `/workorders/hooks`."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 import orjson
+from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request, Response
-from starlette.requests import ClientDisconnect
 
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
-from workorders.webhook.callers import Callers, network_of
-from workorders.webhook.capacity import IncomingBody, too_large
+from workorders.webhook.body import received_body, require_length
+from workorders.webhook.callers import Callers, Secrets
 from workorders.webhook.completion import CompletionPoller
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.method import Secret
 from workorders.webhook.refusals import RefusalLog, RefusedError, printable
-from workorders.webhook.request_counts import Counts, RequestCounts
 from workorders.webhook.requests import Received
-from workorders.webhook.secrets import Secrets
-from workorders.webhook.threads import Threads
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _SUCCESS: Final = "success"
 _REJECTED: Final = "rejected"
-_INTERNAL_ERROR: Final = 500
-_MAX_LENGTH_DIGITS: Final = 18
-"""Digits of a declared length that are parsed; no body is longer than such a number."""
 
 
 class Webhooks:
@@ -47,56 +42,23 @@ class Webhooks:
     ) -> None:
         self._hooks = hooks
         self._handler = handler
-        self._threads = Threads()
-        secrets = Secrets(lambda id_: self._threads.run_alone(f"connection {id_}", lambda: secret(id_)), clock)
-        self._callers = Callers(secrets, self._threads, clock)
-        self._refusals = RefusalLog(clock)
-        self._pollers: dict[str, CompletionPoller] = {}
-        self._counts = RequestCounts(self._add_counts)
+        self._callers = Callers(Secrets(secret, clock))
+        self._refusals = RefusalLog()
+        self._pollers: dict[tuple[str, str], CompletionPoller] = {}
 
     async def answer(self, request: Request) -> Response:
-        """Answer one request, and count the answer; a refusal gives its reason in JSON."""
+        """Answer one request; a refusal gives its reason in JSON."""
         hook: Hook | None = None
         try:
-            if self._hooks.is_reload_due():
-                await self._threads.run_alone("trigger files", self._hooks.reload)
-            hook = self._hooks.get(request.path_params["path"].strip("/"))
-            answer = await self._answer(hook, request)
+            hook = await self._hooks.find(request.path_params["path"].strip("/"))
+            return await self._answer(hook, request)
         except RefusedError as refusal:
-            name = hook.definition.name if hook else None
-            self._refusals.add(name, request.url.path, network_of(_peer(request)), refusal)
-            answer = _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
-        except Exception:
-            # The server answers so, and logs the error.
-            self._count(hook, _INTERNAL_ERROR)
-            raise
-        self._count(hook, answer.status_code)
-        return answer
-
-    def _count(self, hook: Hook | None, status: int) -> None:
-        """Count an answer; a path without a webhook has no name to count under."""
-        if hook is not None:
-            self._counts.count(hook.definition.database_connection, hook.definition.name, status)
+            self._refusals.add(hook.definition.name if hook else None, request.url.path, _peer(request), refusal)
+            return _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
 
     async def _answer(self, hook: Hook, request: Request) -> Response:
         definition = hook.definition
-        received = Received(
-            request.url.path, request.headers.items(), _peer(request), b"", datetime.now(UTC), definition.key_header
-        )
-        try:
-            _require_acceptable(hook, request, received)
-            await self._callers.check_headers(definition, received)
-        except RefusedError as refusal:
-            # The body was not read, and its rest is not waited for.
-            refusal.headers["Connection"] = "close"
-            raise
-        with hook.capacity.incoming(
-            network_of(received.remote_address),
-            self._hooks.max_bytes_of(hook),
-            gives_way=not definition.knows_callers_by_headers,
-        ) as incoming:
-            received = replace(received, body=await _read(hook, request, incoming))
-            single = await self._create(hook, received, incoming)
+        single = await self._create(hook, request)
         if isinstance(single, str):
             return Response(orjson.dumps({"challenge": single}), media_type="application/json")
         wanted = single.original or single.id
@@ -106,44 +68,45 @@ class Webhooks:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
         return _json(201 if single.created else 200, _state_of(single), id_=single.id)
 
-    async def _create(self, hook: Hook, received: Received, incoming: IncomingBody) -> CreateResult | str:
+    async def _create(self, hook: Hook, request: Request) -> CreateResult | str:
         """Create the work order; a challenge of a sender that checks the URL is returned instead."""
         definition = hook.definition
-        with hook.capacity.processing(incoming):
-            await self._callers.check_signature(definition, received)
-            if definition.signature and (challenge := definition.signature.challenge(received.body)) is not None:
-                return challenge
-            return await self._threads.run(
-                definition.name, lambda: self._handler.create(hook, received), is_known=not definition.is_public
-            )
+        received = Received(
+            request.url.path, request.headers.items(), _peer(request), b"", datetime.now(UTC), definition.key_header
+        )
+        is_read = False
+        try:
+            _require_acceptable(hook, request, received)
+            await self._callers.check_headers(definition, received)
+            async with received_body(hook, request) as body:
+                is_read = True
+                received = replace(received, body=body)
+                await self._callers.check_signature(definition, received, hook.threads)
+                if definition.signature and (challenge := definition.signature.challenge(body)) is not None:
+                    return challenge
+                return await run_sync(self._handler.create, hook, received, limiter=hook.threads)
+        except RefusedError as refusal:
+            if not is_read:  # the rest of the body is not waited for
+                refusal.headers["Connection"] = "close"
+            raise
 
     async def _after_completion(self, hook: Hook, single: CreateResult, id_: UUID) -> Response:
         definition = hook.definition
         database = definition.database_connection
-        if database not in self._pollers:
-            self._pollers[database] = CompletionPoller(lambda ids: self._ended(database, ids))
-        with hook.capacity.waiting() as may_wait:
-            if not may_wait:
-                reason = "Too many callers wait for results of this webhook. The work order was created and continues."
-                return _json(202, {"state": single.state, "reason": reason}, id_=id_)
-            outcome = None
-            if await self._pollers[database].wait_for(id_, definition.reply_timeout):
-                outcome = await self._threads.run(
-                    definition.name,
-                    lambda: self._handler.find_outcome(database, id_),
-                    is_known=not definition.is_public,
-                )
+        key = (definition.name, database)
+        if key not in self._pollers:
+            self._pollers[key] = CompletionPoller(partial(self._handler.find_ended, database))
+        if self._pollers[key].is_full:
+            reason = "Too many callers wait for results of this webhook. The work order was created and continues."
+            return _json(202, {"state": single.state, "reason": reason}, id_=id_)
+        outcome = None
+        if await self._pollers[key].wait_for(id_, definition.reply_timeout):
+            outcome = await run_sync(self._handler.find_outcome, database, id_, limiter=hook.threads)
         if outcome is None:
             reason = f"The work order was not finished within {definition.reply_timeout:g} s. It continues."
             return _json(202, {"state": single.state, "reason": reason}, id_=id_)
         code = definition.success_code if outcome.state == _SUCCESS else definition.failure_code
         return _json(code, _result_of(outcome, tells_errors=definition.tells_errors), id_=id_)
-
-    async def _add_counts(self, database: str, counts: Counts) -> None:
-        await self._threads.run_alone(f"counts {database}", lambda: self._handler.add_counts(database, counts))
-
-    async def _ended(self, database: str, ids: Collection[UUID]) -> Collection[UUID]:
-        return await self._threads.run_alone(f"database {database}", lambda: self._handler.find_ended(database, ids))
 
 
 def make_app(
@@ -186,22 +149,7 @@ def _require_acceptable(hook: Hook, request: Request, received: Received) -> Non
             "Nothing was created: this webhook answers with results, and nothing shows that the Idempotency-Key is "
             "the caller's own. Send the request without it.",
         )
-    declared = request.headers.get("content-length", "")
-    # A superscript two is a digit but not a number, and Python does not parse thousands of digits.
-    if declared.isascii() and declared.isdigit():
-        length = declared.lstrip("0")
-        if len(length) > _MAX_LENGTH_DIGITS or int(length or "0") > definition.max_body_bytes:
-            raise too_large(definition.max_body_bytes)
-
-
-async def _read(hook: Hook, request: Request, incoming: IncomingBody) -> bytes:
-    try:
-        return await incoming.read(request.stream(), hook.definition.max_body_bytes)
-    except ClientDisconnect as error:
-        raise RefusedError(400, "disconnected", "The caller closed the connection; nothing was created.") from error
-    except RefusedError as refusal:
-        refusal.headers["Connection"] = "close"
-        raise
+    require_length(request.headers.get("content-length", ""), definition.max_body_bytes)
 
 
 def _state_of(single: CreateResult) -> dict[str, Any]:

@@ -1,105 +1,110 @@
-"""Authenticates callers, by the headers before a body is read or by its signature, and bounds the failures of each."""
+"""Authenticates callers, by the headers before a body is read or by the signature of the body."""
 
-import math
+import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from ipaddress import ip_address, ip_network
+from functools import partial
 from typing import Final
 
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+
+from workorders.core.kept_value import KeptValue
 from workorders.webhook.authentication import PUBLIC
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.method import Method, Secret, SignatureMethod
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received
-from workorders.webhook.secrets import Secrets
-from workorders.webhook.threads import Threads
 
-FAILURES_PER_SECOND: Final = 1.0
-"""Failures per second that an address may have; the failure that finds none left makes it two per second."""
-FAILURES_AT_ONCE: Final = 20
-TRUST_SECONDS: Final = 600.0
-"""For this time after a success, the limits do not apply to an address: behind a proxy many callers share one, and a
-stranger among them must not lock the others out."""
-_MAX_PEERS: Final = 4096
-_IPV6_NETWORK_BITS: Final = 64
+_LOG = logging.getLogger(__name__)
+
+KEEP_SECONDS: Final = 30.0
+"""How long a changed secret may go unnoticed."""
+FAILURE_SECONDS: Final = 5.0
+STALE_SECONDS: Final = 300.0
+"""How long a secret remains valid while the secrets backend is unavailable."""
 
 
-class Bucket:
-    """A token bucket: a number of attempts per second, and a burst.
+class Secrets:
+    """The secrets of webhooks, which Airflow's connections hold. Used on one event loop.
 
     Args:
-        per_second: how fast it fills.
-        burst: how much it holds.
-    """
-
-    def __init__(self, per_second: float, burst: int) -> None:
-        self._per_second = per_second
-        self._burst = float(burst)
-        self._held = float(burst)
-        self._at: float | None = None
-
-    def take(self, now: float) -> int:
-        """Take a token; return 0, or in how many whole seconds the next one is available.
-
-        Args:
-            now: seconds of a monotonic clock.
-        """
-        if self._at is not None:
-            self._held = min(self._burst, self._held + (now - self._at) * self._per_second)
-        self._at = now
-        if self._held >= 1:
-            self._held -= 1
-            return 0
-        return max(1, math.ceil((1 - self._held) / self._per_second))
-
-
-@dataclass(slots=True)
-class _Peer:
-    wrong: Bucket = field(default_factory=lambda: Bucket(FAILURES_PER_SECOND, FAILURES_AT_ONCE))
-    retry_at: float = 0.0
-    trusted_until: float = 0.0
-
-
-class Callers:
-    """Authenticates callers. Used on the event loop only.
-
-    Args:
-        secrets: what callers are checked against.
-        threads: where signatures are checked.
+        ask: returns the secret of a connection's id, or raises; it may block.
         clock: returns the seconds of a monotonic clock.
     """
 
-    def __init__(self, secrets: Secrets, threads: Threads, clock: Callable[[], float]) -> None:
-        self._secrets = secrets
-        self._threads = threads
+    def __init__(self, ask: Callable[[str], Secret], clock: Callable[[], float]) -> None:
+        self._ask = ask
         self._clock = clock
-        self._peers: OrderedDict[tuple[str, str], _Peer] = OrderedDict()
+        self._kept: dict[str, KeptValue[Secret]] = {}
+
+    async def get(self, connection_id: str) -> Secret:
+        """Return the secret.
+
+        Raises:
+            TryAgainError: it is unavailable, or the connection has no password, which would admit everybody.
+        """
+        if connection_id not in self._kept:
+            self._kept[connection_id] = KeptValue(
+                partial(self._look_up, connection_id),
+                self._clock,
+                seconds=KEEP_SECONDS,
+                failure_seconds=FAILURE_SECONDS,
+                stale_seconds=STALE_SECONDS,
+            )
+        try:
+            secret = await self._kept[connection_id].get()
+        except Exception as error:
+            raise _unavailable() from error
+        if not secret.password:
+            raise _unavailable()
+        return secret
+
+    def _look_up(self, connection_id: str) -> Secret:
+        try:
+            secret = self._ask(connection_id)
+        except Exception as error:
+            _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
+            raise
+        if not secret.password:
+            _LOG.error("The Airflow connection %s has no password, so every call is refused.", connection_id)
+        return secret
+
+
+class Callers:
+    """Authenticates callers. Used on one event loop.
+
+    Args:
+        secrets: what callers are checked against.
+    """
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
 
     async def check_headers(self, definition: WebhookTriggerDefinition, received: Received) -> None:
         """Authenticate by the headers, before the body is read; only signatures need the body.
 
+        No secret is looked up for a caller without credentials of the right form.
+
         Raises:
             RefusedError: the caller may not call.
-            TryAgainError: the secret is unavailable, or this address has failed too often.
+            TryAgainError: the secret is unavailable.
         """
-        method = definition.authentication
+        method, headers = definition.authentication, received.by_name
         if method == PUBLIC:
             return
-        headers = received.by_name
         if missing := method.missing(headers):
             raise _refused(method, missing)
-        peer = self._peer(definition, received)
-        self._require_few_failures(peer)
         if not isinstance(method, SignatureMethod):
 
             async def find_fault(secret: Secret) -> str | None:
                 return method.fault(secret, headers)
 
-            self._require(method, peer, await self._fault(method, find_fault))
+            await self._require(method, find_fault)
 
-    async def check_signature(self, definition: WebhookTriggerDefinition, received: Received) -> None:
+    async def check_signature(
+        self, definition: WebhookTriggerDefinition, received: Received, threads: CapacityLimiter
+    ) -> None:
         """Authenticate by the signature of the complete body, if that is the webhook's method.
 
         Raises:
@@ -112,18 +117,17 @@ class Callers:
         headers, body = received.by_name, received.body
 
         async def find_fault(secret: Secret) -> str | None:
-            return await self._threads.run(
-                definition.name,
-                lambda: method.fault(secret, headers, body, path=definition.path, now=time.time()),
-                is_known=False,
+            return await run_sync(
+                lambda: method.fault(secret, headers, body, path=definition.path, now=time.time()), limiter=threads
             )
 
-        self._require(method, self._peer(definition, received), await self._fault(method, find_fault))
+        await self._require(method, find_fault)
 
-    async def _fault(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> str | None:
-        """Return why no secret of the webhook admits the caller; None if one does.
+    async def _require(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> None:
+        """Refuse a caller that no secret of the webhook admits.
 
         Raises:
+            RefusedError: none does.
             TryAgainError: none of those that are available does, and another one is unavailable.
         """
         faults: list[str] = []
@@ -135,48 +139,18 @@ class Callers:
                 unavailable = error
                 continue
             if fault is None:
-                return None
+                return
             faults.append(fault)
-        if unavailable is not None:
-            raise unavailable
-        return faults[0]
-
-    def _require(self, method: Method, peer: _Peer, fault: str | None) -> None:
-        now = self._clock()
-        if fault is None:
-            peer.trusted_until = now + TRUST_SECONDS
-            return
-        peer.retry_at = now + peer.wrong.take(now)
-        raise _refused(method, fault)
-
-    def _require_few_failures(self, peer: _Peer) -> None:
-        now = self._clock()
-        if now < peer.retry_at and now >= peer.trusted_until:
-            raise TryAgainError(
-                "too-many-failures",
-                "Nothing was created: this address has sent too many wrong keys, passwords or signatures.",
-                seconds=max(1, round(peer.retry_at - now)),
-                status=429,
-            )
-
-    def _peer(self, definition: WebhookTriggerDefinition, received: Received) -> _Peer:
-        key = (definition.name, network_of(received.remote_address))
-        found = self._peers.setdefault(key, _Peer())
-        self._peers.move_to_end(key)
-        if len(self._peers) > _MAX_PEERS:
-            self._peers.popitem(last=False)
-        return found
-
-
-def network_of(address: str | None) -> str:
-    """Return the key that limits count by: an IPv4 address, or the IPv6 network that one customer gets as a whole."""
-    try:
-        found = ip_address(address or "")
-    except ValueError:
-        return address or "unknown"
-    return address or "" if found.version == 4 else str(ip_network((found, _IPV6_NETWORK_BITS), strict=False))  # noqa: PLR2004
+        raise unavailable or _refused(method, faults[0])
 
 
 def _refused(method: Method, fault: str) -> RefusedError:
     challenge = {"WWW-Authenticate": f'{method.scheme} realm="workorders"'}
     return RefusedError(401, "not-authenticated", f"Nothing was created: {fault}.", challenge)
+
+
+def _unavailable() -> TryAgainError:
+    return TryAgainError(
+        "cannot-authenticate",
+        "Nothing was created: callers of this webhook cannot be authenticated, because its secret is unavailable.",
+    )

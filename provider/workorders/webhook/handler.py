@@ -18,7 +18,6 @@ from workorders.webhook.database import NOT_TAKEN, RETRY_SECONDS, Database, try_
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError, TryAgainError
-from workorders.webhook.request_counts import Counts, add_counts
 from workorders.webhook.requests import Received, item
 
 _LOG = logging.getLogger(__name__)
@@ -98,16 +97,6 @@ class RequestHandler:
         except (psycopg.Error, TryAgainError) as error:
             _LOG.warning("The outcome of work order %s cannot be read: %s", id_, type(error).__name__)
             return None
-
-    def add_counts(self, database_connection: str, counts: Counts) -> None:
-        """Add the counts of answers to the totals.
-
-        Raises:
-            psycopg.Error: the database failed.
-            TryAgainError: its Airflow connection cannot be read.
-        """
-        with self.database(database_connection).connection() as connection:
-            add_counts(connection, counts)
 
     def database(self, connection_id: str) -> Database:
         """Return the database of an Airflow connection."""

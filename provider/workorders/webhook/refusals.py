@@ -2,9 +2,7 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 from workorders.core.exceptions import WorkOrdersError
@@ -12,10 +10,7 @@ from workorders.core.exceptions import WorkOrdersError
 _LOG = logging.getLogger(__name__)
 
 SUM_SECONDS: Final = 60.0
-MAX_KINDS: Final = 1000
-"""Kinds per minute that are counted separately; the addresses of all others are counted together."""
 _MAX_CHARACTERS: Final = 200
-_MANY: Final = "other addresses"
 
 
 class RefusedError(WorkOrdersError):
@@ -43,24 +38,13 @@ class TryAgainError(RefusedError):
         super().__init__(status, code, reason, {"Retry-After": str(seconds)})
 
 
-@dataclass(slots=True)
-class _Sum:
-    began: float
-    suppressed: int = 0
-
-
 class RefusalLog:
-    """Logs refusals, so that a caller that sends requests without end does not fill the disk.
+    """Logs refusals, so that a caller that sends requests indefinitely does not fill the disk."""
 
-    Args:
-        clock: returns the seconds of a monotonic clock.
-    """
+    def __init__(self) -> None:
+        self._suppressed: dict[tuple[str, str], int] = {}
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._sums: OrderedDict[tuple[str, str, str], _Sum] = OrderedDict()  # the oldest first
-
-    def add(self, webhook: str | None, path: str, peer: str, refusal: RefusedError) -> None:
+    def add(self, webhook: str | None, path: str, peer: str | None, refusal: RefusedError) -> None:
         """Log a refusal, or count it.
 
         Args:
@@ -69,41 +53,26 @@ class RefusalLog:
             peer: address of the caller.
             refusal: the answer to the caller.
         """
-        self.flush()
-        key = (webhook or "", peer, refusal.code)
-        if key not in self._sums and len(self._sums) >= MAX_KINDS:
-            key = (webhook or "", _MANY, refusal.code)
-        if key in self._sums:
-            self._sums[key].suppressed += 1
+        key = (webhook or "unknown", refusal.code)
+        if key in self._suppressed:
+            self._suppressed[key] += 1
             return
-        self._sums[key] = _Sum(self._clock())
-        asyncio.get_running_loop().call_later(SUM_SECONDS, self.flush)
+        self._suppressed[key] = 0
+        asyncio.get_running_loop().call_later(SUM_SECONDS, self._log_sum, *key)
         _LOG.warning(
             "Webhook path %s: a request of %s was refused with %d (%s): %s",
             printable(path),
-            printable(key[1]),
+            printable(peer or "unknown"),
             refusal.status,
             refusal.code,
             printable(refusal.reason),
         )
 
-    def flush(self) -> None:
-        """Log the sums whose minute has passed."""
-        now = self._clock()
-        while self._sums:
-            (webhook, peer, code), first = next(iter(self._sums.items()))
-            if now - first.began < SUM_SECONDS:
-                return
-            self._sums.popitem(last=False)
-            if first.suppressed:
-                _LOG.warning(
-                    "Webhook %s: %d more requests of %s were refused within %.0f s (%s).",
-                    webhook or "unknown",
-                    first.suppressed,
-                    printable(peer),
-                    now - first.began,
-                    code,
-                )
+    def _log_sum(self, webhook: str, code: str) -> None:
+        if suppressed := self._suppressed.pop((webhook, code)):
+            _LOG.warning(
+                "Webhook %s: %d more requests were refused within %.0f s (%s).", webhook, suppressed, SUM_SECONDS, code
+            )
 
 
 def printable(text: str) -> str:

@@ -43,7 +43,7 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
     """Make the webhooks of the database exactly these, in the caller's transaction.
 
     Raises:
-        ConfigurationError: two of them have one path.
+        ConfigurationError: two of them have one path, or the role may not store webhooks.
     """
     paths: dict[str, str] = {}
     for definition in definitions:
@@ -54,7 +54,13 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
                 "was stored; give one of them another path."
             )
     names = [definition.name for definition in definitions]
-    connection.execute(_QUERIES["lock"])
+    try:
+        connection.execute(_QUERIES["lock"])
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise ConfigurationError(
+            "Webhooks: this role may not store them, because they define who may call; nothing was stored; run this "
+            "as the owner of the tables, whose URL `workorders db upgrade` gets."
+        ) from error
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
     by_name = {definition.name: definition.path for definition in definitions}
     connection.execute(_QUERIES["free_paths"], {"paths": Jsonb(by_name)})

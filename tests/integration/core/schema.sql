@@ -518,11 +518,6 @@ CREATE TABLE workorders.outbox_topics (
     topic text NOT NULL COLLATE pg_catalog."C",
     max_message_bytes integer
 );
-CREATE TABLE workorders.pages_secrets (
-    id smallint DEFAULT 1 NOT NULL,
-    form_key bytea NOT NULL,
-    CONSTRAINT pages_secrets_single_check CHECK ((id = 1))
-);
 CREATE TABLE workorders.parked_work_orders (
     work_order_id uuid NOT NULL,
     key uuid NOT NULL,
@@ -688,12 +683,6 @@ ALTER TABLE workorders.triggers ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MAXVALUE
     CACHE 1
 );
-CREATE TABLE workorders.webhook_requests (
-    trigger text NOT NULL,
-    status smallint NOT NULL,
-    requests bigint NOT NULL
-)
-WITH (fillfactor='50');
 CREATE TABLE workorders.webhooks (
     name text NOT NULL,
     path text NOT NULL,
@@ -790,8 +779,6 @@ ALTER TABLE ONLY workorders.outbox_shards
     ADD CONSTRAINT outbox_shards_pkey PRIMARY KEY (shard);
 ALTER TABLE ONLY workorders.outbox_topics
     ADD CONSTRAINT outbox_topics_pkey PRIMARY KEY (topic);
-ALTER TABLE ONLY workorders.pages_secrets
-    ADD CONSTRAINT pages_secrets_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_pkey PRIMARY KEY (trigger_id, key, number);
 ALTER TABLE ONLY workorders.parked_work_orders
@@ -832,8 +819,6 @@ ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.webhook_requests
-    ADD CONSTRAINT webhook_requests_pkey PRIMARY KEY (trigger, status);
 ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_path_key UNIQUE (path);
 ALTER TABLE ONLY workorders.webhooks

@@ -9,7 +9,10 @@ from psycopg.conninfo import make_conninfo
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from workorders.core import schema
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
+from workorders.webhook import stored_webhooks
+from workorders.webhook.definition import WebhookTriggerDefinition
 
 pytestmark = pytest.mark.integration
 
@@ -53,6 +56,22 @@ def test_the_owner_owns_the_tables_and_the_writer_lacks_nothing(administrator: s
     assert lacks(login(administrator, "workorders_writer")) == []
     assert "runs: INSERT, UPDATE" in lacks(login(administrator, "workorders_reader"))
     schema.require_newest(login(administrator, "workorders_reader"))
+
+
+def test_the_writer_cannot_define_who_may_call_a_webhook(administrator: str) -> None:
+    """Whoever has the writer's URL, such as a function, would open a webhook, or compare its keys with any secret."""
+    schema.upgrade(administrator, with_roles=True)
+    open_to_all = WebhookTriggerDefinition(name="shop", workflow="ship", authentication="public")
+    with connect(login(administrator, "workorders_owner")) as owner:
+        stored_webhooks.apply(owner, [open_to_all.model_copy(update={"enabled": False})])
+    with connect(login(administrator, "workorders_writer"), autocommit=True) as writer:
+        with pytest.raises(ConfigurationError, match="nothing was stored"), writer.transaction():
+            stored_webhooks.apply(writer, [open_to_all])
+        for change in ("DELETE FROM", "UPDATE", "INSERT INTO"):
+            rest = {"UPDATE": "SET path = 'x'", "INSERT INTO": "DEFAULT VALUES"}.get(change, "")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                writer.execute(f"{change} workorders.webhooks {rest}".encode())
+        assert [found.definition["enabled"] for found in stored_webhooks.list_stored(writer)] == [False]
 
 
 def test_the_owner_repeats_it_and_roles_that_exist_stay_as_they_are(administrator: str) -> None:
@@ -100,7 +119,7 @@ def test_the_printed_sql_does_the_same_and_is_never_empty(administrator: str) ->
 def test_tables_that_an_administrator_upgrades_later_belong_to_the_owner(administrator: str) -> None:
     schema.upgrade(administrator, with_roles=True)
     with psycopg.connect(administrator) as connection:
-        connection.execute("DROP TABLE workorders.webhooks, workorders.webhook_requests")
+        connection.execute("DROP TABLE workorders.webhooks")
         connection.execute("DELETE FROM workorders.alembic_version WHERE version_num LIKE 'webhook%'")
     schema.upgrade(administrator)
     assert owners(administrator) == [("workorders_owner",)]

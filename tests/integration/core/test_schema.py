@@ -65,7 +65,7 @@ def test_the_printed_sql_contains_what_is_missing_and_nothing_else(new_database:
     schema.upgrade(database_url)
     before = schema_dump(database_url)
     with psycopg.connect(database_url) as connection:
-        connection.execute("DROP TABLE workorders.webhooks, workorders.webhook_requests")
+        connection.execute("DROP TABLE workorders.webhooks")
         connection.execute("DELETE FROM workorders.alembic_version WHERE version_num LIKE 'webhook%'")
     text = schema.upgrade_sql(database_url)
     assert "CREATE SCHEMA" not in text
@@ -149,7 +149,7 @@ def test_tables_of_another_version_are_refused_with_what_to_do(new_database: Cal
     schema.upgrade(database_url)
     with psycopg.connect(database_url) as connection:
         connection.execute("DELETE FROM workorders.alembic_version WHERE version_num LIKE 'kafka%'")
-    with pytest.raises(SchemaError, match="are at version core_0001, outbox_0001, pages_0001, webhook_0001 and"):
+    with pytest.raises(SchemaError, match="are at version core_0001, outbox_0001, webhook_0001 and"):
         schema.require_newest(database_url)
 
 
@@ -165,11 +165,11 @@ def test_tables_of_a_newer_package_are_refused_and_left_alone(
     with pytest.raises(SchemaError) as raised:
         look(database_url)
     assert str(raised.value) == (
-        "The database's tables are at version core_0001, kafka_9999, outbox_0001, pages_0001, webhook_0001 and this "
+        "The database's tables are at version core_0001, kafka_9999, outbox_0001, webhook_0001 and this "
         "package does not know kafka_9999; nothing was changed; install the version of the package that upgraded "
         "them. [WO-SCHEMA]"
     )
-    assert schema.current(database_url) == "core_0001, kafka_9999, outbox_0001, pages_0001, webhook_0001"
+    assert schema.current(database_url) == "core_0001, kafka_9999, outbox_0001, webhook_0001"
     assert schema_dump(database_url) == before
 
 

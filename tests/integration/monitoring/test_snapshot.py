@@ -21,7 +21,6 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.monitoring import snapshot
 from workorders.outbox.enqueue import publish
-from workorders.webhook.request_counts import add_counts
 
 pytestmark = pytest.mark.integration
 
@@ -226,14 +225,6 @@ def test_the_outbox_has_a_backlog_a_delay_and_holds(connection: Connection, name
     connection.commit()
     assert read("workorders.outbox.waiting", topic=name) == 0
     assert read("workorders.outbox.delay", topic=name) == 0
-
-
-def test_the_answers_of_webhooks_add_up(connection: Connection, name: str, read: Read) -> None:
-    for counts in ({(name, 201): 3, (name, 429): 1}, {(name, 201): 2}):
-        add_counts(connection, counts)
-    connection.commit()
-    assert read("workorders.webhook.requests", trigger=name, status="201") == 5
-    assert read("workorders.webhook.requests", trigger=name, status="429") == 1
 
 
 def test_the_end_of_retention_has_an_age(stack: LocalStack, read: Read) -> None:

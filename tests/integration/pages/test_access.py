@@ -1,27 +1,41 @@
 """Every address asks Airflow's auth manager: each one with each role."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
 from airflow.api_fastapi.app import init_auth_manager, purge_cached_app
 from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+from airflow.models.dag import DagModel
 from airflow.models.revoked_token import RevokedToken
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from httpx2 import Response
+from psycopg import sql
 from starlette.testclient import TestClient
 
+from local_stack.stack import LocalStack
+from support.executing import Executing
 from support.finished_steps import add_step
+from support.ingesting import partition_of, plan
 from support.pages import OWN, StubViewer, ada, browser_of, form_token, listed_ids, served
 from support.pages_scene import Scene, cancel_job, failed_run, first_batch, hold_key, stall_shard
+from support.work_orders import rejected
+from workorders.airflow import api_server
+from workorders.airflow.api_server import DagAccessEntity
+from workorders.airflow.monitoring import monitoring_router
 from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation.work_orders import create_for
+from workorders.core.definitions.trigger import Sequence
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Item
+from workorders.core.postgres.connection import connect
+from workorders.kafka.partitions import OffsetRange
 from workorders.pages.access import Right, current_viewer
 from workorders.pages.app import make_app
 from workorders.pages.site import Site
@@ -367,6 +381,121 @@ def test_results_of_steps_are_shown_only_to_those_who_may_read_outputs(
         for address in (f"work-orders/{names['order']}", f"runs/{names['run']}"):
             page = TestClient(served(pages_site, viewer)).get(f"/workorders/{address}").text
             assert (">label</th>" in page, "L-4711" in page) == (True, shown)
+
+
+NUMBERED = Sequence.model_validate({"key": "body:/k", "number": "body:/n"}).model_dump(mode="json")
+MARKED: Mapping[str, tuple[str, str]] = {
+    "input": ("dataclips SET body = jsonb_build_object('a', {mark}::text)", "id = {order}"),
+    "request": ("dataclips SET request = jsonb_build_object('a', {mark}::text)", "id = {order}"),
+    "error": ("runs SET error = {mark}", "id = {run}"),
+    "log": ("run_logs SET log = {mark}", "run_id = {run}"),
+    "output": ("run_outputs SET output = to_jsonb({mark}::text)", "run_id = {run}"),
+    "step": ("steps SET name = {mark}", "run_id = {run} AND name = 'marked'"),
+    "result": ("steps SET result = to_jsonb({mark}::text)", "run_id = {run}"),
+    "rejection": ("rejections SET detail = {mark}", "work_order_id = {rejected}"),
+    "raw": ("rejections SET raw = convert_to({mark}, 'UTF8')", "work_order_id = {rejected}"),
+    "sequence": ("sequences SET name = {mark}", "trigger_id = {numbered}"),
+    "key": ("outbox_holds SET key = convert_to({mark}, 'UTF8')", "id = {hold}"),
+    "hold": ("outbox_holds SET reason = {mark}", "id = {hold}"),
+    "shard": ("outbox_shards SET last_error = {mark} || ' [WO-OUTBOX-CONTRADICTION]'", "shard = 0"),
+    "stall": ("kafka_ranges SET last_error = {mark}", "batch_id = {batch}"),
+    "job": ("bulk_jobs SET error = {mark}, state = 'failed'", "id = {job}"),
+}
+"""What a message or a function can fill, or an error that may quote it: each with a mark of its own."""
+MARK = re.compile(r"MARK-(\w+)")
+
+
+@pytest.fixture
+def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict[str, str]]:
+    """The names of what is marked, next to those of the scene."""
+    work = Executing(stack.database_url, name)
+    work.create([{"do": "fail", "word": "?"}])
+    work.worker().work()
+    with connect(stack.database_url) as connection:
+        order, run = failed_run(connection, name)
+        add_step(connection, run, "marked", "")
+        connection.execute("INSERT INTO workorders.run_outputs VALUES (%s, '1')", [run])
+        connection.execute("INSERT INTO workorders.run_logs VALUES (%s, '?', false) ON CONFLICT DO NOTHING", [run])
+        numbered = triggers.register(
+            connection, name=f"{name}-numbered", type_="manual", workflow=name, definition={"sequence": NUMBERED}
+        )
+        create_for(connection, numbered, [rejected(None, None), Item(None, None, b"{}", b'{"k": "a", "n": 2}')])
+        by_state = {row.state: str(row.id) for row in work_orders.list_work_orders(connection, Filter(workflow=name))}
+        kafka = triggers.register(
+            connection, name=f"{name}-kafka", type_="kafka", workflow=name, definition={"topics": [name]}
+        )
+        values = {
+            **names,
+            "workflow": name,
+            "trigger": kafka.name,
+            "batch": str(plan(connection, kafka, OffsetRange(partition_of(name), 0, 10))),
+            "order": str(order),
+            "run": str(run),
+            "hold": str(hold_key(connection, name)),
+            "job": str(cancel_job(connection, name, state="failed", total=1, error="?")),
+            "rejected": by_state["rejected"],
+            "parked": by_state["parked"],
+        }
+        literals = {key: sql.Literal(value) for key, value in values.items()} | {"numbered": sql.Literal(numbered.id)}
+        for field_, (change, where) in MARKED.items():
+            text = f"UPDATE workorders.{change} WHERE {where}"
+            query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)
+            assert connection.execute(query).rowcount == 1, field_
+        connection.commit()
+        yield values
+        stall_shard(connection)
+        connection.execute("DELETE FROM workorders.bulk_jobs WHERE id = %s", [values["job"]])
+        connection.execute("DELETE FROM workorders.outbox_holds WHERE id = %s", [values["hold"]])
+        connection.commit()
+
+
+def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled(
+    pages_site: Site, marked: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", pages_site.database_url())
+    monkeypatch.setenv("WORKORDERS_METRICS_TOKEN", "s3cret")
+    addresses = [
+        *LISTS,
+        *(asked.path for asked in READS),
+        "/work-orders?since=all&workflow={workflow}",
+        "/work-orders/{rejected}",
+        "/work-orders/{rejected}/raw",
+        "/work-orders/{parked}",
+        "/work-orders/{order}/request",
+        "/runs/{run}/output",
+        "/metrics",
+        "/health",
+    ]
+
+    def marks_seen_by(viewer: StubViewer) -> set[str]:
+        app = served(pages_site, viewer)
+        app.mount("/machines", FastAPI(routes=monitoring_router().routes))
+        client = browser_of(app)
+        texts: list[str] = []
+        for address in addresses:
+            root = "/machines" if address in {"/metrics", "/health"} else "/workorders"
+            for headers in ({}, {"hx-request": "true"}):
+                answer = client.get(
+                    root + address.format(**marked), headers={**headers, "Authorization": "Bearer s3cret"}
+                )
+                assert answer.status_code in {200, 303, 403, 404, 503}, (address, answer.text)
+                texts += [answer.text, str(answer.headers)]
+        return {mark for text in texts for mark in MARK.findall(text)}
+
+    assert marks_seen_by(ada()) == set(MARKED)
+    assert marks_seen_by(ada(lambda right, _: right in {Right.READ_INPUT, Right.READ_LOG})) == set()
+
+
+def test_with_teams_no_user_has_a_right_to_a_dag_that_airflow_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its team is unknown, and an auth manager that gets no team compares none."""
+    monkeypatch.setattr(api_server, "_auth_manager", lambda: SimpleNamespace(is_authorized_dag=lambda **_: True))
+    dags = {"known": SimpleNamespace(dag_id="known")}
+    monkeypatch.setattr(DagModel, "get_current", dags.get)
+    monkeypatch.setattr(DagModel, "get_team_name", lambda dag_id: "blue")
+    for has_teams, answers in ((True, [True, False]), (False, [True, True])):
+        monkeypatch.setenv("AIRFLOW__CORE__MULTI_TEAM", str(has_teams))
+        found = [api_server.has_right(ada().user, "GET", DagAccessEntity.RUN, dag) for dag in ("known", "gone")]
+        assert found == answers
 
 
 def test_a_work_order_names_its_batch_only_to_those_who_may_read_the_trigger(

@@ -10,7 +10,7 @@ from playwright.sync_api import ConsoleMessage, Locator, Page, Route, expect
 
 from local_stack.stack import LocalStack
 from support.accessibility import unreachable, violations
-from support.browser import browser_page, cancel_all, take_picture
+from support.browser import browser_page, take_picture
 from support.executing import Executing
 from support.ingesting import partition_of, plan
 from support.pages import ada, running, served, site
@@ -211,7 +211,14 @@ def test_a_person_searches_selects_all_and_cancels(stack: LocalStack, address: s
     waiting = Executing(stack.database_url, "clinic-waits")
     waiting.create([{"number": number} for number in range(120)])
     page.goto(f"{address}/work-orders?workflow=clinic-waits")
-    cancel_all(page, 120)
+    page.get_by_label("Select all of this page").check()
+    expect(page.get_by_text("50 selected")).to_be_visible()
+    page.get_by_role("link", name="Cancel all…").click()
+    expect(page.get_by_role("heading", name="Cancel 120 work orders")).to_be_visible()
+    page.get_by_label("Reason").fill("sent by mistake")
+    page.get_by_role("button", name="Cancel 120").click()
+    expect(page.get_by_text("120 of 120 done.")).to_be_visible()
+    expect(page.locator(".lead .pill")).to_have_text("finished")
     assert {state for state, _ in waiting.states()} == {"cancelled"}
 
 
@@ -375,22 +382,6 @@ def test_a_hidden_tab_asks_for_nothing_and_a_visible_one_at_once(scene: Scene, a
         page.evaluate(_HIDE % "false" + _VISIBILITY_CHANGES)
 
 
-def test_a_copied_link_is_the_one_shown_and_the_page_is_updated_on(
-    paths: dict[str, str], address: str, page: Page
-) -> None:
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.add_init_script(_UPDATE_OFTEN)
-    page.clock.install()
-    page.goto(f"{address}{paths['order']}")
-    page.get_by_role("button", name="Copy").click()
-    expect(page.get_by_role("button", name="Copied")).to_be_visible()
-    shown = page.get_by_label("Link", exact=True).input_value()
-    assert shown.endswith(paths["order"])
-    assert page.evaluate("navigator.clipboard.readText()") == shown
-    with page.expect_response(re.compile("/work-orders/")):
-        page.clock.run_for(2_100)
-
-
 def test_the_theme_is_airflows_and_text_is_readable_in_both(address: str, page: Page) -> None:
     for theme, background in (("light", "rgb(255, 255, 255)"), ("dark", "oklch(0.23185 0.0323 266.44)")):
         page.goto(f"{address}/jobs")
@@ -445,15 +436,6 @@ def test_boxes_ticked_before_the_script_came_are_counted(scene: Scene, address: 
     expect(page.get_by_text("1 selected")).to_be_visible()
 
 
-def test_a_bar_of_the_timeline_leads_to_the_dag_run_of_its_batch(scene: Scene, address: str, page: Page) -> None:
-    page.route("**/dags/**", lambda route: route.fulfill(body="Airflow's page"))
-    page.goto(f"{address}/kafka/{scene.topic}", wait_until="networkidle")
-    bar = page.locator("svg.timeline rect").last
-    batch = (bar.text_content() or "").removeprefix("Batch ").partition(":")[0]
-    bar.click()
-    expect(page).to_have_url(re.compile(f"/dags/{scene.topic}_ingest/runs/batch_{batch}$"))
-
-
 def test_a_form_that_is_refused_leads_back_to_its_page(scene: Scene, address: str) -> None:
     asked = f"{address}/kafka/{scene.topic}/resolve?topic={scene.topic}&partition=1&kind=seek&offset=1"
     with browser_page() as page:  # whose console may name the status of the refusal
@@ -465,40 +447,6 @@ def test_a_form_that_is_refused_leads_back_to_its_page(scene: Scene, address: st
         page.get_by_role("link", name="Try again").click()
         expect(page).to_have_url(asked)
         expect(page.get_by_role("heading", name="Preview")).to_be_visible()
-
-
-@pytest.mark.parametrize(
-    ("refuse", "sentence"),
-    [
-        (lambda route: route.fulfill(status=403), "Nothing was changed. This takes the right to change the Dag {}."),
-        (lambda route: route.abort(), "it is not known whether {} was changed"),
-    ],
-    ids=["forbidden", "no-answer"],
-)
-def test_a_pause_that_airflow_refuses_is_said_and_an_update_leaves_it_there(
-    scene: Scene, address: str, refuse: Callable[[Route], None], sentence: str
-) -> None:
-    asked: list[tuple[str, str | None]] = []
-
-    def answer(route: Route) -> None:
-        asked.append((route.request.method, route.request.post_data))
-        refuse(route)
-
-    listener = f"{scene.topic}_listener"
-    with browser_page() as page:  # whose console may name the status of the refusal
-        page.route(f"**/api/v2/dags/{listener}", answer)
-        page.goto(f"{address}/kafka/{scene.topic}", wait_until="networkidle")
-        button = page.locator(f"[data-pause-dag={listener}]")
-        button.click()
-        said = page.get_by_role("status").filter(has_text=sentence.format(listener))
-        expect(said).to_be_visible()
-        expect(button).to_be_enabled()
-        expect(button).to_have_text("Pause")
-        page.evaluate("document.getElementById('live').dataset.old = 'yes'")
-        page.locator("#interval").select_option("2")
-        expect(page.locator("[data-old]")).to_have_count(0)
-        expect(said).to_be_visible()
-    assert asked == [("PATCH", '{"is_paused":true}')]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ from workorders.pages.access import Right
 from workorders.pages.app import HEADERS
 from workorders.pages.audit import Change
 from workorders.pages.site import Site
-from workorders.pages.threads import DOWNLOADS, THREADS
+from workorders.pages.threads import OF_DOWNLOADS, OF_PAGES
 
 pytestmark = pytest.mark.integration
 
@@ -596,25 +596,6 @@ def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(sta
     assert "Jane" not in str(recorded)
 
 
-@pytest.mark.parametrize(
-    ("origin", "mounted", "begins"),
-    [
-        (None, "", "http://testserver/plugin/workorders"),
-        ("https://airflow.example.org", "", "https://airflow.example.org/plugin/workorders"),
-        ("https://example.org", "/airflow", "https://example.org/airflow/plugin/workorders/airflow"),
-    ],
-)
-def test_the_link_to_share_is_the_page_inside_airflow(
-    stack: LocalStack, name: str, origin: str | None, mounted: str, begins: str
-) -> None:
-    executing = Executing(stack.database_url, name)
-    executing.create([{"do": "echo"}])
-    (order,) = executing.ids()
-    client = TestClient(served(replace(site(stack.database_url, {}), origin=origin)), root_path=mounted)
-    page = client.get(f"{mounted}/workorders/work-orders/{order}").text
-    assert f'<input id="link" readonly value="{begins}/workorders/work-orders/{order}"' in page
-
-
 def test_a_run_of_a_workflow_that_is_a_dag_leads_to_its_dag_run(
     stack: LocalStack, client: TestClient, name: str
 ) -> None:
@@ -1017,12 +998,12 @@ def test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alon
     stack: LocalStack, client: TestClient, pages_site: Site, name: str
 ) -> None:
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
-    exports = [export_of(client, f"workflow={name}") for _ in range(DOWNLOADS + 1)]
+    exports = [export_of(client, f"workflow={name}") for _ in range(int(OF_DOWNLOADS.total_tokens) + 1)]
     with running(served(pages_site)) as url, ExitStack() as stack_of_browsers:
         browsers = [stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60)) for _ in exports]
         for browser, (address, fields) in zip(browsers[:-1], exports[:-1], strict=True):
             stack_of_browsers.enter_context(browser.stream("POST", f"{address}/download", data=fields, headers=OWN))
-        for _ in range(THREADS + 1):
+        for _ in range(int(OF_PAGES.total_tokens) + 1):
             assert httpx.get(f"{url}/workorders/jobs", timeout=10).status_code == 200
         eventually(lambda: open_transactions(stack) == 0, seconds=60, what="the end of every transaction of the pages")
         address, fields = exports[-1]

@@ -10,6 +10,7 @@ from airflow.sdk import DAG
 
 from workorders.airflow.bundle import WorkOrdersDagBundle
 from workorders.airflow.dag_files import dag_files
+from workorders.core.exceptions import ConfigurationError
 
 TRIGGER = "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n"
 WORKFLOW = "name: ship\ncallable: shipping_of_bundle:ship\n"
@@ -85,6 +86,23 @@ def test_a_task_can_import_the_modules_of_the_folder(bundle: WorkOrdersDagBundle
         dags_of(bundle.path / "workorders_workflows.py")
     assert sys.path.count(str(folder)) == 1
     assert __import__("shipping_of_bundle").ship({}, None) == {}
+
+
+def test_airflow_runs_no_dag_file_that_others_have_written(
+    bundle: WorkOrdersDagBundle, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle.path.mkdir(parents=True)
+    bundle.path.chmod(0o777)
+    with pytest.raises(ConfigurationError, match="not this user's alone"):
+        bundle.initialize()
+    bundle.path.chmod(0o755)
+    (bundle.path / "workorders_of_before.py").write_text("", encoding="utf-8")
+    bundle.initialize()
+    assert bundle.path.stat().st_mode & 0o777 == 0o700
+    assert {file.name for file in bundle.path.iterdir()} == set(dag_files(""))
+    monkeypatch.delenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH")
+    monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "home"))
+    assert WorkOrdersDagBundle(name="mine", folder=str(folder)).path.is_relative_to(tmp_path / "home")
 
 
 @pytest.mark.parametrize("decorator", ["@workflow", "@workflow(ordering_key='key')", "@workorders.workflow"])

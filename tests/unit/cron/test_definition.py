@@ -28,10 +28,10 @@ def load(**fields: Any) -> CronTriggerDefinition:
         ("input", {"a": math.nan}, "expected values that JSON can hold: the value at /a is nan"),
         (
             "idempotency",
-            {"key": "key", "window": 1},
+            {"key": "key", "window": 60},
             "expected a selector such as body:/id, or request:/ with one of",
         ),
-        ("idempotency", {"key": "header:id", "window": 1}, "expected a selector other than a header, got header:id"),
+        ("idempotency", {"key": "header:id", "window": 60}, "expected a selector other than a header, got header:id"),
         ("start", "2026-03-01", "expected a time with its offset"),
         ("start", "soon", "expected a time with its offset"),
         ("catchup", True, "expected start with catchup: the beginning of the first interval."),

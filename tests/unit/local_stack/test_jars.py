@@ -23,6 +23,7 @@ def cache(tmp_path: Path) -> Path:
 def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file = tmp_path / "jars.lock"
     monkeypatch.setattr(jars, "LOCK_FILE", file)
+    monkeypatch.setattr(jars, "SPARK_LOCK_FILE", file)
     return file
 
 
@@ -57,7 +58,10 @@ def test_a_line_that_is_no_pinned_jar_is_refused_with_its_number(line: str) -> N
 
 
 def test_the_lock_of_the_repository_names_all_jars_that_the_resolver_starts_from() -> None:
-    locked = {(jar.group, jar.coordinate) for jar in jars.parse_lock(jars.LOCK_FILE.read_text())}
+    locked = {
+        (jar.group, jar.coordinate)
+        for jar in jars.parse_lock(jars.LOCK_FILE.read_text() + jars.SPARK_LOCK_FILE.read_text())
+    }
     asked = {
         (group, name) for table in (jars.RESOLVED, jars.EXPLICIT) for group, names in table.items() for name in names
     }

@@ -1,14 +1,18 @@
 """Who may read the endpoints, and what they answer, without a database."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
+from threading import Event
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from httpx import ASGITransport, AsyncClient
 
+from workorders.core import kept_value
 from workorders.core.metrics import Sample
 from workorders.monitoring import health, snapshot
-from workorders.monitoring.api import LatestSamples, make_router
+from workorders.monitoring.api import make_router, read_samples
 
 TOKEN = "s3cret"
 
@@ -18,25 +22,21 @@ def polled(seconds_ago: float) -> list[Sample]:
     return [Sample(metric, (("trigger", "orders"),), seconds_ago)]
 
 
-class Given(LatestSamples):
-    """Samples that a test chooses."""
+def client(age: float | None, token: Callable[[], str | None] = lambda: TOKEN) -> TestClient:
+    """Return a client of endpoints whose trigger has polled some seconds ago; of a database that fails if None."""
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        super().__init__(lambda: "")
-        self.samples = samples
+    def read() -> Sequence[Sample]:
+        if age is None:
+            return read_samples(lambda: "postgresql://a:hidden@127.0.0.1:1/a?connect_timeout=1")
+        return polled(age)
 
-    def get(self) -> Sequence[Sample]:
-        return self.samples
-
-
-def client(samples: LatestSamples, token: str | None = TOKEN) -> TestClient:
     app = FastAPI()
-    app.include_router(make_router(samples, lambda: token))
+    app.include_router(make_router(read, token))
     return TestClient(app)
 
 
 def test_the_metrics_are_for_who_has_the_token() -> None:
-    answer = client(Given(polled(5.0))).get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    answer = client(5.0).get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain")
     assert 'workorders_ingest_poll_age_seconds{trigger="orders"} 5.0' in answer.text
@@ -47,56 +47,76 @@ def test_the_metrics_are_for_who_has_the_token() -> None:
 )
 def test_every_other_caller_is_refused(given: str | None) -> None:
     headers = {} if given is None else {"Authorization": given.encode("latin-1")}
-    answer = client(Given(polled(5.0))).get("/metrics", headers=headers)  # type: ignore[arg-type]
+    answer = client(5.0).get("/metrics", headers=headers)  # type: ignore[arg-type]
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert "orders" not in answer.text
 
 
-def test_without_a_token_nobody_reads_the_metrics() -> None:
-    for token in (None, ""):
-        answer = client(Given(polled(5.0)), token).get("/metrics", headers={"Authorization": "Bearer "})
-        assert answer.status_code == 403
-        assert "WORKORDERS_METRICS_TOKEN_FILE" in answer.text
+@pytest.mark.parametrize("token", [None, ""])
+def test_without_a_token_nobody_reads_the_metrics(token: str | None) -> None:
+    answer = client(5.0, lambda: token).get("/metrics", headers={"Authorization": "Bearer x"})
+    assert answer.status_code == 403
+    assert "WORKORDERS_METRICS_TOKEN_FILE" in answer.text
 
 
 def test_everybody_reads_whether_something_is_wrong_and_only_the_token_tells_what() -> None:
-    late = client(Given(polled(10_000.0)))
+    late = client(10_000.0)
     assert (late.get("/health").status_code, late.get("/health").json()) == (503, {"status": "failing"})
     told = late.get("/health", headers={"Authorization": f"Bearer {TOKEN}"}).json()
     assert "orders is not polling" in told["problems"][0]
     assert told["triggers"][0]["liveness"] == "not polling"
-    good = client(Given(polled(5.0))).get("/health")
+    good = client(5.0).get("/health")
     assert (good.status_code, good.json()) == (200, {"status": "ok"})
 
 
 @pytest.mark.parametrize("token", [TOKEN, "", None])
 def test_a_caller_with_another_login_reads_whether_something_is_wrong_and_no_more(token: str | None) -> None:
-    late = client(Given(polled(10_000.0)), token)
+    late = client(10_000.0, lambda: token)
     for login in ("Bearer wrong", "Bearer ", "Basic eA=="):
         answer = late.get("/health", headers={"Authorization": login})
         assert (answer.status_code, answer.json()) == (503, {"status": "failing"})
 
 
 def test_an_unavailable_database_is_said_without_its_address() -> None:
-    samples = LatestSamples(lambda: "postgresql://a:hidden@127.0.0.1:1/a?connect_timeout=1")
-    answer = client(samples).get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    answer = client(None).get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
     assert answer.status_code == 503
     assert "hidden" not in answer.text
     assert "127.0.0.1" not in answer.text
 
 
-def test_the_database_is_not_read_by_each_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    now: list[float] = [0.0]
-    reads: list[float] = []
-    samples = LatestSamples(lambda: "", lambda: now[0])
+def test_strangers_cause_no_look_up_of_the_token_and_one_read_of_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While both hang, the threads of Airflow's pages stay free."""
+    monkeypatch.setattr(kept_value, "_PATIENCE_SECONDS", 0.2)
+    calls: list[str] = []
+    continues = Event()
 
-    def read() -> Sequence[Sample]:
-        reads.append(now[0])
-        return ()
+    def hang(what: str) -> str:
+        calls.append(what)
+        assert continues.wait(60)
+        return TOKEN
 
-    monkeypatch.setattr(samples, "_read", read)
-    for second in (0.0, 1.0, 4.0, 6.0):
-        now[0] = second
-        samples.get()
-    assert reads == [0.0, 6.0]
+    app = FastAPI()
+    app.include_router(make_router(lambda: polled(len(hang("samples"))), lambda: hang("token")))
+
+    @app.get("/page")
+    def page() -> str:
+        return "of Airflow"
+
+    async def scene() -> None:
+        async with AsyncClient(transport=ASGITransport(app), base_url="http://airflow") as caller:
+            paths = ("/health", "/metrics")
+            strangers = [asyncio.create_task(caller.get(path)) for path in paths for _ in range(60)]
+            while len(calls) < 1:
+                await asyncio.sleep(0.01)
+            assert (await asyncio.wait_for(caller.get("/page"), 30)).status_code == 200
+            statuses = [answer.status_code for answer in await asyncio.gather(*strangers)]
+            assert (statuses, calls) == ([503] * 60 + [401] * 60, ["samples"])
+            guesses = [caller.get("/metrics", headers={"Authorization": "Bearer guess"}) for _ in range(60)]
+            assert {answer.status_code for answer in await asyncio.gather(*guesses)} == {503}
+            assert calls == ["samples", "token"]
+
+    try:
+        asyncio.run(scene())
+    finally:
+        continues.set()

@@ -13,7 +13,7 @@ def test_all_callers_are_asked_for_together_and_each_gets_its_own(monkeypatch: p
     ids = [uuid4() for _ in range(20)]
     questions: list[int] = []
 
-    async def ask(wanted: Collection[UUID]) -> list[UUID]:
+    def ask(wanted: Collection[UUID]) -> list[UUID]:
         questions.append(len(wanted))
         return [id_ for id_ in wanted if id_ != ids[0]]
 
@@ -28,7 +28,7 @@ def test_all_callers_are_asked_for_together_and_each_gets_its_own(monkeypatch: p
 def test_a_question_that_fails_is_asked_again_and_the_time_limit_holds() -> None:
     asked = 0
 
-    async def ask(_: Collection[UUID]) -> list[UUID]:
+    def ask(_: Collection[UUID]) -> list[UUID]:
         nonlocal asked
         asked += 1
         raise ConnectionError
@@ -43,7 +43,7 @@ def test_a_question_that_fails_is_asked_again_and_the_time_limit_holds() -> None
 def test_without_waiting_callers_nothing_is_polled() -> None:
     questions: list[int] = []
 
-    async def ask(wanted: Collection[UUID]) -> list[UUID]:
+    def ask(wanted: Collection[UUID]) -> list[UUID]:
         questions.append(len(wanted))
         return []
 

@@ -42,9 +42,9 @@ class Idempotency(Definition):
     """What identifies an event: `stream`, `key`, `body`, `header:NAME`, `body:/json/pointer` or
     `request:/json/pointer`, or a list of them, which identify it together. An event without it, or without a part of
     it, is never a duplicate."""
-    window: Annotated[float, seconds(1)]
+    window: Annotated[float, seconds(60)]
     """How long a key is kept (seconds, or a text such as `24 h`), from the creation of the work order that has it.
-    Choose it longer than the source repeats itself, and longer than the longest stall."""
+    At least a minute; choose it longer than the source repeats itself, and longer than the longest stall."""
     on_repeat: Literal["reject", "ignore"] = "reject"
     """What becomes of a duplicate: a rejected work order, or none. An ignored one is counted, and its caller gets the
     answer of the first. What has a position in its source, such as the interval of a schedule, is always rejected."""

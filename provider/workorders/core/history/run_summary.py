@@ -1,6 +1,6 @@
 """Summarizes the newest runs of a workflow: how they ended, how long they waited and took, and why they failed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +15,6 @@ _QUERIES = load_queries("workorders.core.history", "sql/run_summary.sql")
 
 NEWEST: Final = 20_000
 """Runs of all workflows that are read, the newest ones; no index leads to those of one workflow or time."""
-HOURS: Final = 24
 _MAX_FAILURES: Final = 10
 _MAX_KEYS: Final = 10
 _MAX_WAITING: Final = 10_000
@@ -67,28 +66,23 @@ class RunSummary:
     """From creation, or from the time when a retry was due, to the start."""
     took: Percentiles
     """From the start to the end."""
-    by_hour: Mapping[str, Sequence[int]]
-    """By state, the runs of each of the last hours, the oldest hour first."""
     failures: Sequence[Failure]
     """The most frequent first."""
     waiting_keys: Sequence[WaitingKey]
     """The keys with the most waiting work orders first."""
 
 
-def summarize_runs(connection: Connection, workflow: str, now: datetime) -> RunSummary:
+def summarize_runs(connection: Connection, workflow: str) -> RunSummary:
     """Return the summary of a workflow; an empty one for an unknown name."""
-    given = {"workflow": workflow, "newest": NEWEST, "now": now, "hours": HOURS, "limit": _MAX_FAILURES}
-    runs, since, waited, took, hours, failed = fetch_row(connection, _QUERIES["summary"], given)
-    by_hour: dict[str, list[int]] = {}
-    for state, hours_ago, count in hours or ():
-        by_hour.setdefault(state, [0] * HOURS)[HOURS - 1 - hours_ago] = count
+    given = {"workflow": workflow, "newest": NEWEST, "limit": _MAX_FAILURES}
+    runs, since, waited, took, failed = fetch_row(connection, _QUERIES["summary"], given)
     failures = [_failure(**row) for row in failed or ()]
     keys = {"workflow": workflow, "max_waiting": _MAX_WAITING, "limit": _MAX_KEYS}
     with connection.cursor(row_factory=class_row(WaitingKey)) as cursor:
         waiting = cursor.execute(_QUERIES["waiting_keys"], keys).fetchall()
     nothing = (None, None, None)
     return RunSummary(
-        runs, since, Percentiles(*(waited or nothing)), Percentiles(*(took or nothing)), by_hour, failures, waiting
+        runs, since, Percentiles(*(waited or nothing)), Percentiles(*(took or nothing)), failures, waiting
     )
 
 

@@ -31,11 +31,12 @@ REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisio
     FROM workorders_writer;
 GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, heartbeat_at, finished_at, filter)
     ON workorders.bulk_jobs TO workorders_writer;
-REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version, workorders.pages_secrets FROM workorders_writer;
+-- A webhook names the connections that its callers are compared with: who deploys stores it, as the owner.
+REVOKE INSERT, UPDATE, DELETE ON workorders.alembic_version, workorders.webhooks FROM workorders_writer;
 
--- The reader: people. The keys of the outbox's checkpoints and of the pages' forms are not for them.
+-- The reader: people. The key of the outbox's checkpoints is not for them.
 GRANT SELECT ON ALL TABLES IN SCHEMA workorders TO workorders_reader;
-REVOKE SELECT ON workorders.outbox_secrets, workorders.pages_secrets FROM workorders_reader;
+REVOKE SELECT ON workorders.outbox_secrets FROM workorders_reader;
 
 -- name: find_owner
 SELECT quote_ident(owners.rolname), owners.rolname <> current_user AND pg_has_role(owners.oid, 'SET')
@@ -52,7 +53,7 @@ WHERE tables.relnamespace = to_regnamespace('workorders')
     AND tables.relkind = 'r'
     AND NOT has_any_column_privilege(tables.oid, rights.name)
     AND NOT (
-        rights.name <> 'SELECT' AND tables.relname = ANY (ARRAY['alembic_version', 'pages_secrets'])
+        rights.name <> 'SELECT' AND tables.relname = ANY (ARRAY['alembic_version', 'webhooks'])
         OR rights.name = 'UPDATE' AND tables.relname = ANY (ARRAY['kafka_decisions', 'sequence_decisions'])
     )
 GROUP BY tables.relname

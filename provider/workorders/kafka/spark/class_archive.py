@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.spark.cache import cache_folder, make_cache_folder
 from workorders.kafka.spark.network import LOOPBACK
 from workorders.kafka.spark.programs import describe_end, java_home, run_here
 
@@ -23,12 +24,8 @@ if TYPE_CHECKING:
 CLASS_PATH: Final = "spark.driver.extraClassPath"
 """Spark's setting for the class path of the driver's JVM."""
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_FOLDER: Final = "class-data"
 _NO_BROKER: Final = "127.0.0.1:1"
-
-
-def cache_folder() -> Path:
-    """Return the folder of what a user makes or downloads once (`XDG_CACHE_HOME` or `~/.cache`)."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workorders"
 
 
 def find_archive(jars: Sequence[Path]) -> Path | None:
@@ -53,8 +50,7 @@ def create_archive(jars: Sequence[Path]) -> Path:
             "Java or PySpark was not found, so no archive of Spark's classes was made; install both, and set JAVA_HOME."
         )
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="training-", dir=path.parent) as scratch:
+        with tempfile.TemporaryDirectory(prefix="training-", dir=make_cache_folder(_FOLDER)) as scratch:
             made = Path(scratch) / path.name
             _train(jars, made)
             made.replace(path)  # in one step: another process may make the same archive
@@ -82,7 +78,7 @@ def _archive_path(jars: Sequence[Path]) -> Path | None:
     java, spark = java_home(), importlib.util.find_spec("pyspark")  # an import would take half a second
     if java is None or spark is None or spark.origin is None:
         return None
-    return cache_folder() / "class-data" / f"spark-{_digest(java, Path(spark.origin).parent, jars)}.jsa"
+    return cache_folder(_FOLDER) / f"spark-{_digest(java, Path(spark.origin).parent, jars)}.jsa"
 
 
 def _digest(java: Path, spark: Path, jars: Sequence[Path]) -> str:

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT: Final = 15002
 """Spark's own default."""
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+"""Hosts that are this machine."""
 # Waits of 0.05, 0.2, 0.8 and 3.2 s. PySpark's own policy waits for ten minutes, in which the task shows nothing.
 _MAX_RETRIES: Final = 4
 _PROBE_SECONDS: Final = 10.0
@@ -74,7 +75,7 @@ class ConnectServer:
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine."""
-        return self.host in _LOOPBACK
+        return self.host in LOOPBACK
 
     def __str__(self) -> str:
         return f"the Spark Connect server {self.host}:{self.port} of connection {self.name}"

@@ -5,6 +5,7 @@ a Python daemon of its own: seconds for each batch, and a daemon that is never e
 """
 
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Mapping
@@ -16,13 +17,17 @@ from pyspark.sql import SparkSession
 
 from workorders.core.environment import find_secret
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.private_files import write_private
+from workorders.kafka.spark.cache import make_cache_folder, token_file
 from workorders.kafka.spark.class_archive import CLASS_PATH, class_path, load_classes, use_archive
 from workorders.kafka.spark.installed_package import package_archive
-from workorders.kafka.spark.network import LOOPBACK, is_one_process, protection
+from workorders.kafka.spark.network import is_one_process, protection
 from workorders.kafka.spark.session import APPLICATION_SETTINGS, DAEMON_SETTING, OWN_DAEMON, allow_own_group
 
 TOKEN_VARIABLE: Final = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # noqa: S105 - the name of a variable
 """Spark's own variable for the token that clients must have."""
+_DOORS: Final = ("spark.connect.grpc.", "spark.connect.authenticate.")
+"""Beginnings of the settings that say who reaches the server."""
 
 _SERVER_SETTINGS: Final[Mapping[str, str]] = {
     **APPLICATION_SETTINGS,
@@ -61,7 +66,7 @@ def serve(
     master: str,
     jars: list[Path],
     conf: Mapping[str, str],
-    ready: Callable[[int], None],
+    ready: Callable[[int, Path | None], None],
 ) -> None:
     """Run a Connect server until SIGTERM or SIGINT.
 
@@ -71,19 +76,21 @@ def serve(
         master: Spark master whose executors run the batches.
         jars: the jars of Spark's Kafka source.
         conf: Spark settings that win over ours.
-        ready: called with the port after a first query has loaded what every batch needs.
+        ready: called after a first query has loaded what every batch needs, with the port, and with the file of the
+            token if none was given.
 
     Raises:
-        ConfigurationError: other machines could reach the server, and it has no token.
+        ConfigurationError: a setting would let others in.
     """
-    token = find_secret(TOKEN_VARIABLE)
-    if token:
-        os.environ[TOKEN_VARIABLE] = token  # Spark reads no file
-    if host != LOOPBACK and not token:
-        raise ConfigurationError(
-            f"The Spark Connect server would listen on {host} without a token, and clients run any code; it was not "
-            f"started. Set {TOKEN_VARIABLE}, and put a TLS proxy before it, or leave out --host."
-        )
+    for name in conf:
+        if name.startswith(_DOORS):
+            raise ConfigurationError(
+                f"--conf {name} would let others run any code in the Spark Connect server; it was not started. Use "
+                f"--host, --port, and {TOKEN_VARIABLE} instead."
+            )
+    given = find_secret(TOKEN_VARIABLE)
+    # Loopback is open to every user of the machine. Spark reads no file.
+    os.environ[TOKEN_VARIABLE] = token = given or secrets.token_urlsafe(32)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -92,10 +99,17 @@ def serve(
         bound = _bound_port(spark)
         allow_own_group(spark)
         load_classes(spark)  # the first query of a server costs ten seconds
-        ready(bound)
+        file = None if given else _write_token(bound, token)
+        ready(bound, file)
         ended.wait()
     finally:
         spark.stop()
+
+
+def _write_token(port: int, token: str) -> Path:
+    file = make_cache_folder("spark-connect") / token_file(port).name
+    write_private(file, token)
+    return file
 
 
 def _session(host: str, port: int, master: str, jars: list[Path], conf: Mapping[str, str]) -> SparkSession:

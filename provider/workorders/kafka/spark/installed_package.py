@@ -13,8 +13,9 @@ from pathlib import Path
 
 import workorders
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.spark.class_archive import cache_folder
+from workorders.kafka.spark.cache import cache_folder, make_cache_folder
 
+_FOLDER = "package"
 _CODE = (".py", ".sql")
 _UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
@@ -39,10 +40,10 @@ def package_archive() -> Path:
         ConfigurationError: the package's files change meanwhile.
     """
     digest = _digest()
-    path = cache_folder() / "package" / f"workorders-{digest}.zip"
+    path = cache_folder(_FOLDER) / f"workorders-{digest}.zip"
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="new-", dir=path.parent) as scratch, as_file(files(workorders)) as here:
+        folder = make_cache_folder(_FOLDER)
+        with tempfile.TemporaryDirectory(prefix="new-", dir=folder) as scratch, as_file(files(workorders)) as here:
             copy = Path(scratch) / "root" / "workorders"
             shutil.copytree(here, copy, ignore=shutil.ignore_patterns("__pycache__"))
             if _digest_of(copy) != digest:

@@ -1,7 +1,9 @@
 """Spark's Kafka source: a package on Maven Central that PySpark does not contain, in the version of PySpark."""
 
+import hashlib
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,10 @@ EXCLUDED: Final = ",".join(
 """Dependencies of the package that Spark must not load a second time, with commas between them."""
 
 
+LOCK_FILE: Final = files("workorders.kafka.spark").joinpath("jars.lock")
+"""The jars of the source for versions of PySpark: group, coordinate, SHA-256 of the content."""
+
+
 def package() -> str:
     """Return the Maven coordinate of the Kafka source for the installed PySpark.
 
@@ -44,14 +50,32 @@ def split_jars(jars: str | None) -> list[Path]:
     return [Path(jar) for jar in (jars or "").split(",") if jar]
 
 
-def download(folder: Path) -> list[Path]:
+def checksums() -> dict[str, str]:
+    """Return the SHA-256 of each jar for the installed PySpark, by its coordinate; nothing for an unknown version."""
+    lines = [line.split() for line in LOCK_FILE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    group = next((group for group, coordinate, _ in lines if coordinate == package()), None)
+    return {name: digest.removeprefix("sha256:") for found, name, digest in lines if found == group}
+
+
+def download(folder: Path, *, is_checked: bool = True) -> list[Path]:
     """Download the jars of the Kafka source from Maven Central into a folder, and return their paths.
 
     Spark's own resolver does it, so mirrors are those of the user's Ivy settings.
 
+    Args:
+        folder: where to.
+        is_checked: whether the jars are compared with this package's checksums.
+
     Raises:
-        ConfigurationError: they could not be downloaded; the folder has none of them.
+        ConfigurationError: they could not be downloaded, or are not those that this package knows; the folder has none
+            of them.
     """
+    expected = checksums()
+    if is_checked and not expected:
+        raise ConfigurationError(
+            f"The checksums of the jars of {package()} are not part of this package; nothing was downloaded. Install a "
+            f"version of PySpark that {LOCK_FILE.name} names, or download without a check (--unchecked)."
+        )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="download-", dir=folder) as scratch:
         nothing = Path(scratch) / "nothing.py"
@@ -61,4 +85,22 @@ def download(folder: Path) -> list[Path]:
         found = sorted(Path(scratch, "ivy", "jars").glob("*.jar"))
         if done.returncode != 0 or not found:
             raise ConfigurationError(f"The jars of {package()} were not downloaded into {folder}: {describe_end(done)}")
+        if is_checked:
+            _require_known(found, expected)
         return [jar.replace(folder / jar.name) for jar in found]
+
+
+def _require_known(jars: list[Path], expected: dict[str, str]) -> None:
+    """Refuse jars that are not those whose checksums are known.
+
+    Raises:
+        ConfigurationError: the content of one differs, or one is missing.
+    """
+    found = {hashlib.sha256(jar.read_bytes()).hexdigest(): jar.name for jar in jars}
+    wrong = [name for digest, name in found.items() if digest not in expected.values()]
+    wrong += [name for name, digest in expected.items() if digest not in found]
+    if wrong:
+        raise ConfigurationError(
+            f"The downloaded jars are not those that this package knows ({', '.join(wrong)}); none was kept. Try "
+            f"again, and if it stays so, do not use what the repository sends."
+        )

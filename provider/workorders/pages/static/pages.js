@@ -12,8 +12,6 @@
   let timer = null;
   let failures = 0;
   let isOver = false;
-  // What a person asked for and did not get. An update does not take this sentence from the page.
-  let refusal = "";
 
   function chosenSeconds() {
     return interval === null ? 0 : Number(interval.value);
@@ -114,7 +112,7 @@
     body.addEventListener("htmx:afterSwap", () => {
       giveFocus();
       failures = 0;
-      say(refusal);
+      say("");
       schedule();
     });
     body.addEventListener("htmx:responseError", (event) => {
@@ -154,12 +152,6 @@
     outer.body.append(copy);
     copy.click();
     copy.remove();
-  }
-
-  // A bar of a chart is too small for a finger or a focus; a click on it is one on the link below the chart.
-  function clickLink(event) {
-    const bar = event.target.closest("[data-clicks]");
-    if (bar !== null) document.getElementById(bar.dataset.clicks)?.click();
   }
 
   // ---- Forms ---------------------------------------------------------------------------------------------------
@@ -218,56 +210,7 @@
     for (const place of document.querySelectorAll("[data-when-selected]")) place.hidden = count === 0;
   }
 
-  // ---- Copying -------------------------------------------------------------------------------------------------
-
-  async function copy(event) {
-    const button = event.target.closest("button[data-copy]");
-    if (button === null) return;
-    const field = document.getElementById(button.dataset.copy);
-    field.select();
-    try {
-      await navigator.clipboard.writeText(field.value);
-    } catch {
-      document.execCommand("copy");
-    }
-    button.textContent = "Copied";
-    // In the field a person seems to type, so that the page would no longer be updated.
-    button.focus();
-  }
-
-  // ---- Pausing -------------------------------------------------------------------------------------------------
-
-  // Airflow's own interface checks the right, and writes its audit log.
-  async function pause(event) {
-    const button = event.target.closest("button[data-pause-dag]");
-    if (button === null) return;
-    const dag = button.dataset.pauseDag;
-    button.disabled = true;
-    try {
-      const answer = await fetch(`${body.dataset.airflow}/api/v2/dags/${encodeURIComponent(dag)}`, {
-        method: "PATCH",
-        headers: { "Content-Type": "application/json" },
-        body: JSON.stringify({ is_paused: button.dataset.paused === "yes" }),
-      });
-      if (answer.ok) {
-        window.location.reload();
-        return;
-      }
-      refusal =
-        answer.status === 403
-          ? `You may not pause or unpause ${dag}. Nothing was changed. This takes the right to change the Dag ${dag}.`
-          : `Airflow did not change ${dag} (status ${answer.status}). Try again.`;
-    } catch {
-      refusal = `Airflow did not answer, so it is not known whether ${dag} was changed. Reload this page to see it.`;
-    }
-    button.disabled = false;
-    say(refusal);
-  }
-
   document.addEventListener("click", inParent);
-  document.addEventListener("click", clickLink);
-  document.addEventListener("click", copy);
-  document.addEventListener("click", pause);
   document.addEventListener("submit", sendOnce);
   document.addEventListener("submit", dropEmptyFields);
   document.addEventListener("input", mirrorTyped);

@@ -12,7 +12,7 @@ import pytest
 from local_stack import jars
 from local_stack.stack import CHECKOUT
 from support.spark_environment import create_environment, installed_versions
-from workorders.kafka.spark.class_archive import cache_folder
+from workorders.kafka.spark.cache import make_cache_folder
 
 SECONDS = 3600
 pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(SECONDS)]
@@ -45,10 +45,10 @@ def python(spark: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     made = create_environment(folder / "spark", spark)
     assert installed_versions(made) == [spark, spark, version("apache-airflow")]
     for downloads in ("jars", "registry"):
-        (cache_folder() / downloads).mkdir(parents=True, exist_ok=True)
+        shared = make_cache_folder(downloads)
         own = cache_of(made) / "workorders" / downloads
         own.parent.mkdir(parents=True, exist_ok=True)
-        own.symlink_to(cache_folder() / downloads)
+        own.symlink_to(shared)
     yield made
     shutil.rmtree(folder)  # about a gigabyte
 

@@ -60,6 +60,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("kafka", {"idempotency": {"key": "key"}}, "idempotency.window: this field is required."),
     (
         "kafka",
+        {"idempotency": {"key": "key", "window": "1 s"}},
+        "idempotency.window: expected a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h, at least 60 s, "
+        "got '1 s'.",
+    ),
+    (
+        "kafka",
         {"sequence": {"key": "key", "number": "body:/n", "start": True}},
         "sequence.start: expected a whole number, or first, got True.",
     ),

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from workorders.kafka.spark import class_archive
-from workorders.kafka.spark.class_archive import CLASS_PATH, cache_folder, use_archive
+from workorders.kafka.spark.class_archive import CLASS_PATH, use_archive
 
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
@@ -12,16 +12,6 @@ JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 def archive(monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive for every Java and any jars."""
     monkeypatch.setattr(class_archive, "find_archive", lambda _: Path("/cache/spark.jsa"))
-
-
-def test_the_cache_is_in_the_users_home_unless_the_desktop_standard_names_another_folder(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert cache_folder() == tmp_path / ".cache" / "workorders"
-    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
-    assert cache_folder() == Path("/elsewhere/workorders")
 
 
 @pytest.mark.usefixtures("archive")

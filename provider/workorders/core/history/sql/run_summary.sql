@@ -15,12 +15,6 @@ WITH newest AS MATERIALIZED (
     FROM newest
     JOIN workorders.workflows ON workflows.id = newest.workflow_id
     WHERE workflows.name = %(workflow)s
-), by_hour AS (
-    SELECT state::text AS state, floor(extract(epoch FROM %(now)s - created_at) / 3600)::integer AS hours_ago,
-        count(*) AS runs
-    FROM own
-    WHERE created_at <= %(now)s AND created_at > %(now)s - %(hours)s * interval '1 hour'
-    GROUP BY state, hours_ago
 ), failures AS (
     SELECT error_type, error, count(*) AS runs, min(finished_at) AS first_at, max(finished_at) AS last_at
     FROM own
@@ -31,7 +25,6 @@ WITH newest AS MATERIALIZED (
 )
 SELECT count(*), min(created_at), percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY waited),
     percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took),
-    (SELECT jsonb_agg(jsonb_build_array(state, hours_ago, runs)) FROM by_hour),
     (
         SELECT jsonb_agg(to_jsonb(failures) ORDER BY runs DESC, last_at DESC)
         FROM failures

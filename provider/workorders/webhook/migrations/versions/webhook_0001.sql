@@ -6,12 +6,3 @@ CREATE TABLE workorders.webhooks (
     -- When the definition was stored or changed; a server reads the definition again when this differs.
     stored_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
-
--- How often a webhook has answered with an HTTP status, for metrics.
-CREATE TABLE workorders.webhook_requests (
-    trigger text NOT NULL,
-    status smallint NOT NULL,
-    requests bigint NOT NULL,
-    PRIMARY KEY (trigger, status)
-)
-WITH (fillfactor = 50);

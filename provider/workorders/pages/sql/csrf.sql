@@ -1,2 +1,0 @@
--- name: form_key
-SELECT form_key FROM workorders.pages_secrets;

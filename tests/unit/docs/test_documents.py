@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import typer
 import yaml
-from generated_parts import expand
 
 from local_stack.stack import CHECKOUT
 from support.documents import AT_THE_ROOT, DOCUMENTS, blocks, name_of, page, prose, text_of
@@ -38,7 +37,7 @@ def anchor(heading: str) -> str:
 
 def anchors(document: Path) -> set[str]:
     """Return the anchors of a document's headings."""
-    return {anchor(heading) for heading in re.findall(r"^#+ +(.*)$", expand(prose(document)), re.MULTILINE)}
+    return {anchor(heading) for heading in re.findall(r"^#+ +(.*)$", prose(document), re.MULTILINE)}
 
 
 @documents

@@ -70,7 +70,7 @@ def test_every_public_name_is_on_the_page(module: str) -> None:
 def test_every_table_has_its_section() -> None:
     statements = "".join(path.read_text(encoding="utf-8") for path in PROVIDER.rglob("migrations/versions/*.sql"))
     created = re.findall(r"CREATE (?:UNLOGGED )?TABLE workorders\.(\w+)", statements)
-    assert TABLES == sorted(created)
+    assert sorted(created) == TABLES
 
 
 def test_every_table_that_may_be_queried_exists() -> None:

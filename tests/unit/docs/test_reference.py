@@ -31,7 +31,7 @@ def codes(cells: list[str]) -> set[str]:
 
 def test_every_environment_variable_that_the_package_reads_is_on_its_page() -> None:
     read = {name for text in texts(PROVIDER, CHECKOUT / "dags") for name in re.findall(r"\bWORKORDERS_[A-Z_]+\b", text)}
-    assert codes(first_cells(page("reference/environment-variables"))) == read
+    assert codes(first_cells(section("Environment variables", on="reference/connections"))) == read
 
 
 def test_every_metric_that_a_task_counts_is_on_its_page() -> None:

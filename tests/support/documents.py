@@ -45,6 +45,11 @@ def section(heading: str, *, on: str = "**/*") -> str:
     return str(found[0][1])
 
 
+def anchor(heading: str) -> str:
+    """Return the anchor that a heading gets: small letters, hyphens for spaces, no punctuation."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
 def blocks(document: Path, language: str) -> list[str]:
     """Return the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", text_of(document), _FLAGS)

@@ -10,7 +10,7 @@ import typer
 import yaml
 
 from local_stack.stack import CHECKOUT
-from support.documents import OUTSIDE, DOCUMENTS, blocks, name_of, page, prose, text_of
+from support.documents import DOCUMENTS, OUTSIDE, anchor, blocks, name_of, page, prose, text_of
 from workorders.cli.main import app
 from workorders.core.definitions.loading import load_trigger
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -28,11 +28,6 @@ def lines_to_type(document: Path) -> Iterator[str]:
             joined = block.replace("\\\n", " ")
             yield from (line.split(" #")[0].removeprefix("$ ").strip() for line in joined.splitlines())
     yield from (" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose(document)))
-
-
-def anchor(heading: str) -> str:
-    """Return the anchor that a heading gets: small letters, hyphens for spaces, no punctuation."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def anchors(document: Path) -> set[str]:

@@ -115,5 +115,6 @@ def test_no_document_names_a_path_of_a_machine(document: Path) -> None:
 
 
 def test_every_promise_names_a_test_or_the_contracts() -> None:
-    named = re.findall(r"^\| (\d+)\. .* \| `(?:test_|make contracts)", text_of(CHECKOUT / "tests" / "README.md"), re.MULTILINE)
+    evidence = text_of(CHECKOUT / "tests" / "README.md")
+    named = re.findall(r"^\| (\d+)\. .* \| `(?:test_|make contracts)", evidence, re.MULTILINE)
     assert named == re.findall(r"^### (\d+)\. ", page("explanation/guarantees"), re.MULTILINE)

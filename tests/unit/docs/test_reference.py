@@ -47,7 +47,7 @@ def test_every_liveness_of_a_trigger_is_on_its_page() -> None:
 def test_every_refusal_of_a_webhook_is_on_the_page() -> None:
     calls = r'(?:RefusedError|TryAgainError)\(\s*(?:\d+,\s*)?"([a-z-]+)"'
     raised = {word for text in texts(PROVIDER / "workorders" / "webhook") for word in re.findall(calls, text)}
-    named = set(re.findall(r"`([a-z-]+)`", section("Errors", on="reference/http-api")))
+    named = set(re.findall(r"`([a-z-]+)`", section("Errors", on="reference/webhook-trigger")))
     assert raised - named == set()
 
 

@@ -8,8 +8,13 @@ from local_stack.stack import CHECKOUT
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 README = CHECKOUT / "README.md"
-AT_THE_ROOT = [README, *(CHECKOUT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"))]
-DOCUMENTS = [*AT_THE_ROOT, *PAGES]
+OUTSIDE = [
+    README,
+    *(CHECKOUT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    *sorted((CHECKOUT / "tests").rglob("README.md")),
+]
+"""What Sphinx does not build."""
+DOCUMENTS = [*OUTSIDE, *PAGES]
 
 
 def text_of(document: Path) -> str:

@@ -19,6 +19,7 @@ class Entry:
 _OLD = "old name"
 _ARCHAIC = "archaic"
 _IDIOM = "idiom"
+_CALQUE = "a construction of another language"
 
 BANNED = (
     # Old names: each concept has one name.
@@ -53,5 +54,8 @@ BANNED = (
     Entry("somebody|(?<![`\"'])nobody", "someone, no one; or name the actor", "the actor has a name"),
     # The idiom "stands for" and the adjective "stand-alone" are the field's.
     Entry("stands?(?! for|-)|stood|(?<!-)standing", "is, has, are", _IDIOM),
+    Entry("after this page", "This page explains ..., Use this guide to ...", _CALQUE),
+    Entry("in the median", "median", _CALQUE),
+    Entry("behind the last", "after the last", _CALQUE),
     Entry("says|said", "reports, contains, shows", "a program or a file does not speak"),
 )

@@ -41,7 +41,7 @@ BANNED = (
     Entry("mend(?:s|ed|ing)?", "fix, repair", _ARCHAIC),
     Entry("(?:is|are|was|were) away", "is unavailable", _IDIOM),
     Entry("anew", "again, from the start", _ARCHAIC),
-    Entry("for(?: |_)ever", "without end, never ends", _ARCHAIC),
+    Entry("for(?: |_)ever", "indefinitely, never ends", _ARCHAIC),
     Entry("whom", "name the actor in another clause", _ARCHAIC),
     Entry("whoever", "the client that ..., whatever ...", _ARCHAIC),
     Entry("beside", "next to, with, during", _ARCHAIC),

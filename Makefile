@@ -10,10 +10,10 @@ AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests:$(CURDIR)/tools$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs
+.PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs docs-reference
 
 help: ## list the targets
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-10s %s\n", $$1, $$2 }'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
 
 check-python:
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 or newer is needed and $(PYTHON) was not found; install it, or name another one by PYTHON=..." >&2; exit 1; }
@@ -59,6 +59,9 @@ containers: $(INSTALLED) ## run docker-compose.yaml once, with the demo in it; r
 
 unit: $(INSTALLED) ## run the tests that need no other process
 	$(BIN)/python -m pytest tests/unit
+
+docs-reference: $(INSTALLED) ## write the generated parts of docs/reference
+	$(BIN)/python docs/_ext/generated_parts.py
 
 docs: $(INSTALLED) ## build the documentation into build/docs
 	$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going docs build/docs

@@ -1,16 +1,17 @@
-"""A Sphinx extension: parts of the reference that are written from the code each time the site is built.
+"""The parts of the reference that are written from the code into the committed pages; `make docs-reference` runs it.
 
-A page names such a part in a comment on a line of its own: `<!-- generated: fields kafka -->`.
+A page marks the place of such a part, and what it has: `<!-- generated: fields kafka -->` ... `<!-- end -->`.
 """
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 
 from command_reference import command_reference
 from field_reference import field_reference
 from metric_reference import metric_reference
-from python_reference import format_docstring, name_as_documented, python_reference
+from python_reference import python_reference
 from table_reference import table_reference
 
 PARTS: Final[dict[str, Callable[..., str]]] = {
@@ -20,24 +21,23 @@ PARTS: Final[dict[str, Callable[..., str]]] = {
     "python": python_reference,
     "tables": table_reference,
 }
-"""What writes each part; it is called with the words behind the part's name."""
+"""What writes each part; it is called with the words after the part's name."""
 
-_MARKER: Final = re.compile(r"^<!-- generated: (\S+)((?: \S+)*) -->$", re.MULTILINE)
+_PART: Final = re.compile(r"^(<!-- generated: (\S+)((?: \S+)*) -->\n).*?^(<!-- end -->)$", re.MULTILINE | re.DOTALL)
 
 
 def expand(text: str) -> str:
-    """Return a page's text with the parts that it names."""
-    return _MARKER.sub(lambda marker: PARTS[marker[1]](*marker[2].split()), text)
+    """Return a page's text with its generated parts as the code has them now."""
+    return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]](*part[3].split())}\n\n{part[4]}", text)
 
 
-def _expand_source(_app: Any, _docname: str, source: list[str]) -> None:
-    source[0] = expand(source[0])
+def main() -> None:
+    """Write the generated parts into the pages."""
+    for page in sorted(Path(__file__).parents[1].rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (expanded := expand(text)) != text:
+            page.write_text(expanded, encoding="utf-8")
 
 
-def setup(app: Any) -> dict[str, bool]:
-    """Register the extension."""
-    app.connect("source-read", _expand_source)
-    app.connect("autodoc-process-docstring", format_docstring)
-    # Before intersphinx, which has the priority 500.
-    app.connect("missing-reference", name_as_documented, priority=400)
-    return {"parallel_read_safe": True}
+if __name__ == "__main__":
+    main()

@@ -41,8 +41,8 @@ def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dags")
     for file in [*(CHECKOUT / "dags").glob("*.py"), *(HERE / "dags").glob("*.py")]:
         shutil.copy(file, folder)
-    (example,) = blocks(DOCS / "how-to" / "extend" / "start-a-dag-on-new-work-orders.md", "python")
-    assert '"orders"' in example
+    shown = blocks(DOCS / "how-to" / "extend" / "build-your-own-dags.md", "python")
+    (example,) = (block for block in shown if 'work_orders_asset("orders")' in block)
     (folder / "after_orders.py").write_text(example.replace('"orders"', '"own"'), encoding="utf-8")
     return folder
 

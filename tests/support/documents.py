@@ -8,8 +8,13 @@ from local_stack.stack import CHECKOUT
 DOCS = CHECKOUT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 README = CHECKOUT / "README.md"
-AT_THE_ROOT = [README, *(CHECKOUT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY"))]
-DOCUMENTS = [*AT_THE_ROOT, *PAGES]
+OUTSIDE = [
+    README,
+    *(CHECKOUT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
+    *sorted((CHECKOUT / "tests").rglob("README.md")),
+]
+"""What Sphinx does not build."""
+DOCUMENTS = [*OUTSIDE, *PAGES]
 
 
 def text_of(document: Path) -> str:
@@ -38,6 +43,11 @@ def section(heading: str, *, on: str = "**/*") -> str:
     found = [match for path in DOCS.glob(f"{on}.md") for match in re.findall(pattern, text_of(path), _FLAGS)]
     assert len(found) == 1, f"{len(found)} pages have the heading {heading!r}"
     return str(found[0][1])
+
+
+def anchor(heading: str) -> str:
+    """Return the anchor that a heading gets: small letters, hyphens for spaces, no punctuation."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
 def blocks(document: Path, language: str) -> list[str]:

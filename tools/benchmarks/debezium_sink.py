@@ -1,6 +1,6 @@
 """Debezium's JDBC sink in a standalone Kafka Connect, which writes the same values into the plain table.
 
-Its settings are those that came out fastest here; docs/project/benchmark-suite.md names them.
+Its settings are those that came out fastest here; README.md here names the most important ones.
 """
 
 import os

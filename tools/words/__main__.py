@@ -13,7 +13,7 @@ _CHECKED = (
     "spark_apps",
     "include",
     "docs/*.md",
-    "README.md",
+    "*README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",

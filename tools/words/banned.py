@@ -19,6 +19,7 @@ class Entry:
 _OLD = "old name"
 _ARCHAIC = "archaic"
 _IDIOM = "idiom"
+_CALQUE = "a construction of another language"
 
 BANNED = (
     # Old names: each concept has one name.
@@ -40,7 +41,7 @@ BANNED = (
     Entry("mend(?:s|ed|ing)?", "fix, repair", _ARCHAIC),
     Entry("(?:is|are|was|were) away", "is unavailable", _IDIOM),
     Entry("anew", "again, from the start", _ARCHAIC),
-    Entry("for(?: |_)ever", "without end, never ends", _ARCHAIC),
+    Entry("for(?: |_)ever", "indefinitely, never ends", _ARCHAIC),
     Entry("whom", "name the actor in another clause", _ARCHAIC),
     Entry("whoever", "the client that ..., whatever ...", _ARCHAIC),
     Entry("beside", "next to, with, during", _ARCHAIC),
@@ -53,5 +54,8 @@ BANNED = (
     Entry("somebody|(?<![`\"'])nobody", "someone, no one; or name the actor", "the actor has a name"),
     # The idiom "stands for" and the adjective "stand-alone" are the field's.
     Entry("stands?(?! for|-)|stood|(?<!-)standing", "is, has, are", _IDIOM),
+    Entry("after this page", "This page explains ..., Use this guide to ...", _CALQUE),
+    Entry("in the median", "median", _CALQUE),
+    Entry("behind the last", "after the last", _CALQUE),
     Entry("says|said", "reports, contains, shows", "a program or a file does not speak"),
 )

@@ -97,7 +97,7 @@ def resume(
     \b
     Examples:
       workorders jobs resume 7
-      workorders jobs resume 8 --file /home/ada/failed.jsonl
+      workorders jobs resume 8 --file failed.jsonl
     """  # noqa: D301 - as above
     with connect_to_write(database) as connection:
         job = jobs.get_job(connection, id_)

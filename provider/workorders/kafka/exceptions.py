@@ -140,7 +140,7 @@ class AnotherClusterError(RangeError):
         return cls(
             f"{subject}: the Airflow Kafka connection leads to another cluster, {found}, and the ledger follows "
             f"{expected}. Nothing was read or committed there. Correct the connection, or move the trigger: see "
-            f"docs/how-to/operate/move-to-another-cluster."
+            f"docs/how-to/operate/resolve-data-loss."
         )
 
 

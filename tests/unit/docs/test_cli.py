@@ -1,4 +1,4 @@
-"""Holds the page on the command line to the commands: which there are, and which of them write."""
+"""Holds the page on the command line to the commands: which of them write."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -6,7 +6,6 @@ from inspect import unwrap
 from types import FunctionType
 from typing import Any
 
-import pytest
 import typer
 
 from support.documents import first_cells, section
@@ -49,8 +48,3 @@ def test_the_table_of_what_writes_names_exactly_the_commands_that_do() -> None:
     named = [name for cell in first_cells(section("What writes")) for name in re.findall(r"`(.*?)`", cell)]
     found = {name for name, function in COMMANDS.items() if writes(function, set())} | WRITES_WITHOUT_A_SESSION
     assert sorted(named) == sorted(found)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_answers_a_question(name: str) -> None:
-    assert re.search(rf"`{name}[ `]", section("Questions and commands"))

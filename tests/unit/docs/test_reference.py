@@ -1,4 +1,4 @@
-"""Holds the tables of the reference that are written by hand to the code."""
+"""Holds the reference to the code: the parts that are generated from it, and the tables that are written by hand."""
 
 import re
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from metric_reference import metric_reference
-from table_reference import table_reference
+from generated_parts import expand
 
 from local_stack.stack import CHECKOUT
-from support.documents import first_cells, page, section
+from support.documents import DOCS, first_cells, name_of, page, section, text_of
 from workorders.core.definitions.workflow import RETRIED_STATES
 from workorders.monitoring.health import Liveness
-from workorders.monitoring.snapshot import metrics
 
 PROVIDER = CHECKOUT / "provider"
+TABLES = re.findall(r"^### `(\w+)`$", page("reference/database-schema"), re.MULTILINE)
+GENERATED = [path for path in sorted(DOCS.rglob("*.md")) if "<!-- generated: " in text_of(path)]
 
 
 def texts(*folders: Path) -> Iterator[str]:
@@ -31,18 +31,13 @@ def codes(cells: list[str]) -> set[str]:
 
 def test_every_environment_variable_that_the_package_reads_is_on_its_page() -> None:
     read = {name for text in texts(PROVIDER, CHECKOUT / "dags") for name in re.findall(r"\bWORKORDERS_[A-Z_]+\b", text)}
-    assert codes(first_cells(page("reference/environment-variables"))) == read
+    assert codes(first_cells(section("Environment variables", on="reference/connections"))) == read
 
 
 def test_every_metric_that_a_task_counts_is_on_its_page() -> None:
     senders = [text for text in texts(PROVIDER) if re.search(r"\b[Ss]tats\.(gauge|incr|timing)\(", text)]
     sent = {name for text in senders for name in re.findall(r'"(workorders\.[\w.]+)"', text)}
     assert codes(first_cells(section("Events", on="reference/metrics"))) == sent
-
-
-def test_every_metric_of_the_database_has_its_row() -> None:
-    assert "<!-- generated: metrics -->" in page("reference/metrics")
-    assert codes(first_cells(metric_reference())) == {metric.name for metric in metrics()}
 
 
 def test_every_liveness_of_a_trigger_is_on_its_page() -> None:
@@ -52,7 +47,7 @@ def test_every_liveness_of_a_trigger_is_on_its_page() -> None:
 def test_every_refusal_of_a_webhook_is_on_the_page() -> None:
     calls = r'(?:RefusedError|TryAgainError)\(\s*(?:\d+,\s*)?"([a-z-]+)"'
     raised = {word for text in texts(PROVIDER / "workorders" / "webhook") for word in re.findall(calls, text)}
-    named = set(re.findall(r"`([a-z-]+)`", section("Errors", on="reference/http-api")))
+    named = set(re.findall(r"`([a-z-]+)`", section("Errors", on="reference/webhook-trigger")))
     assert raised - named == set()
 
 
@@ -61,18 +56,23 @@ def test_every_state_of_a_run_that_is_retried_is_explained() -> None:
     assert set(RETRIED_STATES) <= explained
 
 
+@pytest.mark.parametrize("path", GENERATED, ids=name_of)
+def test_the_generated_parts_are_what_make_docs_reference_writes(path: Path) -> None:
+    assert expand(text_of(path)) == text_of(path)
+
+
 @pytest.mark.parametrize("module", ["workorders", "workorders.outbox", "workorders.exceptions"])
-def test_every_public_module_is_on_the_page(module: str) -> None:
-    assert import_module(module).__all__
-    assert f"<!-- generated: python {module} -->" in page("reference/python-api")
+def test_every_public_name_is_on_the_page(module: str) -> None:
+    documented = set(re.findall(r"^### `(\w+)`$", page("reference/python-api"), re.MULTILINE))
+    assert {name for name in import_module(module).__all__ if not name.startswith("__")} <= documented
 
 
 def test_every_table_has_its_section() -> None:
     statements = "".join(path.read_text(encoding="utf-8") for path in PROVIDER.rglob("migrations/versions/*.sql"))
     created = re.findall(r"CREATE (?:UNLOGGED )?TABLE workorders\.(\w+)", statements)
-    assert re.findall(r"^### `(\w+)`$", table_reference(), re.MULTILINE) == sorted(created)
+    assert sorted(created) == TABLES
 
 
 def test_every_table_that_may_be_queried_exists() -> None:
     tables = codes(first_cells(section("What you may query", on="reference/database-schema")))
-    assert tables - set(re.findall(r"^### `(\w+)`$", table_reference(), re.MULTILINE)) == set()
+    assert tables - set(TABLES) == set()

@@ -7,10 +7,11 @@ import pytest
 
 from local_stack import __main__ as local_stack
 from local_stack.stack import CHECKOUT
-from support.documents import page, rows
+from support.documents import rows, text_of
 
 MAKEFILE = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
-SCENARIOS = [(command.strip("`"), test.strip("`")) for command, _, test in rows(page("project/scenarios"))]
+TABLE = text_of(CHECKOUT / "tests" / "README.md").partition("\n## Scenarios\n")[2].partition("\n## ")[0]
+SCENARIOS = [(command.strip("`"), test.strip("`")) for command, _, test in rows(TABLE)]
 OPTIONS = dict(re.findall(r"\$\(if \$\(([A-Z]+)\),--([a-z]+)", MAKEFILE.partition("\nup:")[2].partition("\n\n")[0]))
 """The option of the local stack that each variable of `make up` gives."""
 

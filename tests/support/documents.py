@@ -11,7 +11,8 @@ README = CHECKOUT / "README.md"
 OUTSIDE = [
     README,
     *(CHECKOUT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
-    *sorted((CHECKOUT / "tests").rglob("README.md")),
+    CHECKOUT / "tests" / "README.md",
+    *sorted((CHECKOUT / "tools").rglob("README.md")),
 ]
 """What Sphinx does not build."""
 DOCUMENTS = [*OUTSIDE, *PAGES]

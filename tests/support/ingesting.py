@@ -44,6 +44,14 @@ def plan(
     return batch_id
 
 
+def without_breaker(connection: Connection, trigger: Trigger) -> None:
+    """Let a trigger's next attempt accept any share of rejected messages, and commit."""
+    connection.execute(
+        "UPDATE workorders.triggers SET definition = definition - 'max_rejected_share' WHERE id = %s", (trigger.id,)
+    )
+    connection.commit()
+
+
 def look(connection: Connection, trigger: str, ends: Mapping[Partition, int], *, ago: timedelta = timedelta()) -> None:
     """Let the listener of a trigger have seen these last stable offsets, some time ago, and commit."""
     assert len(connection.execute(*lag_samples.record_statement(trigger, ends)).fetchall()) == len(ends)

@@ -42,7 +42,6 @@ class GrowingBatch:
         cluster: the trigger's cluster.
         batch: the batch as it was when the attempt began.
         epoch: of the attempt.
-        max_rejected_share: as in `Attempt`.
         slice_seconds: how long the batch grows, half of it or half as much again: tasks that began together would end
             together, and all be replaced at the same moment.
     """
@@ -54,14 +53,12 @@ class GrowingBatch:
         batch: Batch,
         epoch: int,
         *,
-        max_rejected_share: float | None,
         slice_seconds: float = SLICE_SECONDS,
     ) -> None:
         self._database = database
         self._cluster = cluster
         self._batch = batch
         self._epoch = epoch
-        self._share = max_rejected_share
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
         self._policy = BatchPolicy.of(self._definition)
         self._poll_seconds = min(_POLL_SECONDS, self._definition.poll_interval)
@@ -113,7 +110,7 @@ class GrowingBatch:
 
     def _attempts(self, grown: Growth) -> Sequence[Attempt]:
         return [
-            Attempt.at(self._batch, unit, grown.epoch, unit.range.start, max_rejected_share=self._share)
+            Attempt.at(self._batch, unit, grown.epoch, unit.range.start)
             for range_ in grown.ranges
             for unit in range_.to_ingest
         ]

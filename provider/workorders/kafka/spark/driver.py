@@ -63,15 +63,10 @@ def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkS
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; a new one if not given")
-    parser.add_argument("--max-rejected-share", type=float, help="maximum share of rejected messages of a range")
     given = parser.parse_args(arguments)
     try:
-        with ingest_attempt(
-            JobSecrets.from_environment(),
-            given.batch,
-            application_name="workorders driver",
-            max_rejected_share=given.max_rejected_share,
-        ) as attempt:
+        secrets = JobSecrets.from_environment()
+        with ingest_attempt(secrets, given.batch, application_name="workorders driver") as attempt:
             attempt.resume(given.epoch)
             errors = ingest(attempt, lambda _: session(), _print)
     except (WorkOrdersError, psycopg.Error) as error:

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -414,13 +414,12 @@ class Elsewhere:
     """An engine of a user's own; the class has what the test lets it do."""
 
     connection_id: str
-    options: Sequence[str]
-    submitted: ClassVar[list[tuple[str, Sequence[str], int]]] = []
+    submitted: ClassVar[list[tuple[str, int]]] = []
     ingest: ClassVar[Callable[[int], object]] = staticmethod(lambda _: None)
 
     def submit(self, batch: int, epoch: int) -> None:
         assert epoch > 0
-        self.submitted.append((self.connection_id, self.options, batch))
+        self.submitted.append((self.connection_id, batch))
         type(self).ingest(batch)
 
 
@@ -428,15 +427,7 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
-    task = Task(
-        stack,
-        name,
-        planned,
-        monkeypatch,
-        variables={},
-        spark={"engine": "shop.engines.Elsewhere"},
-        max_rejected_share=0.5,
-    )
+    task = Task(stack, name, planned, monkeypatch, variables={}, spark={"engine": "shop.engines.Elsewhere"})
     with pytest.raises(StalledError, match=r"attempt ended without recording an error.* Next try in"):
         task.run()
 
@@ -458,7 +449,7 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))
     task.run(tries=4)
     assert [range_.created for range_ in batches.load(connection, planned).finished] == [10, 10]
-    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 4
+    assert Elsewhere.submitted == [("spark_default", planned)] * 4
 
 
 def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(

@@ -236,15 +236,3 @@ def test_without_its_database_the_task_still_fails_with_its_own_sentence(
     output = "".join(capfd.readouterr())
     assert "secret" not in output
     assert create.alerts == []
-
-
-def test_the_limit_of_rejected_messages_reaches_the_application(
-    readable: Ingest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments\nexit 1')
-    readable.attempt()
-    assert "--max-rejected-share" not in (tmp_path / "arguments").read_text()
-    definition = readable.operator.definition
-    readable.operator.definition = definition.model_copy(update={"max_rejected_share": 0.25})
-    readable.attempt()
-    assert (tmp_path / "arguments").read_text().endswith(" --max-rejected-share 0.25\n")

@@ -41,12 +41,7 @@ class Growing:
                 self.trigger.ingest(one)
             after_round(0)
             growing = GrowingBatch(
-                attempt.database,
-                attempt.cluster,
-                attempt.batch,
-                attempt.epoch,
-                max_rejected_share=None,
-                slice_seconds=slice_seconds,
+                attempt.database, attempt.cluster, attempt.batch, attempt.epoch, slice_seconds=slice_seconds
             )
             for added in growing.rounds():
                 self.rounds.append(", ".join(str(one.range) for one in added))

@@ -15,7 +15,7 @@ from local_stack.stack import CHECKOUT, LocalStack
 from support.batch_submission import batch_command
 from support.definitions import define
 from support.in_process_trigger import InProcessTrigger, decided, kept
-from support.ingesting import everything, row
+from support.ingesting import everything, row, without_breaker
 from support.topics import Topics
 from support.work_orders import positions, remove
 from workorders.core.postgres.connection import Connection, connect
@@ -343,8 +343,8 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     topics.create(name, partitions=2)
     topics.produce(name, [b"rubbish"] * 20)
     topics.produce(name, [b"{}"] * 11 + [b"rubbish"] * 10, partition=1)
-    planned = plan()
-    done = submit(batch_of(planned), "--max-rejected-share", "0.5")
+    planned = plan(max_rejected_share=0.5)
+    done = submit(batch_of(planned))
     assert done.returncode == 1
     last = done.stdout.splitlines()[-1]
     assert "messages read (100%) were rejected" in last
@@ -357,5 +357,6 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     # The messages stay the same, so the next try waits for a person.
     assert ledger.seconds_to_next_try(connection, batch_of(planned)) == pytest.approx(600, abs=60)
     connection.rollback()
+    without_breaker(connection, planned.trigger)
     assert submit(batch_of(planned)).returncode == 0
     assert offsets(connection, planned.trigger, planned.ranges[0]) == list(range(20))

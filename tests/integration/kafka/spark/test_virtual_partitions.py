@@ -9,7 +9,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.definitions import define
-from support.ingesting import everything, row
+from support.ingesting import everything, row, without_breaker
 from support.topics import Topics
 from support.work_orders import positions, remove
 from workorders.core.postgres.connection import Connection, connect
@@ -102,8 +102,8 @@ def test_what_fails_is_named_and_the_next_attempt_reads_only_that(
     topics.produce(name, [b"{}"] * 1000)
     topics.produce(name, [b"rubbish"] * 1000)
     topics.produce(name, [b"{}"] * 2000)
-    planned = plan()
-    done = submit(batch_of(planned), "--max-rejected-share", "0.5")
+    planned = plan(max_rejected_share=0.5)
+    done = submit(batch_of(planned))
     assert done.returncode == 1
     assert [line[1:] for line in table_of(done)] == [["[0, 4000)", "-", "-", "-", "stalled"]]
     last = done.stdout.splitlines()[-1]
@@ -112,7 +112,7 @@ def test_what_fails_is_named_and_the_next_attempt_reads_only_that(
     assert (stalled.next_offset, stalled.status, stalled.last_error) == (1000, "stalled", last)
     assert offsets(connection, planned.trigger, planned.ranges[0]) == [*range(1000), *range(2000, 4000)]
     before = everything(connection, planned.trigger)["work_orders"]
-
+    without_breaker(connection, planned.trigger)
     again = submit(batch_of(planned))
     assert again.returncode == 0, again.stderr[-3000:]
     assert [line[1:] for line in table_of(again)] == [["[0, 4000)", "0", "1,000", "0", "done"]]

@@ -1,6 +1,5 @@
 """The sensor of Kafka triggers: it waits for messages."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +23,6 @@ class WaitForMessagesSensor(PollingSensor):
             worker starts it and defers.
     """
 
-    template_fields: Sequence[str] = ("topics", "kafka_connection", "database_connection")
     trigger_class = NewMessagesTrigger
 
     def __init__(
@@ -37,19 +35,9 @@ class WaitForMessagesSensor(PollingSensor):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.topics = list(definition.topics)
-        self.kafka_connection = definition.kafka_connection
-        self.database_connection = definition.database_connection
         self.start(
             from_trigger=start_from_trigger,
-            trigger_name=definition.name,
             definition=definition.model_dump(mode="json"),
             ingest_dag_id=ingest_dag_id,
-            poll_interval=definition.poll_interval,
-            min_messages=definition.min_messages,
-            max_wait=definition.max_wait,
-            rate_limit_per_second=definition.rate_limit_per_second,
-            max_messages=definition.max_messages,
-            alert_after=definition.alert_after,
             idle_after=idle_after.total_seconds(),
         )

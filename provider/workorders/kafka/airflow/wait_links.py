@@ -16,7 +16,7 @@ class KafkaTriggerLink(WaitLink):
 
     def page(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the page of the trigger."""
-        return "kafka", arguments["trigger_name"]
+        return "kafka", arguments["definition"]["name"]
 
 
 class OutboxLink(WaitLink):

@@ -67,11 +67,13 @@ class Waiting:
         self._database_url = stack.database_url
         self._cluster = planner
 
-    def trigger(self, **arguments: Any) -> NewMessagesTrigger:
+    def trigger(
+        self, *, idle_after: float = SECONDS, ingest_dag_id: str | None = None, **fields: Any
+    ) -> NewMessagesTrigger:
         """Return a trigger that looks ten times a second."""
-        definition = define(self._name, starting_offsets="latest").model_dump(mode="json")
-        given = {"poll_interval": POLL_SECONDS, "idle_after": SECONDS, "definition": definition, **arguments}
-        return NewMessagesTrigger(trigger_name=self._name, **{"topics": [self._name], **given})
+        given = {"starting_offsets": "latest", "poll_interval": POLL_SECONDS, **fields}
+        definition = define(self._name, **given).model_dump(mode="json")
+        return NewMessagesTrigger(definition=definition, ingest_dag_id=ingest_dag_id, idle_after=idle_after)
 
     def topic_answers(self) -> bool:
         """Return whether the topic's partitions can be read: their leader does not know of itself at once."""
@@ -208,8 +210,7 @@ def test_listeners_that_poll_at_once_record_the_starting_offsets_once(
 
 def test_a_poll_does_not_replace_the_definition_of_a_later_file(waiting: Waiting, stack: LocalStack, name: str) -> None:
     waiting.plan()
-    older = {**define(name).model_dump(mode="json"), "topics": [name, f"{name}-older"]}
-    assert isinstance(waiting.event(definition=older, topics=older["topics"], idle_after=1.0), TaskSkippedEvent)
+    assert isinstance(waiting.event(topics=[name, f"{name}-older"], idle_after=1.0), TaskSkippedEvent)
     with connect(stack.database_url) as connection:
         stored = connection.execute("SELECT definition FROM workorders.triggers WHERE name = %s", [name]).fetchone()
     assert stored == (define(name).model_dump(mode="json"),)

@@ -106,7 +106,7 @@ def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
     sensor: Any = DagSerialization.from_dict(DagSerialization.to_dict(listener)).task_dict["wait_for_messages"]
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
-    assert NewMessagesTrigger(**arguments).trigger_name == "orders"
+    assert NewMessagesTrigger(**arguments).definition["name"] == "orders"
     # Without it, a batch whose run was deleted would wait for the next message.
     assert NewMessagesTrigger(**arguments).ingest_dag_id == "orders_ingest"
 

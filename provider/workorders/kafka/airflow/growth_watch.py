@@ -14,13 +14,7 @@ WATCH_SECONDS: Final = 5.0
 
 
 class GrowthWatch:
-    """A context in which a thread asks Airflow whether one of the Dags is paused, and closes the batch's lease if so.
-
-    Args:
-        attempt: at the batch.
-        dag_ids: the listener, which disables the trigger, and the ingest, which holds batches back; or none.
-        log: of the task.
-    """
+    """A context in which a thread asks Airflow whether a Dag is paused, and closes the batch's lease if one is."""
 
     def __init__(self, attempt: IngestAttempt, dag_ids: Sequence[str], log: Log) -> None:
         self._attempt = attempt

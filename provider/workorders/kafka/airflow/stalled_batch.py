@@ -40,15 +40,8 @@ class StalledBatchTrigger(PollingTrigger):
     """Fires when a stalled batch is worth an attempt by a worker, and reads only.
 
     It fires when the next try is due, which records the stall and sends its alert; earlier if something has changed: a
-    decision about the batch or a definition, or if Postgres has capacity again, or Kafka has the messages again.
-
-    Args:
-        trigger_name: of the Kafka trigger.
-        batch_id: of the batch.
-        error: why the last try failed, with when the next one is.
-        delay: seconds until the next try.
-        kafka_connection: id of the Airflow Kafka connection.
-        database_connection: id of the Airflow Postgres connection.
+    decision about the batch or a definition, or if Postgres has capacity again, or Kafka has the messages again. Its
+    argument `error` is why the last try failed, with when the next one is.
     """
 
     # A worker would fail in the same way, and then wait here again.

@@ -46,11 +46,6 @@ class NewMessagesTrigger(PollingTrigger):
     """Fires when a trigger's topics hold messages that the ledger does not know yet.
 
     Which offsets a batch takes is decided later, under a database lock.
-
-    Args:
-        definition: the trigger's definition, as plain values.
-        ingest_dag_id: as of `WaitForMessagesSensor`.
-        idle_after: seconds after which the wait ends without messages.
     """
 
     transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError)

@@ -28,14 +28,7 @@ NOTHING_COMMITTED: Final = "Nothing was committed."
 
 
 class IngestAttempt:
-    """An attempt at a batch, which holds the lock of attempts and a connection to work with.
-
-    Args:
-        secrets: of Postgres and Kafka.
-        batch_id: the batch.
-        lock: holds the attempt's lock, in a transaction that began with the attempt.
-        database: a connection in autocommit mode.
-    """
+    """An attempt at a batch, which holds the lock of attempts and a connection to work with."""
 
     batch: Batch
     """The batch as it was when the attempt began."""

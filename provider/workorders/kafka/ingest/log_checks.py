@@ -16,12 +16,6 @@ def require_same_log(trigger: str, range_: OffsetRange, stored_end: int, log: Pa
 
     The log's start is not checked: messages that were deleted after they were read are no loss.
 
-    Args:
-        trigger: name of the trigger.
-        range_: the range.
-        stored_end: highest end of what is stored of the log that the ledger follows.
-        log: the partition's ends now; None if Kafka does not have the partition.
-
     Raises:
         RangeError: the range's offsets mean other messages now, or no messages.
     """
@@ -58,11 +52,6 @@ def first_readable_offset(trigger: str, unit: BatchRange, log: PartitionOffsets 
     before it may have work orders already, which the replay counts. A replay reads nothing if the log is another one,
     because its offsets mean other messages, or if there is none.
 
-    Args:
-        trigger: name of the trigger.
-        unit: a range of a batch, or a virtual partition of it.
-        log: the partition's ends now; None if Kafka does not have the partition.
-
     Raises:
         RangeError: the range cannot be read as it was planned.
     """
@@ -84,13 +73,7 @@ def first_readable_offset(trigger: str, unit: BatchRange, log: PartitionOffsets 
 def check_ranges(
     trigger: str, ranges: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
 ) -> tuple[dict[OffsetRange, int], dict[OffsetRange, RangeError]]:
-    """Return the first offset to read of each readable range, and the error of each other one, in the given order.
-
-    Args:
-        trigger: name of the trigger.
-        ranges: the ranges of a batch, or their virtual partitions.
-        logs: the partitions' ends now, by topic and number, with the topic ids of now.
-    """
+    """Return the first offset to read of each readable range, and the error of each other one, in the given order."""
     begins: dict[OffsetRange, int] = {}
     errors: dict[OffsetRange, RangeError] = {}
     for unit in ranges:

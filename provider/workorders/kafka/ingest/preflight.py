@@ -45,11 +45,6 @@ async def check_batch(cluster: KafkaAdmin, batch: Batch, epoch: int) -> Prefligh
     after a partial failure reads nothing twice. If all are finished, it is a replay and takes them all as whole ranges.
     Superseded ranges are never taken.
 
-    Args:
-        cluster: the trigger's cluster.
-        batch: the batch.
-        epoch: number of this attempt.
-
     Raises:
         KafkaUnavailableError: the cluster did not answer.
         KafkaRefusedError: the cluster refused the client.

@@ -20,12 +20,6 @@ def revalidate(
 ) -> Item:
     """Return the item of a rejected message under the trigger's current definition.
 
-    Args:
-        definition: the trigger's.
-        registry: settings of the schema registry's client, if the definition needs one.
-        raw: the message's value.
-        request: of its work order.
-
     Raises:
         RegistryUnavailableError: the registry did not answer.
         RegistryRefusedError: the registry refused the client.

@@ -399,13 +399,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
 
 
 def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:
-    """Return those of the first messages of an attempt whose senders gave a trace.
-
-    Args:
-        lock: the connection with the attempt's lock, whose transaction began with the attempt.
-        batch_id: number of the batch.
-        limit: how many messages are searched.
-    """
+    """Return those of the first messages of an attempt whose senders gave a trace."""
     arguments = {"batch_id": batch_id, "limit": limit}
     return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
 

@@ -113,12 +113,7 @@ def should_plan(
 ) -> bool:
     """Return whether a batch should be planned now.
 
-    Args:
-        waiting: what waits to be read.
-        definition: the trigger.
-        waited_seconds: time for which something has waited.
-        seconds_since_last_batch: time since the last batch was planned; None if none was.
-        is_open: whether a batch of the trigger grows, to which the listener leaves the free partitions.
+    While a batch of the trigger grows (`is_open`), free partitions are left to it.
     """
     if waiting.stalls:
         return True
@@ -136,9 +131,5 @@ def rest_seconds(round_seconds: float, growing: int) -> float:
 
     It rests longer the more batches grow, because many triggers share a machine. If each began the next round at once,
     they would keep all cores busy with ever smaller rounds, and tasks that start in between would take a minute.
-
-    Args:
-        round_seconds: duration of the round.
-        growing: number of batches that grow now, of all triggers.
     """
     return max(0.0, min(_REST * growing * round_seconds, _APART_SECONDS - round_seconds))

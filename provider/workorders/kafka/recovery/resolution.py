@@ -151,14 +151,8 @@ def apply(
 ) -> AppliedDecisions:
     """Apply decisions, all or none, in one transaction.
 
-    Args:
-        connection: no transaction is open on it.
-        cluster: for the consumer group's offsets, which must never be ahead of the ledger.
-        decisions: of one trigger and topic, from `preview`.
-        actor: name of the person who decided.
-        reason: in that person's words.
-        group: the trigger's consumer group.
-        account: the account behind the actor.
+    The decisions are of one trigger and topic, from `preview`. Offsets of the consumer group follow: they must never be
+    ahead of the ledger.
 
     Raises:
         DecisionRefusedError: an attempt is at work, the partition has changed since the preview, or the actor or

@@ -32,11 +32,7 @@ def cache_folder() -> Path:
 
 
 def find_archive(jars: Sequence[Path]) -> Path | None:
-    """Return the archive for this Java, the installed PySpark, and these jars; None if there is none.
-
-    Args:
-        jars: of Spark's Kafka source, in the order of the class path.
-    """
+    """Return the archive for this Java, the installed PySpark, and these jars; None if there is none."""
     path = _archive_path(jars)
     return path if path is not None and path.exists() else None
 

@@ -54,12 +54,7 @@ _WITHOUT_SPARK = (
 
 
 def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkSession] = open_session) -> int:
-    """Run one attempt at one batch; return 0 if every range was ingested.
-
-    Args:
-        arguments: of the command line; those of this process if not given.
-        session: returns the Spark session; called only if there is something to read.
-    """
+    """Run one attempt at one batch; return 0 if every range was ingested."""
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; a new one if not given")
@@ -84,11 +79,6 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
     """Ingest the ranges of a batch that were checked; then let it grow while messages arrive.
 
     The error of a range that fails is recorded in the ledger; the other ranges are committed. It ends the growth.
-
-    Args:
-        attempt: the attempt, which has begun.
-        session: returns the Spark session for a number of offsets.
-        report: receives the text that people read of each round.
 
     Returns:
         The errors of the ranges that failed.
@@ -144,10 +134,6 @@ class BatchIngest:
         self, attempts: Sequence[Attempt], unreadable: Mapping[OffsetRange, RangeError] = MappingProxyType({})
     ) -> list[RangeOutcome]:
         """Ingest ranges of the batch, and return the outcome of each; the errors are recorded in the ledger.
-
-        Args:
-            attempts: at the ranges, or at their virtual partitions.
-            unreadable: errors of ranges that cannot be read.
 
         Raises:
             psycopg.Error: the database failed outside the ranges' own transactions.

@@ -99,11 +99,8 @@ def collect(
 ) -> list[TriggerStatus]:
     """Return the status of every Kafka trigger in the database, or of one.
 
-    Args:
-        connection: to the database.
-        kafka: asks Kafka; None to return the database's part only, as if Kafka were unavailable.
-        trigger: name of the one.
-        with_groups: whether Kafka is asked about consumer groups as well, which takes a connection for each.
+    Without `kafka`, only the part of the database is returned, as if Kafka were unavailable. Each group takes a
+    connection of its own.
 
     Raises:
         UnknownTriggerError: no trigger has that name.

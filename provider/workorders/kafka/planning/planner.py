@@ -26,11 +26,12 @@ from workorders.kafka.planning.range_planning import (
     BatchLimits,
     allowed_by_rate,
     contradicting,
+    cut,
     drop_stale_ends,
     plan_ranges,
+    require_no_order,
 )
 from workorders.kafka.planning.starting_offsets import Polled, poll, record_starts
-from workorders.kafka.planning.virtual_partitions import cut, require_no_order
 
 
 @dataclass(frozen=True, slots=True)

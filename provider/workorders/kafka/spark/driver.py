@@ -27,9 +27,9 @@ from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
-from workorders.kafka.spark.report import outcome_lines, outcome_table
 from workorders.kafka.spark.session import open_session
 from workorders.kafka.spark.source import read_ranges, reader_group
+from workorders.text_table import text_table
 
 OpenSession = Callable[[int], SparkSession]
 """Returns the session for a query that reads so many offsets."""
@@ -51,6 +51,8 @@ _CLOSED = "Cannot invoke RPC on closed channel"
 _WITHOUT_SPARK = (
     "{}: a message has a timestamp that Spark cannot hold, so this range is read without Spark, which is slow."
 )
+_HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "filtered", "seconds", "")
+_NUMBERS = range(2, 7)
 
 
 def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkSession] = open_session) -> int:
@@ -271,6 +273,30 @@ def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcom
         return result
     counts = Created(finished.created or 0, finished.rejected or 0, finished.existing, filtered=finished.filtered)
     return RangeOutcome(result.range, counts, result.seconds)
+
+
+def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
+    """Return the outcomes as an aligned table of plain text, sorted by partition."""
+    return text_table([_HEADINGS, *_rows(outcomes)], right=_NUMBERS)
+
+
+def outcome_lines(outcomes: Sequence[RangeOutcome]) -> str:
+    """Return the outcomes of a round of a growing batch: the same table without its headings."""
+    return text_table(_rows(outcomes), right=_NUMBERS)
+
+
+def _rows(outcomes: Sequence[RangeOutcome]) -> list[tuple[str, ...]]:
+    return [_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range)]
+
+
+def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
+    partition, range_ = outcome.range.partition, outcome.range
+    place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
+    if outcome.error is not None:
+        return (*place, "-", "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
+    created = outcome.created
+    counts = (created.created, created.rejected, created.existing, created.filtered)
+    return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
-from itertools import chain
+from itertools import accumulate, chain
 
 import orjson
 import pyarrow
 from pyarrow import compute, json
 
+from workorders.core.creation.json_validation import SUSPICIOUS_PATTERN
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item
@@ -25,14 +26,14 @@ from workorders.kafka.exceptions import (
     TooManyRejectedError,
     UnexpectedMessageError,
 )
+from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
+from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
-from workorders.kafka.spark.record_batches import map_batch
 from workorders.outbox.exceptions import OutboxMessageError
 
 RESULT_SCHEMA = (
@@ -57,6 +58,7 @@ _AS_RESULT = json.ParseOptions(
         ]
     )
 )
+_FIELDS = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "timestampType")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -220,3 +222,27 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     }
     read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
     return read.to_batches()[0]
+
+
+def map_batch(mapping: RecordMapping, batch: pyarrow.RecordBatch, stream: str) -> Iterator[Item]:
+    """Return the items of a batch, one by one.
+
+    Args:
+        mapping: of the trigger.
+        batch: with the columns `topic` (string), `partition` (int32), `offset` (int64), `key`, `value` (binary),
+            `timestamp_ms` (int64: milliseconds, since a Spark timestamp spoils -1 and the year 300000),
+            `timestampType` (int32), `headers` (list of struct of key and value; null when a record has none).
+        stream: the name of the topic and partition within the trigger.
+    """
+    records = zip(*(batch[name].to_pylist() for name in _FIELDS), _headers(batch["headers"]), strict=True)
+    odd = compute.match_substring_regex(batch["value"], pattern=SUSPICIOUS_PATTERN).to_pylist()
+    return mapping.map_records(records, odd, stream)
+
+
+def _headers(column: pyarrow.ListArray) -> list[Headers]:
+    """Return the headers of each record."""
+    # `to_pylist` of this column would make a dict for each header, which takes twice as long.
+    names, values = (field.to_pylist() for field in column.flatten().flatten())
+    pairs = list(zip(names, values, strict=True))
+    counts = [count or 0 for count in column.value_lengths().to_pylist()]
+    return [pairs[end - count : end] for count, end in zip(counts, accumulate(counts), strict=True)]

@@ -29,8 +29,7 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.recovery.decisions import DecisionKind
-from workorders.kafka.recovery.removal import remove_topic
-from workorders.kafka.recovery.resolution import DecisionRequest
+from workorders.kafka.recovery.resolution import DecisionRequest, remove_topic
 
 pytestmark = pytest.mark.integration
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from support.definitions import define
 from unit.kafka.ingest.test_record_mapping import STREAM, record
 from workorders.core.items import Item
+from workorders.kafka.airflow.revalidation import revalidate
 from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.ingest.revalidation import revalidate
 
 MAPPING = RecordMapping(payloads=Payloads("cloudevents", "text"))
 ATTRIBUTES = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.created"}

@@ -12,7 +12,7 @@ from workorders.kafka.client import new_client, range_consumer
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
-from workorders.kafka.ingest.verification import verify_range_end
+from workorders.kafka.ingest.log_checks import verify_range_end
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration

@@ -56,6 +56,12 @@ class InProcessTrigger:
         with connect(self.stack.database_url) as own:
             return run(plan_batch(own, self.cluster, self.definition))
 
+    def batch(self) -> int:
+        """Plan the next batch, which has something to read, and return its number."""
+        batch_id = self.plan().batch_id
+        assert batch_id is not None
+        return batch_id
+
     @contextmanager
     def begun(self, batch_id: int) -> Iterator[IngestAttempt]:
         """Open an attempt at a batch, and take the batch."""

@@ -153,10 +153,9 @@ def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
         topics.produce(name, TEN, partition=number)
     topics.delete_before(name, 10, partition=1)
     topics.produce(name, TEN, partition=1)
-    planned = trigger.plan()
-    assert planned.batch_id is not None
-    assert len(trigger.attempt(planned.batch_id).unreadable) == 1
-    return planned.batch_id
+    batch_id = trigger.batch()
+    assert len(trigger.attempt(batch_id).unreadable) == 1
+    return batch_id
 
 
 def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_replays_the_rest(
@@ -211,8 +210,7 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
     topics.create(name)
     topics.produce(name, [None] * 3)
     trigger = InProcessTrigger(stack, name)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
 
     def retry(definition: KafkaTriggerDefinition) -> None:
@@ -234,14 +232,6 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
     assert (range_.created, range_.rejected) == (3, 0)
 
 
-def test_no_lock_of_an_attempt_is_held_while_the_task_is_deferred(
-    stack: LocalStack, connection: Connection, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(TaskDeferred):
-        Task(stack, name, half_stalled, monkeypatch).run(tries=7)
-    assert try_exclude_attempts(connection, [half_stalled]) == {half_stalled}
-
-
 def test_a_task_that_continues_after_it_was_deferred_submits_without_a_warning(
     stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,8 +250,7 @@ def test_an_attempt_that_creates_work_orders_emits_one_asset_event_and_a_replay_
     topics.create(name)
     topics.produce(name, TEN)
     trigger = InProcessTrigger(stack, name)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
     task = Task(stack, name, batch_id, monkeypatch, application=lambda: trigger.attempt(batch_id))
 
@@ -303,8 +292,7 @@ def test_a_batch_whose_virtual_partitions_are_all_stored_needs_no_spark(
     topics.create(name)
     topics.produce(name, [b"{}"] * 2000)
     trigger = InProcessTrigger(stack, name, virtual_partitions=2)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     with monkeypatch.context() as crashed:  # each time after the commit, before the ledger moved
         crashed.setattr(virtual_partitions, "advance", lambda *_: None)
         trigger.attempt(batch_id)
@@ -324,25 +312,7 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     topics.create(name, partitions=2)
     for number in range(2):
         topics.produce(name, TEN, partition=number)
-    batch_id = InProcessTrigger(stack, name).plan().batch_id
-    assert batch_id is not None
-    return batch_id
-
-
-def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_replays_it(
-    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stack.start_spark_connect()
-    task = Task(stack, name, planned, monkeypatch, application=lambda: pytest.fail("an application was submitted"))
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
-    task.run()
-    batch = batches.load(connection, planned)
-    assert [(range_.created, range_.rejected) for range_ in batch.finished] == [(10, 0), (10, 0)]
-    before = everything(connection, batch.trigger)
-    task.run(clears=1)
-    after = everything(connection, batch.trigger)
-    assert after.pop("kafka_batches") != before.pop("kafka_batches")  # a replay has an epoch of its own
-    assert after == before
+    return InProcessTrigger(stack, name).batch()
 
 
 def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_ingests(
@@ -385,18 +355,6 @@ def test_a_failed_application_is_tried_again_when_the_ledger_schedules_it(
     task = Task(stack, name, planned, monkeypatch, application=lambda: fail(stack, planned, {0: 600, 1: 1}))
     with pytest.raises(StalledError, match=r"Next try in [12] s\.$"):
         task.run(tries=7)
-
-
-def test_a_driver_elsewhere_without_mounted_secrets_is_refused_before_anything_is_sent(
-    stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
-    submitted: list[None] = []
-    task = Task(stack, name, planned, monkeypatch, application=lambda: submitted.append(None))
-    with pytest.raises(StalledError, match=r"has the deploy mode cluster, .*: nothing was committed there"):
-        task.run()
-    assert submitted == []
 
 
 def test_an_application_that_ends_well_and_ingested_nothing_is_a_stall(
@@ -458,9 +416,7 @@ def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
     topics.create(name)
     topics.produce(name, TEN)
     trigger = InProcessTrigger(stack, name, linger=60.0, spark={"engine": "shop.engines.Elsewhere"})
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    task = Task(stack, name, batch_id, monkeypatch, variables={}, definition=trigger.definition)
+    task = Task(stack, name, trigger.batch(), monkeypatch, variables={}, definition=trigger.definition)
     is_open: list[bool] = []
 
     def look() -> None:
@@ -500,17 +456,16 @@ def test_a_clear_of_a_batch_that_is_older_than_its_work_orders_are_kept_or_delet
     trigger = InProcessTrigger(stack, name, workflow=name)
     trigger.until_idle()
     topics.produce(name, TEN)
-    planned = trigger.plan()
-    assert planned.batch_id is not None
+    batch_id = trigger.batch()
     keeping(connection, name, days=10)
     connection.execute(
-        "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (planned.batch_id,)
+        "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (batch_id,)
     )
     connection.commit()
-    task = Task(stack, name, planned.batch_id, monkeypatch, workflow=name)
+    task = Task(stack, name, batch_id, monkeypatch, workflow=name)
     task.run()
     assert task.submitted == [False]
-    trigger.attempt(planned.batch_id)
+    trigger.attempt(batch_id)
     with pytest.raises(AirflowFailException, match=r"was not replayed, because .* \[WO-BATCH-EXPIRED\]$"):
         task.run(clears=1)
     assert task.submitted == [False]
@@ -603,9 +558,7 @@ def backlog(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.Mo
     topics.create(name, 2)
     topics.produce(name, [*TEN, *TEN, *TEN, b"{}"])
     trigger = InProcessTrigger(stack, name, max_messages=10, linger=1.0)
-    own = trigger.plan().batch_id
-    assert own is not None
-    return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, own, monkeypatch)
+    return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, trigger.batch(), monkeypatch)
 
 
 def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_it(

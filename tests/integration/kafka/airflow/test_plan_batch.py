@@ -232,17 +232,6 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
     assert len(planning.started()) == 1
 
 
-def test_wrong_credentials_are_sentence_without_the_password(
-    stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.plan_batch.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=3.0))
-    wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": wrong}))
-    sentence = planning.sentence()
-    assert "check the credentials and permissions of the Airflow Kafka connection" in sentence
-    assert "wrong-password" not in sentence + "".join(capfd.readouterr())
-
-
 def test_a_database_that_is_away_is_named_without_its_password(
     planning: Planning, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,11 +141,7 @@ def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> C
 
 @pytest.fixture
 def create(
-    connection: Connection,
-    trigger: Trigger,
-    operator: CreateWorkOrdersOperator,
-    alerts: list[Alert],
-    metrics: Metrics,
+    connection: Connection, trigger: Trigger, operator: CreateWorkOrdersOperator, alerts: list[Alert], metrics: Metrics
 ) -> Ingest:
     """The task of a batch whose Kafka cluster is away."""
     batch_id = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 100, 110))

@@ -32,9 +32,7 @@ def attempt(stack: LocalStack, kafka_trigger: InProcessTrigger, batch_id: int) -
 
 
 def planned(kafka_trigger: InProcessTrigger) -> int:
-    batch_id = kafka_trigger.plan().batch_id
-    assert batch_id is not None
-    return batch_id
+    return kafka_trigger.batch()
 
 
 def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_batch_and_in_a_replay(

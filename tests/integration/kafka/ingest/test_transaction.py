@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier, Event
 from typing import NoReturn
 
@@ -232,11 +231,6 @@ def test_a_message_that_is_not_the_ranges_next_one_is_refused(
     )
 
 
-def test_a_message_without_an_offset_is_refused(stack: LocalStack, connection: Connection, first: Attempt) -> None:
-    text = assert_refused(stack, connection, first, [accepted(None, None)], UnexpectedMessageError)
-    assert "delivered offset None instead of one in [100, 110)" in text
-
-
 def test_an_older_attempt_is_fenced_and_changes_nothing(
     stack: LocalStack, connection: Connection, first: Attempt, stream: str
 ) -> None:
@@ -398,21 +392,6 @@ def test_a_newer_attempt_waits_for_the_one_that_holds_the_ledger_and_then_change
     assert positions(connection, trigger, stream) == list(range(100, 110))
 
 
-def test_a_partition_that_stalls_holds_up_no_other(
-    stack: LocalStack, connection: Connection, trigger: Trigger, name: str
-) -> None:
-    ranges = [OffsetRange(partition_of(name, number), 0, 5) for number in (0, 1)]
-    batch_id = plan(connection, trigger, *ranges)
-    bad, good = attempt(connection, batch_id, 0), attempt(connection, batch_id, 1)
-    bad = replace(bad, epoch=good.epoch)
-    streams = [stream_name(range_.partition) for range_ in ranges]
-    with pytest.raises(UnexpectedMessageError):
-        run(stack, bad, [accepted(streams[0], 7)])
-    assert run(stack, good, accepted_range(streams[1], 0, 5)) == Created(5, 0, 0)
-    assert [row(connection, trigger, number).next_offset for number in (0, 1)] == [0, 5]
-    assert [range_.finished for range_ in batches.load(connection, batch_id).ranges] == [False, True]
-
-
 @pytest.fixture
 def finished(stack: LocalStack, first: Attempt, stream: str) -> Attempt:
     """An attempt that is done: 9 inputs, one rejection."""
@@ -505,15 +484,6 @@ def test_a_replay_that_cannot_restore_everything_restores_the_rest_and_reports_h
     assert sorted(positions(connection, trigger, stream), key=int) == [  # type: ignore[arg-type]
         100, *range(103, 110)
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("offsets", [[99], [101, 100], [110]])
-def test_a_replay_refuses_messages_that_are_not_its_own(
-    stack: LocalStack, connection: Connection, finished: Attempt, stream: str, offsets: list[int]
-) -> None:
-    replay = attempt(connection, finished.batch_id)
-    items = [accepted(stream, offset) for offset in offsets]
-    assert_refused(stack, connection, replay, items, UnexpectedMessageError)
 
 
 def test_a_replay_that_ends_early_is_proved_as_well(

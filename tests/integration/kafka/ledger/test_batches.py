@@ -9,7 +9,7 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import FencedError, UnknownBatchError
+from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import UnfinishedBatch
 from workorders.kafka.partitions import OffsetRange
@@ -60,27 +60,6 @@ def test_a_finished_partition_is_free_although_its_batch_is_not(
     found = positions.positions(connection, trigger.name)
     assert [found[range_.partition].busy for range_ in ranges] == [True, False]
     assert plan(connection, trigger, OffsetRange(ranges[1].partition, 150, 160)) > batch_id
-
-
-@pytest.mark.parametrize(("start", "end"), [(5, 5), (6, 5), (-1, 5)])
-def test_an_empty_or_impossible_range_is_not_recorded(
-    connection: Connection, trigger: Trigger, name: str, start: int, end: int
-) -> None:
-    with pytest.raises(psycopg.errors.CheckViolation):
-        batches.create(connection, trigger, [OffsetRange(partition_of(name), start, end)])
-    connection.rollback()
-
-
-def test_a_range_is_finished_once_with_its_counts(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    finish(connection, batch_id, ranges[0], Created(40, 2, 0))
-    done, open_ = batches.load(connection, batch_id).ranges
-    assert (done.finished, done.created, done.rejected) == (True, 40, 2)
-    assert not open_.finished
-    with pytest.raises(FencedError, match="was finished by another attempt; nothing was committed here"):
-        finish(connection, batch_id, ranges[0])
 
 
 def test_a_batch_is_to_be_worked_at_until_its_last_range_is_finished_oldest_first(

@@ -32,6 +32,8 @@ from workorders.kafka.spark.driver import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
+Planner = Callable[..., Plan]
+
 Submit = Callable[..., "CompletedProcess[str]"]
 
 FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
@@ -40,7 +42,7 @@ MANY = 300_000
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Planner:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, cluster, define(name, **fields)))
@@ -81,7 +83,7 @@ def rejections(connection: Connection, trigger: Trigger) -> list[tuple[int, int,
 
 
 def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name, partitions=4)
     topics.produce(name, [b'{"n":%d}' % n for n in range(5)], key=b"patient-1", headers=[("a", b"1"), ("a", b"\xff")])
@@ -140,13 +142,7 @@ def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
 
 @pytest.mark.long
 def test_no_more_partitions_than_max_writers_are_connected_to_postgres_at_once(
-    stack: LocalStack,
-    connection: Connection,
-    topics: Topics,
-    plan: Callable[..., Plan],
-    *,
-    name: str,
-    tmp_path: Path,
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, *, name: str, tmp_path: Path
 ) -> None:
     """Spark has a core for each partition, and would connect for all of them."""
     topics.create(name, partitions=6)
@@ -176,7 +172,7 @@ def sessions(connection: Connection) -> Counter[str]:
 
 
 def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_in_the_last_lines(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name, partitions=3)
     for partition in range(3):
@@ -214,7 +210,7 @@ def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_
 
 
 def test_an_attempt_with_an_older_epoch_changes_nothing(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, [b"{}"] * 5)
@@ -235,7 +231,7 @@ def test_an_attempt_with_an_older_epoch_changes_nothing(
 
 @pytest.mark.parametrize("submit", ["spark"], indirect=True)
 def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all_of_the_others(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     """A reader that fails in the JVM looks to Python like one that is done."""
     topics.create(name, partitions=2)
@@ -334,7 +330,7 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     stack: LocalStack,
     connection: Connection,
     topics: Topics,
-    plan: Callable[..., Plan],
+    plan: Planner,
     submit: Submit,
     *,
     name: str,

@@ -22,11 +22,13 @@ from workorders.kafka.planning.planner import Plan, plan_batch
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
+Planner = Callable[..., Plan]
+
 Submit = Callable[..., "CompletedProcess[str]"]
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Planner:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, cluster, define(name, virtual_partitions=4, **fields)))
@@ -54,7 +56,7 @@ def table_of(done: "CompletedProcess[str]") -> list[list[str]]:
 
 
 def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_a_replay_takes_the_whole_range(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name, partitions=3)
     topics.produce(name, [b"{}"] * 4000)
@@ -96,7 +98,7 @@ def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_
 
 
 def test_what_fails_is_named_and_the_next_attempt_reads_only_that(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, [b"{}"] * 1000)

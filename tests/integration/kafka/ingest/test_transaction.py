@@ -21,6 +21,7 @@ from support.ingesting import (
     plan,
     row,
     same_log,
+    waits_for_a_lock,
 )
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
 from workorders.core import triggers, workflows
@@ -97,15 +98,6 @@ def assert_refused(
         run(stack, made, items, prove_end)
     assert everything(connection, made.trigger) == before
     return str(raised.value)
-
-
-def waits_for_a_lock(connection: Connection) -> bool:
-    """Whether another session of this database waits for a row that another session holds."""
-    found = connection.execute(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ).fetchone()
-    connection.rollback()
-    return found is not None
 
 
 def test_a_fresh_range_becomes_work_orders_moves_the_ledger_and_is_finished(

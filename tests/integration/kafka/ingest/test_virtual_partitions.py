@@ -19,6 +19,7 @@ from support.ingesting import (
     plan,
     row,
     same_log,
+    waits_for_a_lock,
 )
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, positions, rejected
@@ -186,14 +187,6 @@ def test_of_two_copies_at_once_the_second_waits_and_reports_the_same(
         released.set()
         assert (first.result(SECONDS), copy.result(SECONDS)) == (Created(10), Created(10))
     assert offsets(connection, trigger, stream) == list(range(100, 110))
-
-
-def waits_for_a_lock(connection: Connection) -> bool:
-    found = connection.execute(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ).fetchone()
-    connection.rollback()
-    return found is not None
 
 
 def test_an_older_attempt_that_waits_for_the_new_epoch_sees_it(

@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.groups import commit
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
-from support.ingesting import everything, row
+from support.ingesting import everything, row, waits_for_a_lock
 from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
@@ -623,11 +623,6 @@ def test_a_decision_and_a_planner_take_turns(
         with pytest.raises(DecisionRefusedError, match="has changed since the preview"):
             decided.result(60)
     assert next_offsets(connection, name) == {0: 10}
-
-
-def waits_for_a_lock(connection: Connection) -> bool:
-    query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return connection.execute(query).fetchone() is not None
 
 
 def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(

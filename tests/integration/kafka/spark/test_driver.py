@@ -356,3 +356,78 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     without_breaker(connection, planned.trigger)
     assert submit(batch_of(planned)).returncode == 0
     assert offsets(connection, planned.trigger, planned.ranges[0]) == list(range(20))
+
+
+def sorted_offsets(connection: Connection, trigger: Trigger, range_: OffsetRange) -> list[int]:
+    """Return the offsets with a work order; virtual partitions write them in any order."""
+    return sorted(offset for offset in offsets(connection, trigger, range_) if offset is not None)
+
+
+def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_a_replay_takes_the_whole_range(
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    topics.produce(name, [b"{}"] * 4000)
+    # Cut at 1000, 2000, 3000: a commit's marker at 1000, aborted messages over 2000, and all of [3000, 4000) aborted.
+    topics.produce_committed(name, [b"{}"] * 1000, partition=1)
+    topics.produce(name, [b"{}"] * 900, partition=1)
+    topics.produce_aborted(name, [b"{}"] * 199, partition=1)
+    topics.produce(name, [b"{}"] * 899, partition=1)
+    topics.produce_aborted(name, [b"{}"] * 999, partition=1)
+    topics.produce(name, [b"{}"] * 5, partition=2)
+    planned = plan(virtual_partitions=4)
+    visible = [*range(1000), *range(1001, 1901), *range(2101, 3000)]
+    assert [(range_.start, range_.end) for range_ in planned.ranges] == [(0, 4000), (0, 4000), (0, 5)]
+    done = submit(batch_of(planned))
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
+    assert table_of(done) == [
+        [f"{name} 0", "[0, 4000)", "4,000", "0", "0", "done"],
+        [f"{name} 1", "[0, 4000)", f"{len(visible):,}", "0", "0", "done"],
+        [f"{name} 2", "[0, 5)", "5", "0", "0", "done"],
+    ]
+    assert [sorted_offsets(connection, planned.trigger, range_) for range_ in planned.ranges] == [
+        list(range(4000)), visible, list(range(5))
+    ]  # fmt: skip
+    assert [row(connection, planned.trigger, number).next_offset for number in range(3)] == [4000, 4000, 5]
+    found = batches.load(connection, batch_of(planned)).ranges
+    assert [[virtual.created for virtual in range_.virtual_partitions] for range_ in found] == [
+        [1000] * 4, [1000, 900, 899, 0], []
+    ]  # fmt: skip
+
+    remove(connection, planned.trigger, [999, 1000])
+    connection.commit()
+    replay = submit(batch_of(planned))
+    assert replay.returncode == 0, replay.stderr[-3000:]
+    assert [line[1:] for line in table_of(replay)] == [
+        ["[0, 4000)", "2", "0", "3,998", "done"],
+        ["[0, 4000)", "1", "0", f"{len(visible) - 1:,}", "done"],
+        ["[0, 5)", "0", "0", "5", "done"],
+    ]
+
+
+def test_what_fails_is_named_and_the_next_attempt_reads_only_that(
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}"] * 1000)
+    topics.produce(name, [b"rubbish"] * 1000)
+    topics.produce(name, [b"{}"] * 2000)
+    planned = plan(virtual_partitions=4, max_rejected_share=0.5)
+    done = submit(batch_of(planned))
+    assert done.returncode == 1
+    assert [line[1:] for line in table_of(done)] == [["[0, 4000)", "-", "-", "-", "stalled"]]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(f"{name}: {name} 0 [1000, 2000) of [0, 4000): ")
+    stalled = row(connection, planned.trigger)
+    assert (stalled.next_offset, stalled.status, stalled.last_error) == (1000, "stalled", last)
+    assert sorted_offsets(connection, planned.trigger, planned.ranges[0]) == [*range(1000), *range(2000, 4000)]
+    before = everything(connection, planned.trigger)["work_orders"]
+    without_breaker(connection, planned.trigger)
+    again = submit(batch_of(planned))
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert [line[1:] for line in table_of(again)] == [["[0, 4000)", "0", "1,000", "0", "done"]]
+    after = row(connection, planned.trigger)
+    assert (after.next_offset, after.status, after.last_error) == (4000, "active", None)
+    assert set(before) < set(everything(connection, planned.trigger)["work_orders"])
+    (range_,) = batches.load(connection, batch_of(planned)).ranges
+    assert (range_.finished, range_.created, range_.rejected) == (True, 3000, 1000)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
 from itertools import accumulate, chain
+from typing import Any
 
 import orjson
 import pyarrow
@@ -36,28 +37,10 @@ from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
 from workorders.outbox.exceptions import OutboxMessageError
 
-RESULT_SCHEMA = (
-    "topic string, partition int, start_offset long, created long, rejected long, existing long, filtered long, "
-    "seconds double, error string, fenced boolean, too_many_rejected boolean"
-)
-# The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, so after its commit.
-_AS_RESULT = json.ParseOptions(
-    explicit_schema=pyarrow.schema(
-        [
-            ("topic", pyarrow.string()),
-            ("partition", pyarrow.int32()),
-            ("start_offset", pyarrow.int64()),
-            ("created", pyarrow.int64()),
-            ("rejected", pyarrow.int64()),
-            ("existing", pyarrow.int64()),
-            ("filtered", pyarrow.int64()),
-            ("seconds", pyarrow.float64()),
-            ("error", pyarrow.string()),
-            ("fenced", pyarrow.bool_()),
-            ("too_many_rejected", pyarrow.bool_()),
-        ]
-    )
-)
+RESULT_SCHEMA = "outcome string"
+"""What Spark gets of a range: its outcome as JSON."""
+# The type must be exactly that of RESULT_SCHEMA: Spark checks it after the function, so after its commit.
+_AS_RESULT = json.ParseOptions(explicit_schema=pyarrow.schema([("outcome", pyarrow.string())]))
 _FIELDS = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "timestampType")
 
 
@@ -185,20 +168,16 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."
 
 
-def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[RangeOutcome]:
+def outcomes_from_rows(rows: Iterable[Mapping[str, Any]], attempts: Iterable[Attempt]) -> list[RangeOutcome]:
     """Turn the rows of RESULT_SCHEMA back into outcomes."""
     ranges = {(*attempt.range.partition.topic_partition, attempt.range.start): attempt.range for attempt in attempts}
-    return [
-        RangeOutcome(
-            ranges[row["topic"], row["partition"], row["start_offset"]],  # type: ignore[index]
-            Created(row["created"], row["rejected"], row["existing"], filtered=row["filtered"]),  # type: ignore[arg-type]
-            row["seconds"],  # type: ignore[arg-type]
-            row["error"],  # type: ignore[arg-type]
-            row["fenced"],  # type: ignore[arg-type]
-            row["too_many_rejected"],  # type: ignore[arg-type]
-        )
-        for row in rows
-    ]
+    outcomes = []
+    for row in rows:
+        facts = orjson.loads(row["outcome"])
+        found, created = facts.pop("range"), Created(**facts.pop("created"))
+        place = (found["partition"]["topic"], found["partition"]["partition"], found["start"])
+        outcomes.append(RangeOutcome(ranges[place], created, **facts))
+    return outcomes
 
 
 def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
@@ -207,20 +186,8 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     Uses Arrow's reader of JSON: to convert Python objects, pyarrow imports pandas if it is installed, which costs each
     worker more CPU than a small batch.
     """
-    row = {
-        "topic": outcome.range.partition.topic,
-        "partition": outcome.range.partition.partition,
-        "start_offset": outcome.range.start,
-        "created": outcome.created.created,
-        "rejected": outcome.created.rejected,
-        "existing": outcome.created.existing,
-        "filtered": outcome.created.filtered,
-        "seconds": outcome.seconds,
-        "error": outcome.error,
-        "fenced": outcome.fenced,
-        "too_many_rejected": outcome.too_many_rejected,
-    }
-    read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
+    row = orjson.dumps({"outcome": orjson.dumps(outcome).decode()})
+    read: pyarrow.Table = json.read_json(BytesIO(row), parse_options=_AS_RESULT)
     return read.to_batches()[0]
 
 

@@ -11,8 +11,8 @@ from workorders.core.workflows import Workflow
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, Position, VirtualPartition
 
-FIRST_GUESS_MESSAGE_BYTES = 1024.0
-"""Assumed size of a message of a partition that was never read."""
+FIRST_GUESS_MESSAGE_BYTES = 16.0 * 1024
+"""Assumed size of a message of a partition that was never read: the first round is small, and the next one knows."""
 MIN_MESSAGES: Final = 1000
 """Minimum of offsets in a virtual partition. The transaction, the connection, and Spark's task of a smaller one cost
 more than its messages, so a trickle is not cut."""

@@ -81,12 +81,6 @@ def batch(planning: Planning) -> int:
     return planned
 
 
-def test_a_new_batch_has_its_run_started_by_one_request(planning: Planning, connection: Connection) -> None:
-    (batch,) = planning.started()
-    assert planning.airflow.asked == ["TriggerDagRun"]
-    assert batches.load(connection, batch).dispatched_at is not None
-
-
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_batch_whose_run_is_active_is_left_to_it(
     planning: Planning, batch: int, connection: Connection, state: str

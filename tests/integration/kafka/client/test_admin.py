@@ -60,11 +60,6 @@ def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: KafkaAdm
     assert [partition.topic for partition in found] == [f"{name}-a", f"{name}-b"]
 
 
-def test_a_topic_that_is_named_and_matched_comes_once(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name)
-    assert [partition.topic for partition in run(cluster.partitions([name, f"^{name}"])).require()] == [name]
-
-
 def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topics(
     cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
@@ -112,13 +107,6 @@ def test_a_time_is_resolved_to_the_first_message_that_is_not_older(
         assert found == {with_messages: offset, empty: None}
 
 
-def test_asking_about_no_partitions_asks_nothing(cluster: KafkaAdmin) -> None:
-    assert run(cluster.offsets([])).require() == []
-    assert run(cluster.last_stable_offsets([])).require() == {}
-    assert run(cluster.committed("group", [])).require() == {}
-    run(cluster.commit("group", {}))
-
-
 def test_a_group_is_committed_forward_and_back_without_joining_it(
     cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
@@ -150,10 +138,6 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     assert found == "rdkafka at 127.0.0.1"
     assert run(cluster.committed(name, [second])).require() == {second: None}
     assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
-
-
-def test_a_group_that_was_never_used_has_no_members(cluster: KafkaAdmin, name: str) -> None:
-    assert run(cluster.members(name)) == ()
 
 
 def test_a_topic_that_is_gone_is_no_other_consumer(cluster: KafkaAdmin, topics: Topics, name: str) -> None:

@@ -438,16 +438,6 @@ def limit(connection: Connection, workflow: str, waiting: int) -> None:
     connection.commit()
 
 
-def test_a_replay_restores_what_is_missing(
-    stack: LocalStack, connection: Connection, trigger: Trigger, finished: Attempt, stream: str
-) -> None:
-    remove(connection, trigger, [102, 103, 109])
-    connection.commit()
-    assert run(stack, attempt(connection, finished.batch_id), whole(stream)) == Created(2, 1, 7)
-    assert sorted(positions(connection, trigger, stream), key=int) == list(range(100, 110))  # type: ignore[arg-type]
-    assert row(connection, trigger).next_offset == 110
-
-
 def test_a_replay_without_the_beginning_is_whole_when_its_work_orders_are_there(
     stack: LocalStack, connection: Connection, finished: Attempt, stream: str
 ) -> None:

@@ -245,35 +245,6 @@ def cut(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
     return InProcessTrigger(stack, name, virtual_partitions=4)
 
 
-def test_a_batch_of_a_real_topic_is_cut_and_its_whole_range_is_replayed(
-    connection: Connection, cut: InProcessTrigger, name: str
-) -> None:
-    planned = cut.plan()
-    assert planned.batch_id is not None
-    prepared = cut.attempt(planned.batch_id)
-    assert [made.range.start for made in prepared.attempts] == [0, 1000, 2000, 3000]
-    (stored,) = kept(connection, name).values()
-    assert stored == list(range(TOPIC))
-    assert row(connection, planned.trigger).next_offset == TOPIC
-    (replay,) = cut.attempt(planned.batch_id).attempts
-    assert (replay.range, replay.replayed) == (planned.ranges[0], TOPIC)
-    assert list(kept(connection, name).values()) == [stored]
-
-
-def test_retention_that_takes_finished_virtual_partitions_is_no_loss(
-    connection: Connection, topics: Topics, cut: InProcessTrigger, name: str
-) -> None:
-    planned = cut.plan()
-    assert planned.batch_id is not None
-    for made in cut.prepare(planned.batch_id).attempts[:2]:
-        cut.ingest(made)
-    topics.delete_before(name, 1500)
-    prepared = cut.attempt(planned.batch_id)
-    assert not prepared.unreadable
-    assert [made.range.start for made in prepared.attempts] == [2000, 3000]
-    assert row(connection, planned.trigger).next_offset == TOPIC
-
-
 def test_a_decision_in_the_middle_of_a_range_counts_what_is_stored_beyond_it_as_existing(
     stack: LocalStack, connection: Connection, topics: Topics, cluster: KafkaAdmin, *, cut: InProcessTrigger, name: str
 ) -> None:

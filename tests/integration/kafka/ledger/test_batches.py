@@ -96,18 +96,6 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     assert [batch.id for batch in batches.list_unfinished(connection, name)] == [batch_id]
 
 
-def test_marking_a_start_again_keeps_the_first_time(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    batches.mark_dispatched(connection, [batch_id])
-    connection.commit()
-    before = batches.load(connection, batch_id).dispatched_at
-    connection.commit()
-    batches.mark_dispatched(connection, [batch_id])
-    assert batches.load(connection, batch_id).dispatched_at == before
-
-
 def test_young_batches_can_be_left_out(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:

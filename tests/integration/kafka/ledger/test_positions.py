@@ -35,10 +35,6 @@ def database_time(connection: Connection) -> datetime:
     return found[0]  # type: ignore[no-any-return]
 
 
-def test_a_trigger_that_never_planned_has_no_positions(connection: Connection, name: str) -> None:
-    assert positions.positions(connection, name) == {}
-
-
 def test_moving_is_compare_and_set(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:

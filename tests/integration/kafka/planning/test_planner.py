@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.groups import commit
 from support.in_process_trigger import decided
-from support.ingesting import attempt, everything, no_proof, same_log
+from support.ingesting import attempt, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
 from workorders.core import triggers
@@ -138,17 +138,6 @@ def test_every_policy_is_resolved_before_anything_is_read(
     first = plan(definition)
     assert begins(connection, name) == {0: begin}
     assert labels(first) == ([(0, begin, 10)] if begin < 10 else [])
-
-
-def test_latest_stays_where_it_was_resolved_although_nothing_was_there_to_read(
-    connection: Connection, topics: Topics, plan: Planner, name: str
-) -> None:
-    topics.create(name)
-    topics.produce(name, TEN)
-    definition = define(name, starting_offsets="latest")
-    assert plan(definition).batch_id is None
-    topics.produce(name, TEN)
-    assert labels(plan(definition)) == [(0, 10, 20)]
 
 
 def test_the_group_is_never_read_again(
@@ -372,18 +361,6 @@ def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
             ingest_all(stack, own, rival.batch_id)
 
     assert labels(plan(define(name), InterruptedCluster(stack, others_continue))) == []
-
-
-def test_planning_leaves_what_was_planned_as_it_was(
-    connection: Connection, topics: Topics, plan: Planner, name: str
-) -> None:
-    topics.create(name)
-    topics.produce(name, TEN)
-    first = plan(define(name))
-    before = everything(connection, first.trigger)
-    topics.produce(name, TEN)
-    plan(define(name))
-    assert everything(connection, first.trigger) == before
 
 
 def test_another_cluster_is_named_and_neither_planned_nor_ingested(

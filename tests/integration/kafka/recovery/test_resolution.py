@@ -32,7 +32,7 @@ from workorders.kafka.exceptions import (
     FencedError,
     TopicRecreatedError,
 )
-from workorders.kafka.ledger import batches, stall_alerts
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
@@ -112,25 +112,6 @@ def test_a_topic_recreated_while_it_is_read_commits_nothing(
     assert everything(connection, found(connection, name)) == before
 
 
-def test_a_topic_deleted_while_it_is_read_commits_nothing(
-    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
-) -> None:
-    topics.produce(name, TEN)
-    (attempt,) = idle_trigger.prepare(idle_trigger.batch()).attempts
-    with pytest.raises(DataLostError, match="does not have this partition any more"):
-        idle_trigger.ingest(attempt, after_the_read=lambda: topics.delete(name))
-    assert next_offsets(connection, name) == {0: 10}
-
-
-def test_messages_deleted_after_they_were_read_are_no_loss(
-    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
-) -> None:
-    topics.produce(name, TEN)
-    (attempt,) = idle_trigger.prepare(idle_trigger.batch()).attempts
-    idle_trigger.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
-    assert kept(connection, name) == {stream(idle_trigger): list(range(20))}
-
-
 def test_a_topic_recreated_with_fewer_partitions_stalls_those_that_are_gone(
     connection: Connection, stack: LocalStack, topics: Topics, name: str
 ) -> None:
@@ -168,21 +149,6 @@ def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
     assert (decision.from_offset, decision.to_offset) == (10, 15)
     assert (decision.lost_start, decision.lost_end, decision.superseded_batch_id) == (10, 15, batch_id)
     assert row(connection, found(connection, name)).status == "active"
-
-
-def test_a_decision_ends_the_stall_that_was_alerted(
-    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
-) -> None:
-    topics.produce(name, TEN)
-    topics.delete_before(name, 15)
-    idle_trigger.stalled_batch()
-    trigger = found(connection, name)
-    connection.rollback()
-    (alert,) = stall_alerts.claim(connection, trigger, after_seconds=0)
-    assert (alert.cleared, alert.next_offset, alert.end_offset) == (False, 10, 20)
-    resolve(DecisionKind.SKIP_LOST)
-    (over,) = stall_alerts.claim(connection, trigger, after_seconds=0)
-    assert (over.cleared, over.since, over.next_offset) == (True, alert.since, 15)
 
 
 UNTOUCHED = "nothing was committed there and nothing was skipped; an operator must decide how to continue"

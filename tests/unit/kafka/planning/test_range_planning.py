@@ -240,10 +240,6 @@ def test_a_rate_leaves_whole_messages_and_never_raises_the_limit() -> None:
     assert BatchLimits(100, 7).allow(1000.0) == BatchLimits(100, 7)
 
 
-def test_without_a_rate_limit_everything_is_allowed() -> None:
-    assert allowed_by_rate(None, 0.0, burst=10) == math.inf
-
-
 @pytest.mark.parametrize(
     ("rate", "seconds", "allowed"),
     [
@@ -305,7 +301,7 @@ PARTITION = Partition("orders", 0, "id")
 
 @given(start=st.integers(0, 2**62), size=st.integers(1, 10_000_000), count=st.integers(1, 32))
 def test_the_parts_are_the_whole_range_without_gaps_and_none_is_too_small(start: int, size: int, count: int) -> None:
-    whole = OffsetRange(PARTITION, start, start + size)
+    whole = OffsetRange(ORDERS, start, start + size)
     parts = cut(whole, count)
     if not parts:
         assert count == 1 or size < 2 * MIN_MESSAGES
@@ -320,7 +316,7 @@ def test_the_parts_are_the_whole_range_without_gaps_and_none_is_too_small(start:
 
 
 def test_a_range_has_as_many_parts_as_the_trigger_allows() -> None:
-    parts = cut(OffsetRange(PARTITION, 5, 10_005), 4)
+    parts = cut(OffsetRange(ORDERS, 5, 10_005), 4)
     assert [(range_.start, range_.end) for range_ in parts] == [(5, 2505), (2505, 5005), (5005, 7505), (7505, 10_005)]
 
 
@@ -343,7 +339,3 @@ def test_a_workflow_that_needs_order_refuses_them(field: dict[str, object], reas
 def test_a_workflow_without_order_takes_them(field: dict[str, object]) -> None:
     workflow = WorkflowDefinition.model_validate({"name": "admit", "callable": "shop:ship", **field})
     require_no_order(define("orders", virtual_partitions=4), Workflow(1, "admit", workflow))
-
-
-def test_a_workflow_that_no_file_has_defined_yet_takes_them() -> None:
-    require_no_order(define("orders", virtual_partitions=4), Workflow(1, "admit", None))

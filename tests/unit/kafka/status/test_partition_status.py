@@ -70,11 +70,6 @@ def test_lags_end_at_the_last_stable_offset_and_not_at_the_high_watermark() -> N
     assert (merged.last_stable, merged.high_watermark) == (130, 190)
 
 
-def test_a_group_without_offset_has_no_lag() -> None:
-    merged = one(ROW, log(), group=None)
-    assert (merged.group_offset, merged.group_lag, merged.lag) == (None, None, 0)
-
-
 def test_no_lag_is_told_between_two_topics_of_one_name() -> None:
     again = Partition("orders", 0, "id-2")
     (merged,) = merge([ROW], KafkaAnswer([log(stable=500, end=500, partition=again)], {again: 3}))
@@ -132,10 +127,6 @@ def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_tha
     assert merged.group_relation is None
     (merged,) = merge([ROW], KafkaAnswer([log()]))
     assert merged.group_relation is None
-
-
-def test_a_group_without_members_that_follows_the_ledger_has_no_notes() -> None:
-    assert notes("g", {}, []) == []
 
 
 def test_each_way_to_differ_is_one_sentence_with_its_partitions() -> None:

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    AirflowNotFoundException,
-    AirflowSecretsBackendAccessDenied,
-)
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from workorders.airflow import assets
 from workorders.airflow.connections import database_url
@@ -39,13 +34,7 @@ if TYPE_CHECKING:
 
     from workorders.kafka.spark.connect import ConnectSession
 
-_NOT_SUBMITTED: Final = (
-    ConfigurationError,
-    AirflowNotFoundException,
-    AirflowSecretsBackendAccessDenied,
-    OSError,
-    ValueError,
-)
+_NOT_SUBMITTED: Final = (ConfigurationError, AirflowNotFoundException, OSError, ValueError)
 """Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
 
 
@@ -109,7 +98,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
-        alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
+        alerting = Alerting(self.definition, self.log)
         due: list[DueAlert] = []
         self._attempted = None
         try:
@@ -119,7 +108,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
                     self._attempt(context, attempt)
                 finally:
                     if attempt.epoch:
-                        due = alerting.claim(attempt.database, self.trigger_name)
+                        due = alerting.claim(attempt.database)
         except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:

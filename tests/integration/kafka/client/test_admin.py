@@ -18,24 +18,6 @@ pytestmark = pytest.mark.integration
 THREE = [b"{}"] * 3
 
 
-def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name, partitions=3)
-    found = run(cluster.partitions([name])).require()
-    assert [(partition.topic, partition.partition) for partition in found] == [(name, 0), (name, 1), (name, 2)]
-    (topic_id,) = {partition.topic_id for partition in found}
-    assert topic_id
-
-
-def test_a_recreated_topic_has_another_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name)
-    (before,) = run(cluster.partitions([name])).require()
-    topics.delete(name)
-    topics.create(name)
-    (after,) = run(cluster.partitions([name])).require()
-    assert (before.topic, before.partition) == (after.topic, after.partition)
-    assert before.topic_id != after.topic_id
-
-
 def test_a_topic_that_does_not_exist_is_unknown(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     with pytest.raises(UnknownTopicError, match=r"^Kafka at 127\.0\.0\.1:\d+ does not have the topic: "):
@@ -82,17 +64,6 @@ def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_wa
     ended = 10  # the abort marker has an offset too
     assert wait_until(lambda: run(cluster.last_stable_offsets([partition])).require() == {partition: ended}, seconds=30)
     assert run(cluster.offsets([partition])).require() == [PartitionOffsets(partition, 0, ended, ended)]
-
-
-def test_a_log_begins_where_retention_left_it(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name, partitions=2)
-    topics.produce(name, THREE, partition=1)
-    topics.delete_before(name, 2, partition=1)
-    empty, cut = run(cluster.partitions([name])).require()
-    assert run(cluster.offsets([empty, cut])).require() == [
-        PartitionOffsets(empty, 0, 0, 0),
-        PartitionOffsets(cut, 2, 3, 3),
-    ]
 
 
 def test_a_time_is_resolved_to_the_first_message_that_is_not_older(

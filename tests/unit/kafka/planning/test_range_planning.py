@@ -296,9 +296,6 @@ def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> No
     assert plan_ranges([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []
 
 
-PARTITION = Partition("orders", 0, "id")
-
-
 @given(start=st.integers(0, 2**62), size=st.integers(1, 10_000_000), count=st.integers(1, 32))
 def test_the_parts_are_the_whole_range_without_gaps_and_none_is_too_small(start: int, size: int, count: int) -> None:
     whole = OffsetRange(ORDERS, start, start + size)

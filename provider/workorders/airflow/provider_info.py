@@ -31,7 +31,7 @@ def get_provider_info() -> dict[str, Any]:
             "workorders.airflow.sensors.metrics",
             "workorders.airflow.sensors.runs",
             "workorders.kafka.airflow.outbox_relay",
-            "workorders.kafka.airflow.sensors",
+            "workorders.kafka.airflow.triggers",
         ),
         "operators": _modules(
             "workorders.airflow.dags.factories",

@@ -1,4 +1,4 @@
-"""The Airflow trigger that waits for messages, without a worker and without joining a consumer group."""
+"""The wait for messages: its sensor, and the Airflow trigger, which needs no worker and joins no consumer group."""
 
 import asyncio
 import json
@@ -6,12 +6,14 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.definitions.validation import validate
@@ -236,3 +238,38 @@ class _MessagesProbe:
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
         return await self._database.fetch(query, {"trigger": self._definition.name, **arguments})
+
+
+class WaitForMessagesSensor(PollingSensor):
+    """Waits until a trigger's topics hold messages that have no work order yet.
+
+    It is skipped if there are none within `idle_after`. It waits out an outage of the cluster or the database; any
+    other failure, such as wrong credentials, fails the task.
+
+    Args:
+        definition: the trigger.
+        ingest_dag_id: the Dag of the ingest. With it, the wait ends as well for an unfinished batch whose Dag run was
+            deleted or marked as ended; without it, the next message does that.
+        idle_after: time without messages after which the wait ends as skipped.
+        start_from_trigger: whether the task starts in the triggerer. If False, in mapped tasks, or in `dag.test()`, a
+            worker starts it and defers.
+    """
+
+    trigger_class = NewMessagesTrigger
+
+    def __init__(
+        self,
+        *,
+        definition: KafkaTriggerDefinition,
+        ingest_dag_id: str | None = None,
+        idle_after: timedelta = timedelta(hours=1),
+        start_from_trigger: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.start(
+            from_trigger=start_from_trigger,
+            definition=definition.model_dump(mode="json"),
+            ingest_dag_id=ingest_dag_id,
+            idle_after=idle_after.total_seconds(),
+        )

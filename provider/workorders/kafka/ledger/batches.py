@@ -429,10 +429,9 @@ def write_error(
     connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), **arguments})
 
 
-def list_unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
-    """Return the unfinished batches whose next try is due, oldest first; none whose last range is younger."""
-    arguments = {"trigger": trigger, "seconds": older_than_seconds}
-    return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
+def list_unfinished(connection: Connection, trigger: str) -> list[UnfinishedBatch]:
+    """Return the unfinished batches whose next try is due, oldest first."""
+    return unfinished_from(connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": 0.0}))
 
 
 def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:

@@ -96,17 +96,6 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     assert [batch.id for batch in batches.list_unfinished(connection, name)] == [batch_id]
 
 
-def test_young_batches_can_be_left_out(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    connection.execute(
-        "UPDATE workorders.kafka_ranges SET planned_at = now() - interval '60 s' WHERE batch_id = %s", (batch_id,)
-    )
-    assert batches.list_unfinished(connection, name, older_than_seconds=59)
-    assert not batches.list_unfinished(connection, name, older_than_seconds=61)
-
-
 def test_the_time_since_the_last_plan_is_the_databases(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 ) -> None:

@@ -181,6 +181,8 @@ def test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_dec
         task.run(tries=6)
     with capture_logs() as logged, pytest.raises(TaskDeferred) as deferred:
         task.run(tries=7)
+    with connect(stack.database_url) as own:
+        assert try_exclude_attempts(own, [half_stalled]), "a deferred task holds no lock of its attempt"
     errors = " ".join(entry["event"] for entry in logged if entry["log_level"] == "error")
     assert errors.startswith(f"Trigger {name}, batch {half_stalled}: {name} 1 [0, 20): offsets [0, 10) were deleted")
     assert errors.endswith("Next try in 60 s.")

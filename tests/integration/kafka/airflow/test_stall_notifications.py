@@ -148,16 +148,6 @@ def create(
     return Ingest(connection, operator, batch_id, alerts, metrics)
 
 
-def test_a_cluster_that_is_away_stalls_the_ledger_and_not_the_task_alone(create: Ingest) -> None:
-    assert "did not answer" in create.attempt()
-    stalled = create.row
-    assert (stalled.status, stalled.attempts) == ("stalled", 1)
-    assert stalled.last_error is not None
-    assert stalled.last_error.endswith("Nothing was committed.")
-    assert stalled.next_attempt_at is not None
-    assert create.alerts == []
-
-
 def test_a_long_stall_is_alerted_once_in_log_metrics_and_notifiers_and_so_is_its_end(
     create: Ingest, capfd: pytest.CaptureFixture[str]
 ) -> None:

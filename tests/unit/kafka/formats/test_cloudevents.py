@@ -119,7 +119,8 @@ def test_what_is_no_event_is_rejected_with_its_bytes(
 
 def test_a_rejected_event_is_validated_again_with_its_headers() -> None:
     found = RecordMapping().map_record(record(value=b"[1]", headers=BINARY), STREAM)
-    again = revalidate(define("orders", format="cloudevents"), None, found.raw, found.request)
+    definition = define("orders", format="cloudevents").model_dump(mode="json")
+    again = revalidate(definition, found.raw, found.request)
     assert again.body == event(b"[1]", BINARY).body
 
 

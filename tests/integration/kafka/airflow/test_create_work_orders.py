@@ -69,18 +69,10 @@ class Task:
         listener_dag_id: str | None = None,
         **fields: Any,
     ) -> None:
-        """Describe the task.
+        """Describe the task of a trigger with these fields, or this definition.
 
-        Args:
-            stack: with Postgres and Kafka.
-            name: of the trigger.
-            batch_id: of the batch.
-            monkeypatch: of the test.
-            application: what to do instead of the application; without it, it is only noted.
-            variables: environment in which the application is really submitted.
-            definition: the trigger, if it is not one of these fields.
-            listener_dag_id: as the operator's.
-            fields: of the trigger.
+        The application is what to do instead of it; without one it is only noted, and with variables it is really
+        submitted.
         """
         self._stack = stack
         self._batch_id = batch_id
@@ -108,26 +100,18 @@ class Task:
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
-    def run(self, *, tries: int = 1, clears: int = 0, run_id: str | None = None) -> None:
-        """Run the task's next try, after some tries and clears, in the batch's own run or in another."""
-        ti = SimpleNamespace(
-            try_number=clears + tries,
-            max_tries=clears + UNLIMITED_RETRIES,
-            dag_id="an_ingest",
-            run_id=run_id or dag_ids.batch(self._batch_id),
-        )
-        self.outlet_events = OutletEventAccessors()
-        context: Any = {"ti": ti, "outlet_events": self.outlet_events}
-        self._operator.execute(context)
+    def run(self, *, tries: int = 1, clears: int = 0) -> None:
+        """Run the task's next try, after some tries and clears."""
+        self._operator.execute(self._context(tries, clears))
 
     def resume(self, *, tries: int) -> None:
         """Continue the task on a worker, after it was deferred in one of its tries."""
-        ti = SimpleNamespace(
-            try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=dag_ids.batch(self._batch_id)
-        )
+        self._operator.execute_complete(self._context(tries, 0), "The next try is due, and a worker makes it.")
+
+    def _context(self, tries: int, clears: int) -> Any:
         self.outlet_events = OutletEventAccessors()
-        context: Any = {"ti": ti, "outlet_events": self.outlet_events}
-        self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
+        ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + UNLIMITED_RETRIES, dag_id="an_ingest")
+        return {"ti": ti, "outlet_events": self.outlet_events}
 
     def stop(self) -> None:
         """Stop the task, as Airflow does."""

@@ -3,16 +3,19 @@
 from typing import Final
 from uuid import UUID
 
-MAINTENANCE: Final = "workorders_maintenance"
+_SHARED: Final = "workorders_"
+_REFUSED: Final = "_refused"
+
+MAINTENANCE: Final = f"{_SHARED}maintenance"
 """The Dag of what is due by the clock for the whole database."""
 
-METRICS: Final = "workorders_metrics"
+METRICS: Final = f"{_SHARED}metrics"
 """The Dag that sends the metrics to Airflow's stats."""
 
 
 def outbox(shard: int) -> str:
     """Return the Dag that sends the messages of a shard of the outbox."""
-    return f"workorders_outbox_{shard}"
+    return f"{_SHARED}outbox_{shard}"
 
 
 OUTBOX: Final = outbox(0)
@@ -57,7 +60,17 @@ def trigger_of_source(dag_id: str) -> str | None:
 
 def refused(source: str) -> str:
     """Return the Dag in place of those of a file or a module with a mistake."""
-    return f"{source}_refused"
+    return f"{source}{_REFUSED}"
+
+
+def is_refused(dag_id: str) -> bool:
+    """Return whether the Dag is in place of those of a file or a module with a mistake."""
+    return dag_id.endswith(_REFUSED)
+
+
+def is_shared(dag_id: str) -> bool:
+    """Return whether the Dag serves all triggers and workflows."""
+    return dag_id.startswith(_SHARED)
 
 
 def listener(trigger: str) -> str:

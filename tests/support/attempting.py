@@ -25,10 +25,9 @@ def ingest_batch(
     *,
     epoch: int | None = None,
     before_spark: Callable[[], object] = lambda: None,
-    max_rejected_share: float | None = None,
 ) -> list[RangeOutcome]:
     """Make one attempt at a batch, which does not grow; something may happen between its checks and its query."""
-    with ingest_attempt(secrets, batch_id, application_name="test", max_rejected_share=max_rejected_share) as attempt:
+    with ingest_attempt(secrets, batch_id, application_name="test") as attempt:
         attempt.resume(epoch)
         before_spark()
         return BatchIngest(attempt, session).ingest_planned()

@@ -25,10 +25,10 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
+from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ingest.preflight import PreflightResult
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition
@@ -55,6 +55,12 @@ class InProcessTrigger:
         """Plan the next batch."""
         with connect(self.stack.database_url) as own:
             return run(plan_batch(own, self.cluster, self.definition))
+
+    def batch(self) -> int:
+        """Plan the next batch, which has something to read, and return its number."""
+        batch_id = self.plan().batch_id
+        assert batch_id is not None
+        return batch_id
 
     @contextmanager
     def begun(self, batch_id: int) -> Iterator[IngestAttempt]:

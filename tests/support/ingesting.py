@@ -44,6 +44,22 @@ def plan(
     return batch_id
 
 
+def waits_for_a_lock(connection: Connection) -> bool:
+    """Return whether another session of this database waits for a row that another session holds."""
+    query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    found = connection.execute(query).fetchone()
+    connection.rollback()
+    return found is not None
+
+
+def without_breaker(connection: Connection, trigger: Trigger) -> None:
+    """Let a trigger's next attempt accept any share of rejected messages, and commit."""
+    connection.execute(
+        "UPDATE workorders.triggers SET definition = definition - 'max_rejected_share' WHERE id = %s", (trigger.id,)
+    )
+    connection.commit()
+
+
 def look(connection: Connection, trigger: str, ends: Mapping[Partition, int], *, ago: timedelta = timedelta()) -> None:
     """Let the listener of a trigger have seen these last stable offsets, some time ago, and commit."""
     assert len(connection.execute(*lag_samples.record_statement(trigger, ends)).fetchall()) == len(ends)

@@ -54,7 +54,7 @@ class LoginPath:
 
         async def first() -> Any:
             definition = define(self.name).model_dump(mode="json")
-            trigger = NewMessagesTrigger(trigger_name=self.name, topics=[self.name], definition=definition)
+            trigger = NewMessagesTrigger(definition=definition)
             return await anext(trigger.run())
 
         return asyncio.run(asyncio.wait_for(first(), 60)).payload

@@ -15,7 +15,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.planning.planner import plan_batch
 
-LARGEST_BYTES = 4 * 2**30
+LARGEST_BYTES = 64 * 2**30
 _PAUSE_SECONDS = 0.05
 
 

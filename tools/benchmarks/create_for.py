@@ -16,7 +16,7 @@ from workorders.core.postgres import binary_rows
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.postgres.copy import copy
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.spark.record_batches import map_batch
+from workorders.kafka.spark.partition_ingest import map_batch
 
 _TOPIC: Final = "observations"
 _STREAM: Final = f"{_TOPIC}/0@benchmark"

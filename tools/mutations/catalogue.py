@@ -26,7 +26,7 @@ from mutations.webhooks import WEBHOOKS
 
 INGEST = "integration/kafka/ingest/test_transaction.py"
 LEDGER, BATCHES = "integration/kafka/ledger/test_positions.py", "integration/kafka/ledger/test_batches.py"
-RANGE_END, SPARK = "integration/kafka/ingest/test_verification.py", "integration/kafka/spark/test_driver.py"
+RANGE_END, SPARK = "integration/kafka/ingest/test_log_checks.py", "integration/kafka/spark/test_driver.py"
 ODD, AMBIGUOUS = "integration/kafka/ingest/test_odd_messages.py", "integration/kafka/spark/test_ambiguous_commit.py"
 SINGLE = "integration/core/creation/test_create_one.py"
 CREATE_FOR, PLANNER = "integration/core/creation/test_create_for.py", "integration/kafka/planning/test_planner.py"

@@ -77,7 +77,7 @@ MONITORING = (
         (
             Change(
                 "kafka/airflow/triggers.py",
-                "await self._database.fetch(*lag_samples.record_statement(self._trigger.trigger_name, ends))",
+                "await self._database.fetch(*lag_samples.record_statement(self._definition.name, ends))",
                 "pass",
             ),
         ),

@@ -39,7 +39,7 @@ STALLS = (
     Mutation(
         "nothing-committed-said-of-what-may-be",
         5,
-        (Change(OPERATOR, "is_undone = self._attempted is None or", "is_undone = True or"),),
+        (Change(OPERATOR, "NOTHING_COMMITTED if self._attempted is None else", "NOTHING_COMMITTED if True else"),),
         (f"{CREATE}::test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of_it",),
     ),
     Mutation(

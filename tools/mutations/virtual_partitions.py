@@ -5,7 +5,7 @@ from mutations.mutation import Change, Mutation
 INGEST = "integration/kafka/ingest/test_virtual_partitions.py"
 LEDGER = "integration/kafka/ledger/test_virtual_partitions.py"
 WORKER = "unit/kafka/spark/test_partition_ingest.py"
-CUT, TRIGGER = "unit/kafka/planning/test_virtual_partitions.py", "unit/kafka/definition/test_trigger.py"
+CUT, TRIGGER = "unit/kafka/planning/test_range_planning.py", "unit/kafka/definition/test_trigger.py"
 SQL, TRANSACTION = "kafka/ledger/sql/virtual_partitions.sql", "kafka/ingest/transaction.py"
 
 VIRTUAL_PARTITIONS = (
@@ -107,8 +107,8 @@ VIRTUAL_PARTITIONS = (
         "ordered-workflow-takes-virtual-partitions",
         0,
         (
-            Change("kafka/planning/virtual_partitions.py", "workflow.definition.ordering_key is not None", "False"),
-            Change("kafka/planning/virtual_partitions.py", "workflow.concurrency == 1", "False"),
+            Change("kafka/planning/range_planning.py", "workflow.definition.ordering_key is not None", "False"),
+            Change("kafka/planning/range_planning.py", "workflow.concurrency == 1", "False"),
         ),
         (f"{CUT}::test_a_workflow_that_needs_order_refuses_them",),
     ),

@@ -50,11 +50,13 @@ def doctor(
       workorders doctor --json | jq '.[] | select(.ok | not)'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     require_airflow()
-    from workorders.kafka.airflow import checks  # noqa: PLC0415 - Airflow takes seconds
+    from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
+    from workorders.kafka.airflow import checks  # noqa: PLC0415
 
-    found = [*checks.of_installation(), *([] if trigger else checks.of_dags())]
-    for name in [trigger] if trigger else checks.list_sources():
-        found += checks.of_source(name, checks.find_source(name))
+    dags = metadata.our_dags()
+    found = [*checks.of_installation(), *([] if trigger else checks.of_dags(dags))]
+    for name in [trigger] if trigger else checks.list_sources(dags):
+        found += checks.of_source(name, checks.find_source(name, dags))
     if as_json:
         print_json(found)
     else:
@@ -80,7 +82,8 @@ def start(trigger: TriggerName, wait: Wait = None, as_json: AsJson = False) -> N
     from workorders.kafka.airflow import checks  # noqa: PLC0415
 
     deadline = time.monotonic() + (_WAIT_SECONDS if wait is None else wait)
-    source = _until(lambda: checks.find_source(trigger), deadline, f"Waiting for Airflow to parse a Dag of {trigger}.")
+    waiting = f"Waiting for Airflow to parse a Dag of {trigger}."
+    source = _until(lambda: checks.find_source(trigger, metadata.our_dags()), deadline, waiting)
     found = [*checks.of_installation(), *checks.of_source(trigger, source)]
     if not as_json:
         _print(found)

@@ -15,7 +15,7 @@ import typer
 
 from workorders import times
 from workorders.core.states import WorkOrderState
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.text_table import text_table
 from workorders.visible_text import safe
 

@@ -31,8 +31,14 @@ from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.removal import remove_topic
-from workorders.kafka.recovery.resolution import DecisionRequest, RecordedDecision, apply, list_decisions, preview
+from workorders.kafka.recovery.resolution import (
+    DecisionRequest,
+    RecordedDecision,
+    apply,
+    list_decisions,
+    preview,
+    remove_topic,
+)
 from workorders.kafka.status.partition_status import KafkaSource, source_of
 from workorders.visible_text import safe
 

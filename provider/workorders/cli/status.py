@@ -15,7 +15,7 @@ from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import list_workloads
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring import snapshot

@@ -120,7 +120,7 @@ def _print(work_order: WorkOrder, batch: Batch | None, runs: Sequence[RunRow], r
             ("created", work_order.created_at),
             ("stream", work_order.stream),
             ("position", work_order.position),
-            ("batch", batch.id if batch else origin.DELETED if origin.has_batch(work_order) else None),
+            ("batch", batch.id if batch else origin.missing_text(work_order)),
             ("rejected", f"{work_order.reason}: {work_order.detail}" if work_order.reason else None),
             ("repeated", _repeated(repeats)),
         ]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
 
 PAUSED: Final = "paused"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
 from workorders.monitoring.problems import STALLED, Problem, Subject
 from workorders.pages.rendering import tone

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from workorders import dag_ids
 from workorders.core.states import OWNER_GONE
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.pages import static_files
 from workorders.visible_text import safe
 

@@ -89,7 +89,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         has_published_more=len(sent) > _MAX_PUBLISHED,
         steps=[hide(step, "name", unless=reads_texts) for step in finished],
         batch=batch,
-        no_batch=origin.DELETED if batch is None and viewer.may(Right.READ, batch_dag) else None,
+        no_batch=origin.missing_text(found) if batch is None and viewer.may(Right.READ, batch_dag) else None,
         has_batch_run=has_batch_run,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
         batch_dag=batch_dag,

@@ -7,7 +7,7 @@ from airflow.sdk import DAG
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.airflow.sensors import WaitForMessagesSensor
+from workorders.kafka.airflow.triggers import WaitForMessagesSensor
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 own = KafkaTriggerDefinition(name="own", workflow="register_event", topics=("e2e.own",))

@@ -10,7 +10,7 @@ import yaml
 from local_stack.stack import CHECKOUT
 from support.dag_table import listed_dags
 from support.documents import DOCS, anchor, page, section, text_of
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.monitoring import problems
 from workorders.monitoring.health import Liveness
 from workorders.pages import app

@@ -1,4 +1,4 @@
-from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
+from workorders.kafka.partitions import OffsetRange, Partition, PartitionState, VirtualPartition
 
 
 def test_a_range_is_written_the_same_way_everywhere() -> None:
@@ -12,10 +12,8 @@ def test_a_virtual_partition_is_written_with_the_range_that_people_know() -> Non
     assert (virtual.planned, whole.planned) == (whole, whole)
 
 
-def test_partitions_sort_by_topic_and_then_by_number() -> None:
-    parts = [Partition("b", 2, "x"), Partition("b", 10, "a"), Partition("a", 11, "z")]
-    assert sorted(parts) == [parts[2], parts[0], parts[1]]
-
-
-def test_a_partition_of_a_recreated_topic_is_another_one() -> None:
-    assert Partition("orders", 0, "old") != Partition("orders", 0, "new")
+def test_a_stall_and_a_contradiction_need_attention_and_are_worse_than_all_others() -> None:
+    worst = sorted(PartitionState, key=lambda state: state.rank)[:5]
+    assert {state for state in PartitionState if state.needs_attention} == set(worst)
+    assert {state for state in worst if not state.is_contradiction} == {PartitionState.STALLED}
+    assert {state for state in PartitionState if state.tone == "bad"} == set(worst)

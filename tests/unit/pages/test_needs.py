@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from workorders.kafka.partition_state import PartitionState
+from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
 from workorders.monitoring.problems import Problem, Subject, find_problems
 from workorders.pages import needs

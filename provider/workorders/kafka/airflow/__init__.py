@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from workorders.kafka.airflow.dags import make_dags as make_dags
     from workorders.kafka.airflow.outbox_relay import outbox_dags as outbox_dags
     from workorders.kafka.airflow.plan_batch import PlanBatchOperator as PlanBatchOperator
-    from workorders.kafka.airflow.sensors import WaitForMessagesSensor as WaitForMessagesSensor
+    from workorders.kafka.airflow.triggers import WaitForMessagesSensor as WaitForMessagesSensor
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
@@ -18,7 +18,7 @@ else:
             "CommitOffsetsOperator": "commit_offsets",
             "CreateWorkOrdersOperator": "create_work_orders",
             "PlanBatchOperator": "plan_batch",
-            "WaitForMessagesSensor": "sensors",
+            "WaitForMessagesSensor": "triggers",
             "make_dags": "dags",
             "outbox_dags": "outbox_relay",
         },

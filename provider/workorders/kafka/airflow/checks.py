@@ -5,7 +5,7 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +38,10 @@ _DATABASE_CONNECTION: Final = "workorders_db"
 """The Airflow connection that every trigger uses unless its file names another one."""
 
 
+Dags = Mapping[str, metadata.KnownDag]
+"""The package's Dags by id: `metadata.our_dags()`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One thing that a message needs."""
@@ -50,14 +54,8 @@ class Check:
     """What to run if something is wrong."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A check that needs those before it."""
-
-    check: str
-    ask: Callable[[], str]
-    """Returns what was found, or raises what is wrong."""
-    command: str
+_Step = tuple[str, Callable[[], str], str]
+"""A check, what returns what was found or raises what is wrong, and what to run then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,8 @@ class Source:
     dag: metadata.KnownDag
     definition: KafkaTriggerDefinition | None
     """That of a Kafka trigger, as Airflow has stored it; it stores no other."""
+    dags: Dags
+    """All of the package."""
 
     @property
     def is_switch(self) -> bool:
@@ -75,9 +75,8 @@ class Source:
         return self.dag.dag_id != dag_ids.manual(self.trigger)
 
 
-def find_source(trigger: str) -> Source | None:
+def find_source(trigger: str, dags: Dags) -> Source | None:
     """Return the Dag of a trigger that Airflow has parsed; None if there is none."""
-    dags = metadata.our_dags()
     for dag_id in dag_ids.sources_of(trigger):
         dag = dags.get(dag_id)
         if dag is not None:
@@ -85,13 +84,13 @@ def find_source(trigger: str) -> Source | None:
             stored = metadata.definition_of(dag_id, "wait_for_messages") if is_kafka else None
             where = f"Dag {dag.dag_id}"
             definition = None if stored is None else validate(stored, KafkaTriggerDefinition, where=where)
-            return Source(trigger, dag, definition)
+            return Source(trigger, dag, definition, dags)
     return None
 
 
-def list_sources() -> list[str]:
+def list_sources(dags: Dags) -> list[str]:
     """Return the names of the triggers that have a Dag, sorted."""
-    return sorted(filter(None, map(dag_ids.trigger_of_source, metadata.our_dags())))
+    return sorted(filter(None, map(dag_ids.trigger_of_source, dags)))
 
 
 def of_installation() -> Iterator[Check]:
@@ -105,15 +104,15 @@ def of_installation() -> Iterator[Check]:
     yield from of_database(_DATABASE_CONNECTION)
 
 
-def of_dags() -> Iterator[Check]:
+def of_dags(dags: Dags) -> Iterator[Check]:
     """Check that all files became Dags, and that none is paused of those that serve all triggers."""
     for error in metadata.import_errors():
         yield Check("Dag files", ok=False, found=error, command="airflow dags list-import-errors")
-    for dag in metadata.our_dags().values():
-        if dag.dag_id.endswith("_refused"):
+    for dag in dags.values():
+        if dag_ids.is_refused(dag.dag_id):
             command = "workorders triggers check DIR, or workorders workflows check DIR"
             yield Check(f"Dag {dag.dag_id}", ok=False, found="its file has a mistake", command=command)
-        elif dag.dag_id.startswith("workorders_") and dag.is_paused:
+        elif dag_ids.is_shared(dag.dag_id) and dag.is_paused:
             yield _paused(dag)
 
 
@@ -132,8 +131,8 @@ def of_source(trigger: str, source: Source | None) -> Iterator[Check]:
         return
     if definition.database_connection != _DATABASE_CONNECTION:
         yield from of_database(definition.database_connection)
-    yield from of_workflow(definition.workflow)
-    ingest = metadata.our_dags().get(dag_ids.ingest(trigger))
+    yield from of_workflow(definition.workflow, source.dags)
+    ingest = source.dags.get(dag_ids.ingest(trigger))
     if ingest is not None and ingest.is_paused:
         yield _paused(ingest)
     yield from of_kafka(definition)
@@ -166,17 +165,17 @@ def of_database(connection_id: str) -> Iterator[Check]:
 
     uri = "postgresql://workorders_writer:PASSWORD@HOST/workorders"
     yield from _until_wrong(
-        _Step(f"connection {connection_id}", connection, f"airflow connections add {connection_id} --conn-uri {uri}"),
-        _Step("database", server, f"airflow connections get {connection_id}"),
-        _Step("tables", tables, "workorders db upgrade"),
-        _Step("rights", rights, "workorders db upgrade --roles"),
+        (f"connection {connection_id}", connection, f"airflow connections add {connection_id} --conn-uri {uri}"),
+        ("database", server, f"airflow connections get {connection_id}"),
+        ("tables", tables, "workorders db upgrade"),
+        ("rights", rights, "workorders db upgrade --roles"),
     )
 
 
-def of_workflow(workflow: str) -> Iterator[Check]:
+def of_workflow(workflow: str, dags: Dags) -> Iterator[Check]:
     """Check that a workflow is known, that its function can be imported, and that its Dag is not paused."""
     dag_id, name = dag_ids.of_workflow(workflow), f"workflow {workflow}"
-    dag = metadata.our_dags().get(dag_id)
+    dag = dags.get(dag_id)
     stored = metadata.definition_of(dag_id, "wait_for_runs")
     if dag is None or stored is None:
         found = f"Airflow has parsed no Dag {dag_id}: the workflow's file or module is missing, or has a mistake"
@@ -209,7 +208,7 @@ def _function(name: str, function: str, folders: Sequence[str]) -> _Step:
         load_function(function)
         return f"{function} can be imported here"
 
-    return _Step(name, load, f"python -c 'import {function.partition(':')[0]}'")
+    return (name, load, f"python -c 'import {function.partition(':')[0]}'")
 
 
 def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
@@ -239,14 +238,14 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     extra = '{"bootstrap.servers": "HOST:PORT"}'
     allow = "--add --allow-principal User:NAME --operation Read --group"
     yield from _until_wrong(
-        _Step(f"connection {connection_id}", connection, f"{add} '{extra}'"),
-        _Step("Kafka", cluster, f"airflow connections get {connection_id}"),
-        _Step(
+        (f"connection {connection_id}", connection, f"{add} '{extra}'"),
+        ("Kafka", cluster, f"airflow connections get {connection_id}"),
+        (
             f"topics {', '.join(definition.topics)}",
             topics,
             "kafka-topics.sh --bootstrap-server HOST:PORT --create --topic NAME",
         ),
-        _Step(
+        (
             f"consumer group {definition.group}",
             group,
             f"kafka-acls.sh --bootstrap-server HOST:PORT {allow} {definition.group}",
@@ -284,9 +283,9 @@ def of_spark(connection_id: str) -> Iterator[Check]:
     if server is None:
         yield Check(name, ok=True, found="each batch submits an application")
         yield from _until_wrong(
-            _Step("spark-submit", find_spark_submit, "pip install 'airflow-provider-workorders[spark]'"),
-            _Step("Java", _java, "export JAVA_HOME=/path/to/java"),
-            _Step("Spark's Kafka source", _jars, f"export {SPARK_JARS_VARIABLE}=$(workorders spark jars)"),
+            ("spark-submit", find_spark_submit, "pip install 'airflow-provider-workorders[spark]'"),
+            ("Java", _java, "export JAVA_HOME=/path/to/java"),
+            ("Spark's Kafka source", _jars, f"export {SPARK_JARS_VARIABLE}=$(workorders spark jars)"),
         )
         return
     address = (server.host, server.port)
@@ -295,7 +294,7 @@ def of_spark(connection_id: str) -> Iterator[Check]:
         socket.create_connection(address, timeout=_SECONDS).close()
         return f"{server} accepts connections"
 
-    yield from _until_wrong(_Step(name, listening, f"workorders spark serve --port {server.port}"))
+    yield from _until_wrong((name, listening, f"workorders spark serve --port {server.port}"))
 
 
 def _java() -> str:
@@ -323,10 +322,10 @@ def _paused(dag: metadata.KnownDag) -> Check:
 
 def _until_wrong(*steps: _Step) -> Iterator[Check]:
     """Check one after the other until something is wrong: what follows depends on it."""
-    for step in steps:
+    for check, ask, command in steps:
         try:
-            found = step.ask()
+            found = ask()
         except (*EXPECTED_FAILURES, OSError) as error:
-            yield Check(step.check, ok=False, found=one_line(error), command=step.command)
+            yield Check(check, ok=False, found=one_line(error), command=command)
             return
-        yield Check(step.check, ok=True, found=found)
+        yield Check(check, ok=True, found=found)

@@ -14,6 +14,7 @@ from workorders.kafka.spark.cache import token_file
 if TYPE_CHECKING:
     from workorders.kafka.spark.connect import ConnectServer
 
+
 _ALLOWED_CALLBACKS: Final = ("apache_kafka", "callback_allowlist")
 """Option of Airflow's configuration with the functions that a Kafka connection may name."""
 _GOOGLE_SERVERS: Final = ("managedkafka", "cloud.goog")
@@ -131,3 +132,11 @@ def connect_server(connection_id: str) -> "ConnectServer | None":
         use_ssl=str(extra.get("use_ssl", False)).lower() == "true",
         ca=extra.get("ca"),
     )
+
+
+def google(config: str) -> tuple[str, float]:
+    """Return a token for Google's Managed Kafka, and the Unix time in seconds at which it expires."""
+    from airflow.providers.google.cloud.hooks.managed_kafka import ManagedKafkaHook  # noqa: PLC0415 - not a dependency
+
+    found: tuple[str, float] = ManagedKafkaHook().get_confluent_token(config)
+    return found

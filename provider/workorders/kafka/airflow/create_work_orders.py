@@ -1,21 +1,15 @@
 """The operator that creates the work orders of a planned batch: by a submitted application, or on a running Spark."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    AirflowNotFoundException,
-    AirflowSecretsBackendAccessDenied,
-)
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from workorders.airflow import assets
 from workorders.airflow.connections import database_url
-from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
@@ -38,31 +32,18 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from workorders.kafka.spark.connect import ConnectServer, ConnectSession
+    from workorders.kafka.spark.connect import ConnectSession
 
-_NOT_SUBMITTED: Final = (
-    ConfigurationError,
-    AirflowNotFoundException,
-    AirflowSecretsBackendAccessDenied,
-    OSError,
-    ValueError,
-)
+_NOT_SUBMITTED: Final = (ConfigurationError, AirflowNotFoundException, OSError, ValueError)
 """Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
 
 
 class CreateWorkOrdersOperator(SubmitOperator):
-    """Creates the work orders of a planned batch and moves the ledger with Spark.
+    """Creates the work orders of a planned batch and moves the ledger with Spark; see `IngestAttempt`.
 
     The type of the Spark connection decides how: `spark` submits an application, `spark_connect` runs the batch on a
     Spark Connect server that is running already, which saves the start of a JVM. An engine of your own decides itself.
-
-    Postgres and Kafka are checked first, so that a batch that cannot be ingested now does not start a JVM every minute.
-    A stall that lasts waits in the triggerer, without a worker: the task is deferred once its waits are the longest.
-    Each attempt takes a new epoch, so that an earlier one changes nothing any more. A clear of the task of a finished
-    batch ingests exactly that batch again.
-
-    While messages arrive, the batch grows: its ranges are recorded and ingested round by round, so that a steady
-    trigger needs no further task for minutes.
+    A clear of the task of a finished batch ingests exactly that batch again.
 
     Args:
         definition: the trigger; a batch of another one is refused. Each try uses its fields, not those of the batch.
@@ -84,19 +65,11 @@ class CreateWorkOrdersOperator(SubmitOperator):
         listener_dag_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        spark = definition.spark
-        kwargs = {
-            "conn_id": definition.spark_connection,
-            "name": f"workorders {definition.name}",
-            "driver_memory": spark.driver_memory,
-            "executor_memory": spark.executor_memory,
-            "executor_cores": spark.executor_cores,
-            "num_executors": spark.num_executors,
-            **kwargs,
-            "conf": {**spark.conf, **(kwargs.get("conf") or {})},
-            "outlets": [*(kwargs.get("outlets") or ()), assets.outlet(definition.name)],
-        }
-        super().__init__(**kwargs)
+        conf = {**definition.spark.conf, **(kwargs.pop("conf", None) or {})}
+        outlets = [*(kwargs.pop("outlets", None) or ()), assets.outlet(definition.name)]
+        of_trigger = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
+        of_trigger |= definition.spark.model_dump(exclude={"conf", "max_writers", "engine"})
+        super().__init__(**{**of_trigger, **kwargs}, conf=conf, outlets=outlets)
         self.definition = definition
         self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
@@ -109,7 +82,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
     def execute(self, context: "Context") -> None:
         """Make one attempt at the batch, and send the alerts that are due after it.
 
-        A stall that lasts ends with `TaskDeferred` instead of its error, which is logged before.
+        A persistent stall ends with `TaskDeferred` instead of its error, which is logged before.
 
         Raises:
             StalledError: some ranges could not be ingested; the others were.
@@ -125,16 +98,17 @@ class CreateWorkOrdersOperator(SubmitOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
-        alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
+        alerting = Alerting(self.definition, self.log)
         due: list[DueAlert] = []
         self._attempted = None
         try:
-            with self._open() as attempt:
+            secrets, batch_id = self._secrets(), int(self.batch_id)
+            with ingest_attempt(secrets, batch_id, application_name="workorders check") as attempt:
                 try:
                     self._attempt(context, attempt)
                 finally:
                     if attempt.epoch:
-                        due = alerting.claim(attempt.database, self.trigger_name)
+                        due = alerting.claim(attempt.database)
         except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:
@@ -142,27 +116,20 @@ class CreateWorkOrdersOperator(SubmitOperator):
         finally:
             alerting.send(due, context)
 
-    def _open(self) -> AbstractContextManager[IngestAttempt]:
-        definition = self.definition
-        registry = definition.registry_connection
-        secrets = JobSecrets(
-            database_url(definition.database_connection),
-            kafka_settings(definition.kafka_connection),
-            None if registry is None else registry_settings(registry),
-        )
-        share = definition.max_rejected_share
-        return ingest_attempt(
-            secrets, int(self.batch_id), application_name="workorders check", max_rejected_share=share
-        )
+    def _secrets(self) -> JobSecrets:
+        database, kafka = self.definition.database_connection, self.definition.kafka_connection
+        registry = self.definition.registry_connection
+        settings = None if registry is None else registry_settings(registry)
+        return JobSecrets(database_url(database), kafka_settings(kafka), settings)
 
     def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]
         is_retry = tries_since_clear(ti.try_number, ti.max_tries) > 1
         if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
             self._attempted = attempt
-            dags = [DagRuns(self.listener_dag_id), DagRuns(ti.dag_id)] if self.listener_dag_id else []
+            dag_ids = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
             with ingest_spans.of_attempt(attempt, self.log):
-                with GrowthWatch(attempt, dags, self.log):
+                with GrowthWatch(attempt, dag_ids, self.log):
                     failure = self._run(context, attempt)
                 attempt.settle(failure)
             if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before
@@ -177,9 +144,9 @@ class CreateWorkOrdersOperator(SubmitOperator):
         ti = context["ti"]
         if isinstance(error, StalledError):
             text, wait, cause = str(error), error.retry_after_seconds, None
-        else:  # a setting is refused before anything is submitted
-            is_undone = self._attempted is None or isinstance(error, ConfigurationError)
-            done = NOTHING_COMMITTED if is_undone else "The ledger has what was committed; the next try takes the rest."
+        else:
+            committed = "The ledger has what was committed; the next try takes the rest."
+            done = NOTHING_COMMITTED if self._attempted is None else committed
             text, wait, cause = f"{reason(error)} {done}", None, error
         what_next = describe_next_retry(self, ti, retry_after_seconds=wait)
         sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {what_next}"
@@ -198,15 +165,20 @@ class CreateWorkOrdersOperator(SubmitOperator):
 
     def _run(self, context: "Context", attempt: IngestAttempt) -> str:
         """Run the attempt where the connection leads; return why that was not possible or failed, or an empty text."""
-        share, engine = self.definition.max_rejected_share, self.definition.spark.engine
-        options = () if share is None else ("--max-rejected-share", str(share))
+        engine = self.definition.spark.engine
         try:
             if engine is not None:
-                load_engine(engine, self._conn_id, options).submit(attempt.batch_id, attempt.epoch)
+                load_engine(engine, self._conn_id).submit(attempt.batch_id, attempt.epoch)
             elif (server := connect_server(self._conn_id)) is not None:
-                return self._run_on_server(server, attempt)
+                # A task that submits loads neither PySpark nor Arrow.
+                from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
+                from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
+
+                conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
+                with ConnectSession(server, conf=conf) as self._session:
+                    return " ".join(ingest(attempt, self._session.open, self._report))
             else:
-                arguments = ("--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch), *options)
+                arguments = ("--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch))
                 self.submit(context, arguments, attempt.secrets)
         except (*_NOT_SUBMITTED, AirflowException, RuntimeError) as error:
             what = "Nothing was submitted" if isinstance(error, _NOT_SUBMITTED) else "The Spark application failed"
@@ -215,15 +187,6 @@ class CreateWorkOrdersOperator(SubmitOperator):
             return failure
         return ""
 
-    def _run_on_server(self, server: "ConnectServer", attempt: IngestAttempt) -> str:
-        # A task that submits loads neither PySpark nor Arrow.
-        from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
-        from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
-
-        conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
-        with ConnectSession(server, conf=conf) as self._session:
-            return " ".join(ingest(attempt, self._session.open, self._report))
-
     def _report(self, text: str) -> None:
         for line in text.splitlines():
             self.log.info("%s", line)
@@ -231,14 +194,9 @@ class CreateWorkOrdersOperator(SubmitOperator):
     def get_openlineage_facets_on_complete(self, _: object) -> "OperatorLineage[Any, Any]":
         """Return what the batch read and wrote; Airflow's provider for OpenLineage calls it, also after a failure."""
         # Only where lineage is sent.
-        from airflow.providers.openlineage.extractors import OperatorLineage  # noqa: PLC0415
-
         from workorders.kafka.airflow.lineage import ingest_lineage  # noqa: PLC0415
 
-        attempt = self._attempted
-        if attempt is None:
-            return OperatorLineage()
-        return ingest_lineage(attempt.ended or attempt.batch, attempt.secrets.kafka, attempt.secrets.database_url)
+        return ingest_lineage(self._attempted)
 
     def on_kill(self) -> None:
         """End the growth of the batch, and the Spark application or the query on the server.

@@ -26,7 +26,7 @@ def make_dags(definition: KafkaTriggerDefinition) -> list[DAG]:
 
 def _listener_dag(definition: KafkaTriggerDefinition) -> DAG:
     from workorders.kafka.airflow.plan_batch import PlanBatchOperator  # noqa: PLC0415
-    from workorders.kafka.airflow.sensors import WaitForMessagesSensor  # noqa: PLC0415
+    from workorders.kafka.airflow.triggers import WaitForMessagesSensor  # noqa: PLC0415
 
     ingest_dag_id = dag_ids.ingest(definition.name)
     with continuous_dag(

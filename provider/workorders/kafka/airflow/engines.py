@@ -1,6 +1,5 @@
 """Engines of users: each submits a batch somewhere. What was committed is for the ledger to tell."""
 
-from collections.abc import Sequence
 from importlib import import_module
 from typing import Protocol
 
@@ -26,20 +25,19 @@ class Engine(Protocol):
         """
 
 
-def load_engine(path: str, connection_id: str, options: Sequence[str]) -> Engine:
+def load_engine(path: str, connection_id: str) -> Engine:
     """Return an engine of the class that an import path names.
 
     Args:
         path: such as `shop.engines.Serverless`.
         connection_id: of the Airflow connection that the trigger names, for the engine.
-        options: further arguments of the Spark application, for the engine to append.
 
     Raises:
         ConfigurationError: it cannot be imported, or has no `submit`.
     """
     module, _, name = path.rpartition(".")
     try:
-        engine = getattr(import_module(module), name)(connection_id, options)
+        engine = getattr(import_module(module), name)(connection_id)
     except Exception as error:
         raise ConfigurationError(
             f"The engine {path} that spark.engine names cannot be made: {type(error).__name__}: {error}. The batch was "

@@ -14,17 +14,11 @@ WATCH_SECONDS: Final = 5.0
 
 
 class GrowthWatch:
-    """A context in which a thread asks Airflow whether one of the Dags is paused, and closes the batch's lease if so.
+    """A context in which a thread asks Airflow whether a Dag is paused, and closes the batch's lease if one is."""
 
-    Args:
-        attempt: at the batch.
-        dags: the listener, which disables the trigger, and the ingest, which holds batches back; or none.
-        log: of the task.
-    """
-
-    def __init__(self, attempt: IngestAttempt, dags: Sequence[DagRuns], log: Log) -> None:
+    def __init__(self, attempt: IngestAttempt, dag_ids: Sequence[str], log: Log) -> None:
         self._attempt = attempt
-        self._dags = dags
+        self._dags = [DagRuns(dag_id) for dag_id in dag_ids]
         self._log = log
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="workorders-growth-watch", daemon=True)

@@ -41,14 +41,8 @@ class BatchLink(BaseOperatorLink):
 def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, planned: str | None = None) -> bool:
     """Start the ingest run of an unfinished batch, record that it exists, and return whether it was started.
 
-    A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed.
-
-    Args:
-        database: a connection.
-        batch_id: the batch.
-        dag_runs: the Dag runs of the ingest.
-        log: receives what was started.
-        planned: the ranges of a batch that was planned just now.
+    A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed. `planned`
+    has the ranges of a batch that was planned just now.
 
     Raises:
         AirflowRuntimeError: Airflow does not answer, or does not start the Dag run.

@@ -26,11 +26,8 @@ def of_attempt(attempt: IngestAttempt, log: Log) -> Iterator[None]:
     """Record the spans of an attempt when the context ends: also of one that fails, which may have created work orders.
 
     The span of the attempt belongs to the trace of the Airflow task. It links to the senders' spans, and the messages'
-    spans link to it: a span has one parent, and a batch has many senders.
-
-    Args:
-        attempt: at the batch.
-        log: of the task. A failure to record the spans is logged, and does not fail the attempt.
+    spans link to it: a span has one parent, and a batch has many senders. A failure to record them is logged, and does
+    not fail the attempt.
     """
     try:
         yield

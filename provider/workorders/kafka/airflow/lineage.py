@@ -15,7 +15,8 @@ from openlineage.client.generated.output_statistics_output_dataset import Output
 from psycopg import conninfo
 
 from workorders.core.postgres.connection import SCHEMA
-from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
+from workorders.kafka.ledger.batches import BatchRange
 
 _BROKER_PORT: Final = "9092"
 _DATABASE_PORT: Final = "5432"
@@ -30,14 +31,11 @@ class OffsetsInputDatasetFacet(InputDatasetFacet):
     ranges: list[dict[str, Any]]
 
 
-def ingest_lineage(batch: Batch, kafka: Mapping[str, Any], database_url: str) -> "OperatorLineage[Any, Any]":
-    """Return from which topics a batch created work orders: its finished ranges.
-
-    Args:
-        batch: the batch as it is now.
-        kafka: librdkafka settings of the cluster.
-        database_url: libpq connection string.
-    """
+def ingest_lineage(attempt: IngestAttempt | None) -> "OperatorLineage[Any, Any]":
+    """Return from which topics a batch created work orders: its finished ranges; nothing without an attempt."""
+    if attempt is None:
+        return OperatorLineage()
+    batch, kafka = attempt.ended or attempt.batch, attempt.secrets.kafka
     finished = sorted(batch.finished, key=lambda range_: range_.range.partition.topic_partition)
     topics = {
         topic: list(ranges) for topic, ranges in groupby(finished, key=lambda range_: range_.range.partition.topic)
@@ -55,7 +53,7 @@ def ingest_lineage(batch: Batch, kafka: Mapping[str, Any], database_url: str) ->
     ]
     rows = sum((range_.created or 0) + (range_.rejected or 0) for range_ in finished)
     output = OutputDataset(
-        *_table(database_url, "work_orders"),
+        *_table(attempt.secrets.database_url, "work_orders"),
         outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=rows)},
     )
     return OperatorLineage(inputs=inputs, outputs=[output])

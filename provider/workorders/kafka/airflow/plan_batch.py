@@ -74,8 +74,8 @@ class PlanBatchOperator(BaseOperator):
         ):
             identities.require_ahead(database)
             plan = self._plan(database)
-            alerting = Alerting(self.definition.alert_after, self.definition.notify, self.log)
-            alerting.send(alerting.claim(database, self.definition.name), context)
+            alerting = Alerting(self.definition, self.log)
+            alerting.send(alerting.claim(database), context)
             started = self._start(database, self._list_inactive(database, plan.batch_id), plan)
             if plan.stalled:
                 raise NotPlannedError(" ".join(plan.stalled))

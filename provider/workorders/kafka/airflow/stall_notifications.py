@@ -12,6 +12,7 @@ from workorders.core.admission import gap_alerts
 from workorders.core.admission.gap_alerts import GapAlert
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import stall_alerts
 from workorders.kafka.ledger.stall_alerts import Alert
 
@@ -25,19 +26,17 @@ DueAlert = Alert | GapAlert
 
 @dataclass(frozen=True, slots=True)
 class Alerting:
-    """When a stall is worth an alert, and which notifiers get it."""
+    """The alerts of a trigger."""
 
-    after_seconds: float
-    notify: Sequence[str]
-    """Import paths of notifiers."""
+    definition: KafkaTriggerDefinition
     log: Log
 
-    def claim(self, database: Connection, trigger_name: str) -> list[DueAlert]:
-        """Return what is due of all partitions of a trigger, and record that it was claimed. Never raises."""
+    def claim(self, database: Connection) -> list[DueAlert]:
+        """Return what is due of all partitions, and record that it was claimed. Never raises."""
         try:
             with database.transaction():
-                trigger = triggers.find(database, trigger_name)
-                stalls = stall_alerts.claim(database, trigger, after_seconds=self.after_seconds)
+                trigger = triggers.find(database, self.definition.name)
+                stalls = stall_alerts.claim(database, trigger, after_seconds=self.definition.alert_after)
                 return [*stalls, *gap_alerts.claim(database, trigger)]
         except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
             self.log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
@@ -49,4 +48,4 @@ class Alerting:
             if isinstance(alert, Alert):
                 tags = {"trigger": alert.trigger, "topic": alert.topic, "partition": str(alert.partition)}
                 Stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
-        notify_all(due, load_notifiers(self.notify, self.log), context, self.log)
+        notify_all(due, load_notifiers(self.definition.notify, self.log), context, self.log)

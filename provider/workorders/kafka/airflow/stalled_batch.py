@@ -4,10 +4,10 @@ import asyncio
 import json
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from airflow.triggers.base import TriggerEvent
 
@@ -33,22 +33,12 @@ MAX_CHECKS: Final = 2
 _threads: Final = ThreadPoolExecutor(MAX_CHECKS, "workorders-stalled")
 
 
-T = TypeVar("T")
-
-
 class StalledBatchTrigger(PollingTrigger):
     """Fires when a stalled batch is worth an attempt by a worker, and reads only.
 
     It fires when the next try is due, which records the stall and sends its alert; earlier if something has changed: a
-    decision about the batch or a definition, or if Postgres has capacity again, or Kafka has the messages again.
-
-    Args:
-        trigger_name: of the Kafka trigger.
-        batch_id: of the batch.
-        error: why the last try failed, with when the next one is.
-        delay: seconds until the next try.
-        kafka_connection: id of the Airflow Kafka connection.
-        database_connection: id of the Airflow Postgres connection.
+    decision about the batch or a definition, or if Postgres has capacity again, or Kafka has the messages again. Its
+    argument `error` is why the last try failed, with when the next one is.
     """
 
     # A worker would fail in the same way, and then wait here again.
@@ -65,9 +55,8 @@ class StalledBatchTrigger(PollingTrigger):
         database_connection: str,
         **_from_another_version: Any,
     ) -> None:
-        subject = f"Trigger {trigger_name}, batch {batch_id}"
         super().__init__(
-            subject=subject,
+            subject=f"Trigger {trigger_name}, batch {batch_id}",
             waiting_for=f"the next try of batch {batch_id}, without a worker",
             poll_interval=LOOK_SECONDS,
             idle_after=math.inf,
@@ -126,7 +115,7 @@ class _StallProbe:
     async def _is_refused(self) -> bool:
         """Return whether a check before Spark would refuse all of the batch now."""
         try:
-            batch = await _in_thread(self._load)
+            batch = await asyncio.get_running_loop().run_in_executor(_threads, self._load)
             # Looked up for each check, because a person may have corrected it.
             settings = json.dumps(await async_kafka_settings(self._trigger.kafka_connection), sort_keys=True)
             async with resources.use(SharedCluster, settings) as shared:
@@ -147,7 +136,3 @@ class _StallProbe:
             if batch.unfinished:
                 limits.require_capacity(database, batch.trigger)
             return batch
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    return await asyncio.get_running_loop().run_in_executor(_threads, work)

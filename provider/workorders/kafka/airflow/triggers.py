@@ -1,4 +1,4 @@
-"""The Airflow trigger that waits for messages, without a worker and without joining a consumer group."""
+"""The wait for messages: its sensor, and the Airflow trigger, which needs no worker and joins no consumer group."""
 
 import asyncio
 import json
@@ -6,14 +6,17 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
+from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
@@ -21,7 +24,7 @@ from workorders.kafka.airflow.ingest_runs import active
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.definition.trigger import DEFAULT_ALERT_AFTER_SECONDS, KafkaTriggerDefinition
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import lag_samples
 from workorders.kafka.ledger.batches import last_plan_from, unfinished_from
@@ -29,14 +32,7 @@ from workorders.kafka.ledger.positions import missing_from_ledger, positions_fro
 from workorders.kafka.partitions import Partition, Place, Position
 from workorders.kafka.planning.open_transactions import OpenTransactionLog, blocked_by_transactions, waiting_partitions
 from workorders.kafka.planning.starting_offsets import poll, record_first_poll
-from workorders.kafka.planning.wakeup import (
-    Backlog,
-    BatchPolicy,
-    backlog,
-    changed_stalls,
-    needs_high_watermark,
-    should_plan,
-)
+from workorders.kafka.planning.wakeup import Backlog, backlog, changed_stalls, needs_high_watermark, should_plan
 
 _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
 _BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
@@ -52,9 +48,6 @@ class NewMessagesTrigger(PollingTrigger):
     """Fires when a trigger's topics hold messages that the ledger does not know yet.
 
     Which offsets a batch takes is decided later, under a database lock.
-
-    All arguments are plain values, so that a trigger that has waited since before an upgrade can still be created. They
-    are fields of `KafkaTriggerDefinition`, and those of `WaitForMessagesSensor`.
     """
 
     transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError)
@@ -63,49 +56,32 @@ class NewMessagesTrigger(PollingTrigger):
     def __init__(
         self,
         *,
-        trigger_name: str,
-        topics: list[str],
-        kafka_connection: str = "kafka_default",
-        database_connection: str = "workorders_db",
-        poll_interval: float = 1.0,
-        min_messages: int = 1,
-        max_wait: float = 0.0,
-        rate_limit_per_second: float | None = None,
-        max_messages: int = 100_000,
-        idle_after: float = 3600.0,
-        alert_after: float = DEFAULT_ALERT_AFTER_SECONDS,
+        definition: dict[str, Any],
         ingest_dag_id: str | None = None,
-        definition: dict[str, Any] | None = None,
+        idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
         super().__init__(
-            subject=f"Trigger {trigger_name}",
-            waiting_for=f"messages on {', '.join(topics)}",
-            poll_interval=poll_interval,
+            subject=f"Trigger {definition['name']}",
+            waiting_for=f"messages on {', '.join(definition['topics'])}",
+            poll_interval=definition.get("poll_interval", 1.0),
             idle_after=idle_after,
         )
-        self.trigger_name = trigger_name
-        self.topics = topics
-        self.kafka_connection = kafka_connection
-        self.database_connection = database_connection
-        self.min_messages = min_messages
-        self.max_wait = max_wait
-        self.rate_limit_per_second = rate_limit_per_second
-        self.max_messages = max_messages
-        self.alert_after = alert_after
-        self.ingest_dag_id = ingest_dag_id
         self.definition = definition
+        self.ingest_dag_id = ingest_dag_id
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
         """Look the connections up once: they are requests to Airflow, and too slow for every probe."""
-        settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
-        url = await async_database_url(self.database_connection)
+        # Not in the constructor: a definition of another version must fail the task with the reason.
+        definition = validate(self.definition, KafkaTriggerDefinition, where="its definition")
+        settings = json.dumps(await async_kafka_settings(definition.kafka_connection), sort_keys=True)
+        url = await async_database_url(definition.database_connection)
         async with (
             resources.use(SharedCluster, settings) as shared,
             resources.use(TriggererDatabase, url) as database,
         ):
-            yield _MessagesProbe(self, shared.cluster, url, database).probe
+            yield _MessagesProbe(self, definition, shared.cluster, url, database).probe
 
 
 class SharedCluster:
@@ -122,16 +98,20 @@ class _MessagesProbe:
     """What one waiting trigger remembers between two probes."""
 
     def __init__(
-        self, trigger: NewMessagesTrigger, cluster: KafkaAdmin, database_url: str, database: TriggererDatabase
+        self,
+        trigger: NewMessagesTrigger,
+        definition: KafkaTriggerDefinition,
+        cluster: KafkaAdmin,
+        database_url: str,
+        database: TriggererDatabase,
     ) -> None:
-        self._trigger = trigger
+        self._log = trigger.log
+        self._ingest_dag_id = trigger.ingest_dag_id
+        self._definition = definition
         self._cluster = cluster
         self._database_url = database_url
         self._database = database
         self._is_polled = False
-        self._policy = BatchPolicy(
-            trigger.min_messages, trigger.max_wait, trigger.rate_limit_per_second, trigger.max_messages
-        )
         self._refresh_at = 0.0
         self._described: Answers[list[Partition]] = Answers([], {})
         self._errors: Mapping[Place, WorkOrdersError] = {}
@@ -149,7 +129,7 @@ class _MessagesProbe:
         now = time.monotonic()
         refresh = now >= self._refresh_at
         if refresh:
-            self._described = await self._cluster.partitions(self._trigger.topics)
+            self._described = await self._cluster.partitions(self._definition.topics)
             for error in () if self._described.found else self._described.errors.values():
                 if not isinstance(error, UnknownTopicError):
                     raise error
@@ -162,7 +142,7 @@ class _MessagesProbe:
         if refresh:
             before, self._errors = self._errors, {**self._described.errors, **answers.errors}
             self._log_unanswered(before)
-            await self._database.fetch(*lag_samples.record_statement(self._trigger.trigger_name, ends))
+            await self._database.fetch(*lag_samples.record_statement(self._definition.name, ends))
         if ends == self._idle_ends:
             return None
         self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
@@ -171,7 +151,9 @@ class _MessagesProbe:
         logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
         found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs.found})
         if refresh:
-            stalls = changed_stalls(self._errors, before, self._ledger, alert_after_seconds=self._trigger.alert_after)
+            stalls = changed_stalls(
+                self._errors, before, self._ledger, alert_after_seconds=self._definition.alert_after
+            )
             found = replace(found, stalls=stalls)
         busy = any(position.busy for position in self._ledger.values())
         self._idle_ends = ends if found.empty and not busy else None
@@ -184,19 +166,18 @@ class _MessagesProbe:
         """Record where reading begins in what is new, and read the ledger again."""
         subscriptions = subscriptions_from(await self._fetch(_LEDGER["subscriptions"]))
         missing = missing_from_ledger(self._described.found, self._ledger)
-        if self._trigger.definition is not None and (missing or not subscriptions.issuperset(self._trigger.topics)):
-            definition = KafkaTriggerDefinition.model_validate(self._trigger.definition)
-            polled = await poll(self._cluster, definition, self._ledger, subscriptions)
+        self._is_polled = subscriptions.issuperset(self._definition.topics)
+        if missing or not self._is_polled:
+            polled = await poll(self._cluster, self._definition, self._ledger, subscriptions)
             # Rare, and several statements in one transaction, which the shared connections do not offer.
-            for sentence in await asyncio.to_thread(record_first_poll, self._database_url, definition, polled):
-                self._trigger.log.info("Recorded: %s.", sentence)
+            for sentence in await asyncio.to_thread(record_first_poll, self._database_url, self._definition, polled):
+                self._log.info("Recorded: %s.", sentence)
             self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
-        self._is_polled = subscriptions.issuperset(self._trigger.topics)
 
     def _log_unanswered(self, before: Mapping[Place, WorkOrdersError]) -> None:
         """Log the error of each topic and partition that Kafka cannot answer for, once."""
         for place in self._errors.keys() - before.keys():
-            self._trigger.log.warning("Trigger %s: %s", self._trigger.trigger_name, self._errors[place])
+            self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
 
     async def _log_open_transactions(self, ends: Mapping[Partition, int]) -> None:
         """Log which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
@@ -205,7 +186,7 @@ class _MessagesProbe:
         """
         held = await blocked_by_transactions(self._cluster, ends, (await self._cluster.high_watermarks(ends)).found)
         for partition, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
-            self._trigger.log.info(
+            self._log.info(
                 "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
                 "offset %s, so nothing after it can be read yet.",
                 partition.topic,
@@ -221,7 +202,7 @@ class _MessagesProbe:
         last = last_plan_from(await self._fetch(_BATCHES["last_plan"]))
         if not should_plan(
             waiting,
-            self._policy,
+            self._definition,
             waited_seconds=now - self._waiting_since,
             seconds_since_last_batch=last.seconds_ago,
             is_open=last.is_open,
@@ -244,16 +225,51 @@ class _MessagesProbe:
         return None
 
     async def _all_active(self, batch_ids: list[int]) -> bool:
-        if self._trigger.ingest_dag_id is None:
+        if self._ingest_dag_id is None:
             return True
-        runs = DagRuns(self._trigger.ingest_dag_id)
+        runs = DagRuns(self._ingest_dag_id)
         try:
             # The question blocks, and the triggerer answers it in the loop that this runs in.
             return len(await asyncio.to_thread(active, runs, batch_ids)) == len(batch_ids)
         except AirflowRuntimeError as error:
             # To wait for messages needs no Airflow, and the next refresh asks again.
-            self._trigger.log.warning("Airflow did not answer which ingest runs exist: %s", error)
+            self._log.warning("Airflow did not answer which ingest runs exist: %s", error)
             return True
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
-        return await self._database.fetch(query, {"trigger": self._trigger.trigger_name, **arguments})
+        return await self._database.fetch(query, {"trigger": self._definition.name, **arguments})
+
+
+class WaitForMessagesSensor(PollingSensor):
+    """Waits until a trigger's topics hold messages that have no work order yet.
+
+    It is skipped if there are none within `idle_after`. It waits out an outage of the cluster or the database; any
+    other failure, such as wrong credentials, fails the task.
+
+    Args:
+        definition: the trigger.
+        ingest_dag_id: the Dag of the ingest. With it, the wait ends as well for an unfinished batch whose Dag run was
+            deleted or marked as ended; without it, the next message does that.
+        idle_after: time without messages after which the wait ends as skipped.
+        start_from_trigger: whether the task starts in the triggerer. If False, in mapped tasks, or in `dag.test()`, a
+            worker starts it and defers.
+    """
+
+    trigger_class = NewMessagesTrigger
+
+    def __init__(
+        self,
+        *,
+        definition: KafkaTriggerDefinition,
+        ingest_dag_id: str | None = None,
+        idle_after: timedelta = timedelta(hours=1),
+        start_from_trigger: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.start(
+            from_trigger=start_from_trigger,
+            definition=definition.model_dump(mode="json"),
+            ingest_dag_id=ingest_dag_id,
+            idle_after=idle_after.total_seconds(),
+        )

@@ -12,11 +12,11 @@ class KafkaTriggerLink(WaitLink):
     """The button of a wait for messages."""
 
     name = "Kafka trigger"
-    operators = named("workorders.kafka.airflow.sensors", "WaitForMessagesSensor")
+    operators = named("workorders.kafka.airflow.triggers", "WaitForMessagesSensor")
 
     def page(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the page of the trigger."""
-        return "kafka", arguments["trigger_name"]
+        return "kafka", arguments["definition"]["name"]
 
 
 class OutboxLink(WaitLink):

@@ -18,7 +18,7 @@ log: Final = logging.getLogger(__name__)
 
 CALLBACK: Final = "oauth_cb"
 MSK_IAM: Final = f"{__name__}.msk_iam"
-GOOGLE: Final = "workorders.kafka.airflow.google_tokens.google"
+GOOGLE: Final = "workorders.kafka.airflow.connections.google"
 """It needs Airflow's Google provider, also on executors."""
 _EXPIRED: Final = ("expired", 0.0)
 """librdkafka refuses it, reports that as an error of the connection, and asks again."""

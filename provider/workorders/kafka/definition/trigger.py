@@ -1,6 +1,5 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
@@ -21,7 +20,6 @@ from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
 from workorders.core.selectors import Selector
 from workorders.kafka.definition.fields import (
-    REGEX_MARK,
     HeaderNames,
     Rate,
     Share,
@@ -230,13 +228,3 @@ class KafkaTriggerDefinition(TriggerDefinition):
         # A filter sees what a work order would have.
         for condition in self.filter.conditions if self.filter is not None else ():
             yield ("filter",), condition.selector
-
-    @property
-    def topic_names(self) -> tuple[str, ...]:
-        """Topics that are given by name."""
-        return tuple(topic for topic in self.topics if not topic.startswith(REGEX_MARK))
-
-    @property
-    def topic_patterns(self) -> tuple[re.Pattern[str], ...]:
-        """Regular expressions among the topics; `match` them against a name."""
-        return tuple(re.compile(topic) for topic in self.topics if topic.startswith(REGEX_MARK))

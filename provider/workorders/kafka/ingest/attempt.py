@@ -33,9 +33,7 @@ class Attempt:
     """Topic that gets the messages that cannot be inputs; None for none."""
 
     @classmethod
-    def at(
-        cls, batch: Batch, range_: BatchRange, epoch: int, read_from: int, *, max_rejected_share: float | None
-    ) -> "Attempt":
+    def at(cls, batch: Batch, range_: BatchRange, epoch: int, read_from: int) -> "Attempt":
         """Return the attempt at a range, or at a virtual partition, that begins to read at an offset."""
         return cls(
             batch_id=batch.id,
@@ -46,7 +44,7 @@ class Attempt:
             replayed=range_.messages,
             generation=range_.generation,
             stored_end=range_.stored_end,
-            max_rejected_share=max_rejected_share,
+            max_rejected_share=batch.definition.get("max_rejected_share"),
             dead_letter_topic=batch.definition.get("dead_letter_topic"),
         )
 

@@ -48,11 +48,6 @@ class _Rejected:
 def publish(connection: Connection, attempt: Attempt, created: Created) -> None:
     """Enqueue the dead letters of an attempt, at the end of its transaction.
 
-    Args:
-        connection: in the transaction that created the work orders.
-        attempt: the attempt.
-        created: its counts.
-
     Raises:
         OutboxMessageError: the outbox sends nothing to the topic.
     """

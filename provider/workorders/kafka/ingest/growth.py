@@ -15,15 +15,7 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import LEASE_SECONDS, Batch
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import Growth, grow_batch
-from workorders.kafka.planning.wakeup import (
-    LARGE_BACKLOG,
-    NOTHING,
-    Backlog,
-    BatchPolicy,
-    backlog,
-    rest_seconds,
-    should_plan,
-)
+from workorders.kafka.planning.wakeup import LARGE_BACKLOG, NOTHING, Backlog, backlog, rest_seconds, should_plan
 
 SLICE_SECONDS: Final = 400.0
 """How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a
@@ -42,7 +34,6 @@ class GrowingBatch:
         cluster: the trigger's cluster.
         batch: the batch as it was when the attempt began.
         epoch: of the attempt.
-        max_rejected_share: as in `Attempt`.
         slice_seconds: how long the batch grows, half of it or half as much again: tasks that began together would end
             together, and all be replaced at the same moment.
     """
@@ -54,16 +45,13 @@ class GrowingBatch:
         batch: Batch,
         epoch: int,
         *,
-        max_rejected_share: float | None,
         slice_seconds: float = SLICE_SECONDS,
     ) -> None:
         self._database = database
         self._cluster = cluster
         self._batch = batch
         self._epoch = epoch
-        self._share = max_rejected_share
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
-        self._policy = BatchPolicy.of(self._definition)
         self._poll_seconds = min(_POLL_SECONDS, self._definition.poll_interval)
         self._until = time.monotonic() + slice_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
         self._renew_at = 0.0
@@ -113,7 +101,7 @@ class GrowingBatch:
 
     def _attempts(self, grown: Growth) -> Sequence[Attempt]:
         return [
-            Attempt.at(self._batch, unit, grown.epoch, unit.range.start, max_rejected_share=self._share)
+            Attempt.at(self._batch, unit, grown.epoch, unit.range.start)
             for range_ in grown.ranges
             for unit in range_.to_ingest
         ]
@@ -137,7 +125,7 @@ class GrowingBatch:
         self._growing = last.growing
         return should_plan(
             waiting,
-            self._policy,
+            self._definition,
             waited_seconds=now - self._waiting_since,
             seconds_since_last_batch=last.seconds_ago,
         )
@@ -156,6 +144,6 @@ class GrowingBatch:
     def _rest(self, seconds: float) -> None:
         """Wait so long, or until a large backlog waits."""
         rested = time.monotonic() + seconds
-        large = min(LARGE_BACKLOG, self._policy.max_messages)
+        large = min(LARGE_BACKLOG, self._definition.max_messages)
         while (left := rested - time.monotonic()) > 0 and self._waiting().offsets < large:
             time.sleep(min(left, self._poll_seconds))

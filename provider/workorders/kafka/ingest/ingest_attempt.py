@@ -28,15 +28,7 @@ NOTHING_COMMITTED: Final = "Nothing was committed."
 
 
 class IngestAttempt:
-    """An attempt at a batch, which holds the lock of attempts and a connection to work with.
-
-    Args:
-        secrets: of Postgres and Kafka.
-        batch_id: the batch.
-        lock: holds the attempt's lock, in a transaction that began with the attempt.
-        database: a connection in autocommit mode.
-        max_rejected_share: as in `Attempt`.
-    """
+    """An attempt at a batch, which holds the lock of attempts and a connection to work with."""
 
     batch: Batch
     """The batch as it was when the attempt began."""
@@ -47,20 +39,11 @@ class IngestAttempt:
     ended: Batch | None = None
     """The batch as it was when the engine had returned; None before."""
 
-    def __init__(
-        self,
-        secrets: JobSecrets,
-        batch_id: int,
-        lock: Connection,
-        database: Connection,
-        *,
-        max_rejected_share: float | None,
-    ) -> None:
+    def __init__(self, secrets: JobSecrets, batch_id: int, lock: Connection, database: Connection) -> None:
         self.secrets = secrets
         self.batch_id = batch_id
         self.lock = lock
         self.database = database
-        self.max_rejected_share = max_rejected_share
 
     @cached_property
     def cluster(self) -> KafkaAdmin:
@@ -148,12 +131,10 @@ class IngestAttempt:
 
     def growth(self) -> GrowingBatch:
         """Return the growth of the batch, once its own ranges are ingested."""
-        return GrowingBatch(
-            self.database, self.cluster, self.batch, self.epoch, max_rejected_share=self.max_rejected_share
-        )
+        return GrowingBatch(self.database, self.cluster, self.batch, self.epoch)
 
     def _ask_kafka(self) -> PreflightResult:
-        return run(check_batch(self.cluster, self.batch, self.epoch, max_rejected_share=self.max_rejected_share))
+        return run(check_batch(self.cluster, self.batch, self.epoch))
 
     def settle(self, failure: str = "") -> None:
         """Ask the database what came of the attempt.
@@ -192,9 +173,7 @@ class IngestAttempt:
 
 
 @contextmanager
-def ingest_attempt(
-    secrets: JobSecrets, batch_id: int, *, application_name: str, max_rejected_share: float | None = None
-) -> Iterator[IngestAttempt]:
+def ingest_attempt(secrets: JobSecrets, batch_id: int, *, application_name: str) -> Iterator[IngestAttempt]:
     """Open an attempt at a batch, on two connections.
 
     Raises:
@@ -204,7 +183,7 @@ def ingest_attempt(
         closing(connect(secrets.database_url, autocommit=True, application_name=application_name)) as database,
         attempt_lock(secrets.database_url, batch_id) as lock,
     ):
-        attempt = IngestAttempt(secrets, batch_id, lock, database, max_rejected_share=max_rejected_share)
+        attempt = IngestAttempt(secrets, batch_id, lock, database)
         try:
             yield attempt
         finally:

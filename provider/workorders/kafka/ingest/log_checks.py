@@ -1,8 +1,12 @@
 """Compares a batch's ranges with the logs in Kafka: a cheap check before Spark starts and before each commit."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
-from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
+from workorders.kafka.client.admin import run, shared_admin
+from workorders.kafka.client.range_consumer import read_range
+from workorders.kafka.exceptions import DataLostError, IncompleteReadError, RangeError, TopicRecreatedError
+from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ledger.batches import BatchRange
 from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.kafka.recovery.decisions import DecisionKind, cli_command
@@ -15,12 +19,6 @@ def require_same_log(trigger: str, range_: OffsetRange, stored_end: int, log: Pa
     shorter than that, offsets that have a work order mean other messages, or soon will.
 
     The log's start is not checked: messages that were deleted after they were read are no loss.
-
-    Args:
-        trigger: name of the trigger.
-        range_: the range.
-        stored_end: highest end of what is stored of the log that the ledger follows.
-        log: the partition's ends now; None if Kafka does not have the partition.
 
     Raises:
         RangeError: the range's offsets mean other messages now, or no messages.
@@ -58,11 +56,6 @@ def first_readable_offset(trigger: str, unit: BatchRange, log: PartitionOffsets 
     before it may have work orders already, which the replay counts. A replay reads nothing if the log is another one,
     because its offsets mean other messages, or if there is none.
 
-    Args:
-        trigger: name of the trigger.
-        unit: a range of a batch, or a virtual partition of it.
-        log: the partition's ends now; None if Kafka does not have the partition.
-
     Raises:
         RangeError: the range cannot be read as it was planned.
     """
@@ -84,13 +77,7 @@ def first_readable_offset(trigger: str, unit: BatchRange, log: PartitionOffsets 
 def check_ranges(
     trigger: str, ranges: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
 ) -> tuple[dict[OffsetRange, int], dict[OffsetRange, RangeError]]:
-    """Return the first offset to read of each readable range, and the error of each other one, in the given order.
-
-    Args:
-        trigger: name of the trigger.
-        ranges: the ranges of a batch, or their virtual partitions.
-        logs: the partitions' ends now, by topic and number, with the topic ids of now.
-    """
+    """Return the first offset to read of each readable range, and the error of each other one, in the given order."""
     begins: dict[OffsetRange, int] = {}
     errors: dict[OffsetRange, RangeError] = {}
     for unit in ranges:
@@ -106,3 +93,38 @@ def _needs_decision(trigger: str, range_: OffsetRange, kind: DecisionKind) -> st
         f"nothing was committed there and nothing was skipped; an operator must decide how to continue: "
         f"`{cli_command(kind, trigger, range_.partition)}`"
     )
+
+
+def verify_range_end(settings: Mapping[str, str], range_: OffsetRange, from_offset: int) -> None:
+    """Raise unless a `read_committed` reader finds no message in `[from_offset, range_.end)`.
+
+    Transaction markers, aborted messages and compaction leave such gaps at the end of a range.
+
+    Raises:
+        IncompleteReadError: there is or may be a message, so the first reader stopped too early.
+        KafkaUnavailableError: no answer within a minute.
+        KafkaException: Kafka refused, for example because the offset was deleted.
+    """
+    with closing(read_range(settings, range_, from_offset)) as messages:
+        found = next(messages, None)
+    if found is not None:
+        raise IncompleteReadError(
+            f"{range_}: the reader ended too early, because there may be a message at offset {found.offset}; "
+            f"nothing was committed there."
+        )
+
+
+def verify_topic_unchanged(settings: Mapping[str, str], attempt: Attempt) -> None:
+    """Raise unless the topic has the id that the range was planned with, and its log is at least as long as then.
+
+    Spark compares no topic ids. Ids are never reused, so the right id *after* the last message was read proves that all
+    messages were this topic's. This sends two requests to Kafka.
+
+    Raises:
+        RangeError: the topic was deleted or re-created, or its log was truncated.
+        KafkaUnavailableError: the cluster did not answer.
+        KafkaRefusedError: the cluster refused the client.
+    """
+    place = attempt.range.partition.topic_partition
+    logs = run(shared_admin(settings).log_ends([attempt.range.partition.topic], [place])).require()
+    require_same_log(attempt.trigger.name, attempt.range, attempt.stored_end, logs.get(place))

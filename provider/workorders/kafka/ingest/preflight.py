@@ -38,20 +38,12 @@ class PreflightResult:
         )
 
 
-async def check_batch(
-    cluster: KafkaAdmin, batch: Batch, epoch: int, *, max_rejected_share: float | None = None
-) -> PreflightResult:
+async def check_batch(cluster: KafkaAdmin, batch: Batch, epoch: int) -> PreflightResult:
     """Compare the batch with the logs that Kafka has now.
 
     An attempt takes the unfinished ranges, and of a range that is cut the unfinished virtual partitions, so a retry
     after a partial failure reads nothing twice. If all are finished, it is a replay and takes them all as whole ranges.
     Superseded ranges are never taken.
-
-    Args:
-        cluster: the trigger's cluster.
-        batch: the batch.
-        epoch: number of this attempt.
-        max_rejected_share: maximum share of rejected messages of a range; None for no limit.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.
@@ -76,11 +68,7 @@ async def check_batch(
     answered = [unit for unit in ranges if unit.range not in errors]
     begins, lost = check_ranges(batch.trigger.name, answered, answers.found)
     errors |= lost
-    attempts = tuple(
-        Attempt.at(batch, unit, epoch, begins[unit.range], max_rejected_share=max_rejected_share)
-        for unit in ranges
-        if unit.range in begins
-    )
+    attempts = tuple(Attempt.at(batch, unit, epoch, begins[unit.range]) for unit in ranges if unit.range in begins)
     unreadable: dict[OffsetRange, RangeError] = {}
     for range_, error in errors.items():
         unreadable.setdefault(range_.planned, error)

@@ -68,10 +68,6 @@ class RecordMapping:
     def of(cls, definition: "KafkaTriggerDefinition", registry: Mapping[str, Any] | None = None) -> "RecordMapping":
         """Return the mapping of a trigger's definition.
 
-        Args:
-            definition: of the trigger.
-            registry: settings of the schema registry's client, if a format needs it.
-
         Raises:
             ConfigurationError: a format needs a registry, and there are no settings of one.
         """
@@ -160,11 +156,7 @@ class RecordMapping:
     def map_decoded(self, payloads: Payloads, record: Record, stream: str | None, request: bytes) -> Item:
         """Return the item of a record whose value, key, or both are decoded; its raw value is never the decoded one.
 
-        Args:
-            payloads: the formats.
-            record: the record.
-            stream: the name of the topic and partition within the trigger.
-            request: of the record, with the key as it came. That of a rejected record keeps it so.
+        The request has the key as it came; that of a rejected record keeps it so.
 
         Raises:
             RegistryUnavailableError: the registry did not answer.

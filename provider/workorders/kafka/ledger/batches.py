@@ -399,13 +399,7 @@ def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: 
 
 
 def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:
-    """Return those of the first messages of an attempt whose senders gave a trace.
-
-    Args:
-        lock: the connection with the attempt's lock, whose transaction began with the attempt.
-        batch_id: number of the batch.
-        limit: how many messages are searched.
-    """
+    """Return those of the first messages of an attempt whose senders gave a trace."""
     arguments = {"batch_id": batch_id, "limit": limit}
     return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
 
@@ -435,10 +429,9 @@ def write_error(
     connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), **arguments})
 
 
-def list_unfinished(connection: Connection, trigger: str, *, older_than_seconds: float = 0.0) -> list[UnfinishedBatch]:
-    """Return the unfinished batches whose next try is due, oldest first; none whose last range is younger."""
-    arguments = {"trigger": trigger, "seconds": older_than_seconds}
-    return unfinished_from(connection.execute(_QUERIES["unfinished"], arguments))
+def list_unfinished(connection: Connection, trigger: str) -> list[UnfinishedBatch]:
+    """Return the unfinished batches whose next try is due, oldest first."""
+    return unfinished_from(connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": 0.0}))
 
 
 def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:

@@ -11,13 +11,12 @@ from workorders.kafka.ledger.positions import parse_stream_name
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/origin.sql")
 
-DELETED: Final = "deleted by retention: it was older than the workflow keeps some work orders"
-"""What people read in place of the batch of a message's work order, if it has none."""
+_DELETED: Final = "deleted by retention: it was older than the workflow keeps some work orders"
 
 
-def has_batch(work_order: WorkOrder) -> bool:
-    """Return whether a work order came from a batch, which retention may have deleted."""
-    return work_order.stream is not None and parse_stream_name(work_order.stream) is not None
+def missing_text(work_order: WorkOrder) -> str | None:
+    """Return what people read in place of a batch that is not found; None for a work order of another source."""
+    return _DELETED if work_order.stream is not None and parse_stream_name(work_order.stream) is not None else None
 
 
 def find_batch(connection: Connection, work_order: WorkOrder) -> Batch | None:

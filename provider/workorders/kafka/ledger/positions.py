@@ -161,11 +161,6 @@ def take_epoch(connection: Connection, batch_id: int) -> int:
 def extend_epoch(connection: Connection, batch_id: int, epoch: int) -> int:
     """Let a running attempt take the ranges that were just added to its batch, in the transaction that added them.
 
-    Args:
-        connection: holds the lock of the batch's lease.
-        batch_id: the batch, whose other ranges are finished.
-        epoch: of the attempt.
-
     Returns:
         The epoch of these ranges: the attempt's, or a higher one if the ledger of one of them has reached it.
     """

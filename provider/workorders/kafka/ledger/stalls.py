@@ -49,11 +49,7 @@ def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> 
 def record_unexplained(connection: Connection, batch: Batch, epoch: int, failure: str = "") -> None:
     """Stall the ranges whose attempt ended before it recorded an error; the batch is as the attempt left it.
 
-    Args:
-        connection: in autocommit mode, or in the caller's transaction.
-        batch: the batch.
-        epoch: of the attempt.
-        failure: why the attempt ended; empty if that is not known.
+    `failure` is why it ended, if that is known.
     """
     record(connection, batch, epoch, {range_.range: _unexplained(range_, failure) for range_ in _silent(batch)})
 

@@ -26,11 +26,12 @@ from workorders.kafka.planning.range_planning import (
     BatchLimits,
     allowed_by_rate,
     contradicting,
+    cut,
     drop_stale_ends,
     plan_ranges,
+    require_no_order,
 )
 from workorders.kafka.planning.starting_offsets import Polled, poll, record_starts
-from workorders.kafka.planning.virtual_partitions import cut, require_no_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +69,6 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
     Kafka is asked before the transaction begins, which must not wait for a network. Messages that arrive after that
     wait for the next batch. The second of two concurrent planners waits for the first and finds the partitions busy.
     While a batch of the trigger grows, a new one has only partitions whose log and ledger do not match.
-
-    Args:
-        connection: a connection without a transaction.
-        cluster: the trigger's cluster.
-        definition: the trigger.
 
     Raises:
         ConfigurationError: the trigger has virtual partitions, and its workflow needs order.
@@ -125,15 +121,8 @@ async def grow_batch(
 ) -> Growth | None:
     """Add ranges of the trigger's free partitions to a batch whose attempt runs, before any of them is read.
 
-    New partitions, and those whose log does not match the ledger, are left to the listener.
-
-    Args:
-        connection: a connection in autocommit mode.
-        cluster: the trigger's cluster.
-        batch: the batch as it was when the attempt began; its other ranges are finished now.
-        epoch: of the attempt.
-        definition: that of the batch.
-        partitions: those of the trigger's topics.
+    New partitions, and those whose log does not match the ledger, are left to the listener. The connection is in
+    autocommit mode. The other ranges of the batch are finished.
 
     Returns:
         What was added; None if the batch must not grow any more: a newer attempt or an older batch took over, the lease

@@ -97,11 +97,7 @@ def record_starts(connection: Connection, trigger: Trigger, polled: Polled) -> l
     """Add the partitions that the ledger does not have, and what was polled; return it in words.
 
     Nothing is added if another poll has changed what the policy applies to since Kafka was asked: its offsets count.
-
-    Args:
-        connection: in a transaction that holds the trigger's lock.
-        trigger: of the ledger.
-        polled: what Kafka has.
+    The trigger is locked.
     """
     if ledger.subscriptions(connection, trigger.name) != polled.subscriptions:
         return []

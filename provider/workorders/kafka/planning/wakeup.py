@@ -18,23 +18,6 @@ _APART_SECONDS: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class BatchPolicy:
-    """Conditions under which a trigger's next batch is planned."""
-
-    min_messages: int
-    max_wait_seconds: float
-    rate_limit_per_second: float | None
-    max_messages: int
-
-    @classmethod
-    def of(cls, definition: KafkaTriggerDefinition) -> "BatchPolicy":
-        """Return the conditions of a trigger."""
-        return cls(
-            definition.min_messages, definition.max_wait, definition.rate_limit_per_second, definition.max_messages
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Backlog:
     """Unread offsets of a trigger's free partitions."""
 
@@ -122,7 +105,7 @@ def changed_stalls(
 
 def should_plan(
     waiting: Backlog,
-    policy: BatchPolicy,
+    definition: KafkaTriggerDefinition,
     *,
     waited_seconds: float,
     seconds_since_last_batch: float | None,
@@ -130,12 +113,7 @@ def should_plan(
 ) -> bool:
     """Return whether a batch should be planned now.
 
-    Args:
-        waiting: what waits to be read.
-        policy: when the trigger's next batch is planned.
-        waited_seconds: time for which something has waited.
-        seconds_since_last_batch: time since the last batch was planned; None if none was.
-        is_open: whether a batch of the trigger grows, to which the listener leaves the free partitions.
+    While a batch of the trigger grows (`is_open`), free partitions are left to it.
     """
     if waiting.stalls:
         return True
@@ -143,11 +121,9 @@ def should_plan(
         return False
     if is_open and not waiting.mismatches:
         return False
-    enough = (
-        bool(waiting.mismatches) or waiting.offsets >= policy.min_messages or waited_seconds >= policy.max_wait_seconds
-    )
-    allowed = allowed_by_rate(policy.rate_limit_per_second, seconds_since_last_batch, policy.max_messages)
-    return enough and allowed >= 1
+    enough = waiting.offsets >= definition.min_messages or waited_seconds >= definition.max_wait
+    allowed = allowed_by_rate(definition.rate_limit_per_second, seconds_since_last_batch, definition.max_messages)
+    return (bool(waiting.mismatches) or enough) and allowed >= 1
 
 
 def rest_seconds(round_seconds: float, growing: int) -> float:
@@ -155,9 +131,5 @@ def rest_seconds(round_seconds: float, growing: int) -> float:
 
     It rests longer the more batches grow, because many triggers share a machine. If each began the next round at once,
     they would keep all cores busy with ever smaller rounds, and tasks that start in between would take a minute.
-
-    Args:
-        round_seconds: duration of the round.
-        growing: number of batches that grow now, of all triggers.
     """
     return max(0.0, min(_REST * growing * round_seconds, _APART_SECONDS - round_seconds))

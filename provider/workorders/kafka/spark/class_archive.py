@@ -29,11 +29,7 @@ _NO_BROKER: Final = "127.0.0.1:1"
 
 
 def find_archive(jars: Sequence[Path]) -> Path | None:
-    """Return the archive for this Java, the installed PySpark, and these jars; None if there is none.
-
-    Args:
-        jars: of Spark's Kafka source, in the order of the class path.
-    """
+    """Return the archive for this Java, the installed PySpark, and these jars; None if there is none."""
     path = _archive_path(jars)
     return path if path is not None and path.exists() else None
 

@@ -108,12 +108,7 @@ class _Channel(DefaultChannelBuilder):
 
 
 class ConnectSession:
-    """The session of one attempt at a batch; a context manager that releases it.
-
-    Args:
-        server: where.
-        conf: Spark settings of the trigger.
-    """
+    """The session of one attempt at a batch; a context manager that releases it."""
 
     def __init__(self, server: ConnectServer, *, conf: Mapping[str, Any]) -> None:
         self._server = server

@@ -27,9 +27,9 @@ from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
-from workorders.kafka.spark.report import outcome_lines, outcome_table
 from workorders.kafka.spark.session import open_session
 from workorders.kafka.spark.source import read_ranges, reader_group
+from workorders.text_table import text_table
 
 OpenSession = Callable[[int], SparkSession]
 """Returns the session for a query that reads so many offsets."""
@@ -51,27 +51,19 @@ _CLOSED = "Cannot invoke RPC on closed channel"
 _WITHOUT_SPARK = (
     "{}: a message has a timestamp that Spark cannot hold, so this range is read without Spark, which is slow."
 )
+_HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "filtered", "seconds", "")
+_NUMBERS = range(2, 7)
 
 
 def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkSession] = open_session) -> int:
-    """Run one attempt at one batch; return 0 if every range was ingested.
-
-    Args:
-        arguments: of the command line; those of this process if not given.
-        session: returns the Spark session; called only if there is something to read.
-    """
+    """Run one attempt at one batch; return 0 if every range was ingested."""
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; a new one if not given")
-    parser.add_argument("--max-rejected-share", type=float, help="maximum share of rejected messages of a range")
     given = parser.parse_args(arguments)
     try:
-        with ingest_attempt(
-            JobSecrets.from_environment(),
-            given.batch,
-            application_name="workorders driver",
-            max_rejected_share=given.max_rejected_share,
-        ) as attempt:
+        secrets = JobSecrets.from_environment()
+        with ingest_attempt(secrets, given.batch, application_name="workorders driver") as attempt:
             attempt.resume(given.epoch)
             errors = ingest(attempt, lambda _: session(), _print)
     except (WorkOrdersError, psycopg.Error) as error:
@@ -89,11 +81,6 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
     """Ingest the ranges of a batch that were checked; then let it grow while messages arrive.
 
     The error of a range that fails is recorded in the ledger; the other ranges are committed. It ends the growth.
-
-    Args:
-        attempt: the attempt, which has begun.
-        session: returns the Spark session for a number of offsets.
-        report: receives the text that people read of each round.
 
     Returns:
         The errors of the ranges that failed.
@@ -149,10 +136,6 @@ class BatchIngest:
         self, attempts: Sequence[Attempt], unreadable: Mapping[OffsetRange, RangeError] = MappingProxyType({})
     ) -> list[RangeOutcome]:
         """Ingest ranges of the batch, and return the outcome of each; the errors are recorded in the ledger.
-
-        Args:
-            attempts: at the ranges, or at their virtual partitions.
-            unreadable: errors of ranges that cannot be read.
 
         Raises:
             psycopg.Error: the database failed outside the ranges' own transactions.
@@ -290,6 +273,30 @@ def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcom
         return result
     counts = Created(finished.created or 0, finished.rejected or 0, finished.existing, filtered=finished.filtered)
     return RangeOutcome(result.range, counts, result.seconds)
+
+
+def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
+    """Return the outcomes as an aligned table of plain text, sorted by partition."""
+    return text_table([_HEADINGS, *_rows(outcomes)], right=_NUMBERS)
+
+
+def outcome_lines(outcomes: Sequence[RangeOutcome]) -> str:
+    """Return the outcomes of a round of a growing batch: the same table without its headings."""
+    return text_table(_rows(outcomes), right=_NUMBERS)
+
+
+def _rows(outcomes: Sequence[RangeOutcome]) -> list[tuple[str, ...]]:
+    return [_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range)]
+
+
+def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
+    partition, range_ = outcome.range.partition, outcome.range
+    place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
+    if outcome.error is not None:
+        return (*place, "-", "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
+    created = outcome.created
+    counts = (created.created, created.rejected, created.existing, created.filtered)
+    return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")
 
 
 if __name__ == "__main__":

@@ -7,12 +7,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
-from itertools import chain
+from itertools import accumulate, chain
+from typing import Any
 
 import orjson
 import pyarrow
 from pyarrow import compute, json
 
+from workorders.core.creation.json_validation import SUSPICIOUS_PATTERN
 from workorders.core.creation.work_orders import Created
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item
@@ -25,38 +27,21 @@ from workorders.kafka.exceptions import (
     TooManyRejectedError,
     UnexpectedMessageError,
 )
+from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
+from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ingest.verification import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
-from workorders.kafka.spark.record_batches import map_batch
 from workorders.outbox.exceptions import OutboxMessageError
 
-RESULT_SCHEMA = (
-    "topic string, partition int, start_offset long, created long, rejected long, existing long, filtered long, "
-    "seconds double, error string, fenced boolean, too_many_rejected boolean"
-)
-# The types must be exactly those of RESULT_SCHEMA: Spark checks them after the function, so after its commit.
-_AS_RESULT = json.ParseOptions(
-    explicit_schema=pyarrow.schema(
-        [
-            ("topic", pyarrow.string()),
-            ("partition", pyarrow.int32()),
-            ("start_offset", pyarrow.int64()),
-            ("created", pyarrow.int64()),
-            ("rejected", pyarrow.int64()),
-            ("existing", pyarrow.int64()),
-            ("filtered", pyarrow.int64()),
-            ("seconds", pyarrow.float64()),
-            ("error", pyarrow.string()),
-            ("fenced", pyarrow.bool_()),
-            ("too_many_rejected", pyarrow.bool_()),
-        ]
-    )
-)
+RESULT_SCHEMA = "outcome string"
+"""What Spark gets of a range: its outcome as JSON."""
+# The type must be exactly that of RESULT_SCHEMA: Spark checks it after the function, so after its commit.
+_AS_RESULT = json.ParseOptions(explicit_schema=pyarrow.schema([("outcome", pyarrow.string())]))
+_FIELDS = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "timestampType")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -183,20 +168,16 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     return f"{range_}: {type(failure).__name__}: {text}; nothing was committed there."
 
 
-def outcomes_from_rows(rows: Sequence[Mapping[str, object]], attempts: Sequence[Attempt]) -> list[RangeOutcome]:
+def outcomes_from_rows(rows: Iterable[Mapping[str, Any]], attempts: Iterable[Attempt]) -> list[RangeOutcome]:
     """Turn the rows of RESULT_SCHEMA back into outcomes."""
     ranges = {(*attempt.range.partition.topic_partition, attempt.range.start): attempt.range for attempt in attempts}
-    return [
-        RangeOutcome(
-            ranges[row["topic"], row["partition"], row["start_offset"]],  # type: ignore[index]
-            Created(row["created"], row["rejected"], row["existing"], filtered=row["filtered"]),  # type: ignore[arg-type]
-            row["seconds"],  # type: ignore[arg-type]
-            row["error"],  # type: ignore[arg-type]
-            row["fenced"],  # type: ignore[arg-type]
-            row["too_many_rejected"],  # type: ignore[arg-type]
-        )
-        for row in rows
-    ]
+    outcomes = []
+    for row in rows:
+        facts = orjson.loads(row["outcome"])
+        found, created = facts.pop("range"), Created(**facts.pop("created"))
+        place = (found["partition"]["topic"], found["partition"]["partition"], found["start"])
+        outcomes.append(RangeOutcome(ranges[place], created, **facts))
+    return outcomes
 
 
 def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
@@ -205,18 +186,30 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     Uses Arrow's reader of JSON: to convert Python objects, pyarrow imports pandas if it is installed, which costs each
     worker more CPU than a small batch.
     """
-    row = {
-        "topic": outcome.range.partition.topic,
-        "partition": outcome.range.partition.partition,
-        "start_offset": outcome.range.start,
-        "created": outcome.created.created,
-        "rejected": outcome.created.rejected,
-        "existing": outcome.created.existing,
-        "filtered": outcome.created.filtered,
-        "seconds": outcome.seconds,
-        "error": outcome.error,
-        "fenced": outcome.fenced,
-        "too_many_rejected": outcome.too_many_rejected,
-    }
-    read: pyarrow.Table = json.read_json(BytesIO(orjson.dumps(row)), parse_options=_AS_RESULT)
+    row = orjson.dumps({"outcome": orjson.dumps(outcome).decode()})
+    read: pyarrow.Table = json.read_json(BytesIO(row), parse_options=_AS_RESULT)
     return read.to_batches()[0]
+
+
+def map_batch(mapping: RecordMapping, batch: pyarrow.RecordBatch, stream: str) -> Iterator[Item]:
+    """Return the items of a batch, one by one.
+
+    Args:
+        mapping: of the trigger.
+        batch: with the columns `topic` (string), `partition` (int32), `offset` (int64), `key`, `value` (binary),
+            `timestamp_ms` (int64: milliseconds, since a Spark timestamp spoils -1 and the year 300000),
+            `timestampType` (int32), `headers` (list of struct of key and value; null when a record has none).
+        stream: the name of the topic and partition within the trigger.
+    """
+    records = zip(*(batch[name].to_pylist() for name in _FIELDS), _headers(batch["headers"]), strict=True)
+    odd = compute.match_substring_regex(batch["value"], pattern=SUSPICIOUS_PATTERN).to_pylist()
+    return mapping.map_records(records, odd, stream)
+
+
+def _headers(column: pyarrow.ListArray) -> list[Headers]:
+    """Return the headers of each record."""
+    # `to_pylist` of this column would make a dict for each header, which takes twice as long.
+    names, values = (field.to_pylist() for field in column.flatten().flatten())
+    pairs = list(zip(names, values, strict=True))
+    counts = [count or 0 for count in column.value_lengths().to_pylist()]
+    return [pairs[end - count : end] for count, end in zip(counts, accumulate(counts), strict=True)]

@@ -26,9 +26,6 @@ _OUTPUT_CHARACTERS: Final = 2000
 def find_spark_submit(name: str = "spark-submit") -> str:
     """Return the path of `spark-submit`: next to this Python, where PySpark puts it, or else on the PATH.
 
-    Args:
-        name: of the program, or its path.
-
     Raises:
         ConfigurationError: there is none.
     """
@@ -47,10 +44,6 @@ def python_variables(master: str, given: Mapping[str, str]) -> dict[str, str]:
 
     Executors on other machines keep their own Python. Spark's settings `spark.pyspark.python` and
     `spark.pyspark.driver.python` win over these variables.
-
-    Args:
-        master: of the application.
-        given: the environment of the submission.
     """
     if PYTHON_VARIABLE in given or DRIVER_PYTHON_VARIABLE in given:
         return {}
@@ -68,10 +61,6 @@ def run_here(
     arguments: Sequence[str], variables: Mapping[str, str] | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Run an application of ours on one core of this machine, and wait for its end.
-
-    Args:
-        arguments: of `spark-submit`, without the master.
-        variables: to add to the environment.
 
     Raises:
         ConfigurationError: there is no `spark-submit`.

@@ -32,14 +32,8 @@ def read_ranges(
     One relation of Spark's source has one range of each partition, so virtual partitions take several relations. Spark
     would also cut a range itself, by a formula that it does not promise.
 
-    The columns are those that `record_batches.map_batch` takes. Milliseconds are a plain number, because Spark would
+    The columns are those that `partition_ingest.map_batch` takes. Milliseconds are a plain number, because Spark would
     convert a timestamp to the session's time zone on its way to Python.
-
-    Args:
-        spark: the session.
-        java_settings: settings of Kafka's Java client.
-        attempts: what to read.
-        group: the consumer group of `reader_group`.
     """
     relations = [_read_round(spark, java_settings, some, group) for some in rounds(attempts)]
     return reduce(lambda one, other: one.union(other), relations)

@@ -1,6 +1,6 @@
 """Status of every partition of a trigger: the ledger, compared with Kafka."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,12 +12,27 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
-from workorders.kafka.partition_state import PartitionState
-from workorders.kafka.partitions import Partition, PartitionOffsets, error_at
-from workorders.kafka.status import group_status
+from workorders.kafka.partitions import Partition, PartitionOffsets, PartitionState, error_at
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 
 TRIGGER_TYPE = "kafka"
+
+_AHEAD, _BEHIND, _NONE = "ahead", "behind", "none"
+_NOTES = {
+    _AHEAD: (
+        "The group {} is ahead of the ledger on {}: another program set its offset, or the database was restored to an "
+        "older state. Nothing is skipped, because reading continues at the ledger. The next commit corrects the group."
+    ),
+    _BEHIND: (
+        "The group {} is behind the ledger on {}: its commit comes after the batch, or failed, or the group was reset. "
+        "Nothing is read again. The next commit corrects the group."
+    ),
+    _NONE: (
+        "The group {} has no offset on {}: its commit comes after the batch, or failed, or the group was deleted or "
+        "has expired. Nothing is read again. The next commit corrects the group."
+    ),
+}
+"""Sentences on a consumer group whose offsets differ from the ledger, which is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +114,8 @@ def collect(
 ) -> list[TriggerStatus]:
     """Return the status of every Kafka trigger in the database, or of one.
 
-    Args:
-        connection: to the database.
-        kafka: asks Kafka; None to return the database's part only, as if Kafka were unavailable.
-        trigger: name of the one.
-        with_groups: whether Kafka is asked about consumer groups as well, which takes a connection for each.
+    Without `kafka`, only the part of the database is returned, as if Kafka were unavailable. Each group takes a
+    connection of its own.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -188,11 +200,16 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
 
 
 def _group_relation(row: PartitionStatus, partition: Partition, answer: KafkaAnswer) -> str | None:
-    if partition not in answer.committed:
+    """Return a key of `_NOTES` if the group's offset is known and differs from the ledger's.
+
+    Before the first batch of a partition the group has no offset there, which is not a difference.
+    """
+    group_offset = answer.committed.get(partition)
+    if group_offset is None:
+        return _NONE if partition in answer.committed and row.next_offset > row.start_offset else None
+    if group_offset == row.next_offset:
         return None
-    return group_status.relation(
-        start_offset=row.start_offset, next_offset=row.next_offset, group_offset=answer.committed[partition]
-    )
+    return _AHEAD if group_offset > row.next_offset else _BEHIND
 
 
 def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
@@ -252,7 +269,7 @@ def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer:
         kafka_connection=source.kafka_connection,
         problem=answer.problem,
         partitions=partitions,
-        group_notes=tuple(group_status.notes(source.group, _places(partitions), answer.members)),
+        group_notes=tuple(notes(source.group, _places(partitions), answer.members)),
     )
 
 
@@ -263,3 +280,18 @@ def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
         if row.group_relation is not None:
             places.setdefault(row.group_relation, []).append(f"{row.topic} {row.partition}")
     return places
+
+
+def notes(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str]) -> list[str]:
+    """Return notes on a group; none if it follows the ledger and has no members.
+
+    `places` are partitions by relation, such as `{"ahead": ["orders 0"]}`.
+    """
+    found = [sentence.format(group, ", ".join(places[key])) for key, sentence in _NOTES.items() if places.get(key)]
+    others = ", ".join(members)
+    if others:
+        found.append(
+            f"The group {group} has another consumer ({others}), so no offsets can be committed for the trigger. The "
+            f"ledger does not depend on them. Stop that consumer, or give the trigger a group of its own."
+        )
+    return found

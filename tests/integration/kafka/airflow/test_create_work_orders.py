@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -69,18 +69,10 @@ class Task:
         listener_dag_id: str | None = None,
         **fields: Any,
     ) -> None:
-        """Describe the task.
+        """Describe the task of a trigger with these fields, or this definition.
 
-        Args:
-            stack: with Postgres and Kafka.
-            name: of the trigger.
-            batch_id: of the batch.
-            monkeypatch: of the test.
-            application: what to do instead of the application; without it, it is only noted.
-            variables: environment in which the application is really submitted.
-            definition: the trigger, if it is not one of these fields.
-            listener_dag_id: as the operator's.
-            fields: of the trigger.
+        The application is what to do instead of it; without one it is only noted, and with variables it is really
+        submitted.
         """
         self._stack = stack
         self._batch_id = batch_id
@@ -108,26 +100,18 @@ class Task:
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())
 
-    def run(self, *, tries: int = 1, clears: int = 0, run_id: str | None = None) -> None:
-        """Run the task's next try, after some tries and clears, in the batch's own run or in another."""
-        ti = SimpleNamespace(
-            try_number=clears + tries,
-            max_tries=clears + UNLIMITED_RETRIES,
-            dag_id="an_ingest",
-            run_id=run_id or dag_ids.batch(self._batch_id),
-        )
-        self.outlet_events = OutletEventAccessors()
-        context: Any = {"ti": ti, "outlet_events": self.outlet_events}
-        self._operator.execute(context)
+    def run(self, *, tries: int = 1, clears: int = 0) -> None:
+        """Run the task's next try, after some tries and clears."""
+        self._operator.execute(self._context(tries, clears))
 
     def resume(self, *, tries: int) -> None:
         """Continue the task on a worker, after it was deferred in one of its tries."""
-        ti = SimpleNamespace(
-            try_number=tries, max_tries=UNLIMITED_RETRIES, dag_id="an_ingest", run_id=dag_ids.batch(self._batch_id)
-        )
+        self._operator.execute_complete(self._context(tries, 0), "The next try is due, and a worker makes it.")
+
+    def _context(self, tries: int, clears: int) -> Any:
         self.outlet_events = OutletEventAccessors()
-        context: Any = {"ti": ti, "outlet_events": self.outlet_events}
-        self._operator.execute_complete(context, "The next try is due, and a worker makes it.")
+        ti = SimpleNamespace(try_number=clears + tries, max_tries=clears + UNLIMITED_RETRIES, dag_id="an_ingest")
+        return {"ti": ti, "outlet_events": self.outlet_events}
 
     def stop(self) -> None:
         """Stop the task, as Airflow does."""
@@ -153,10 +137,9 @@ def half_stalled(stack: LocalStack, topics: Topics, name: str) -> int:
         topics.produce(name, TEN, partition=number)
     topics.delete_before(name, 10, partition=1)
     topics.produce(name, TEN, partition=1)
-    planned = trigger.plan()
-    assert planned.batch_id is not None
-    assert len(trigger.attempt(planned.batch_id).unreadable) == 1
-    return planned.batch_id
+    batch_id = trigger.batch()
+    assert len(trigger.attempt(batch_id).unreadable) == 1
+    return batch_id
 
 
 def test_a_retry_has_nothing_to_do_once_an_operator_has_decided_and_a_clear_replays_the_rest(
@@ -182,6 +165,8 @@ def test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_dec
         task.run(tries=6)
     with capture_logs() as logged, pytest.raises(TaskDeferred) as deferred:
         task.run(tries=7)
+    with connect(stack.database_url) as own:
+        assert try_exclude_attempts(own, [half_stalled]), "a deferred task holds no lock of its attempt"
     errors = " ".join(entry["event"] for entry in logged if entry["log_level"] == "error")
     assert errors.startswith(f"Trigger {name}, batch {half_stalled}: {name} 1 [0, 20): offsets [0, 10) were deleted")
     assert errors.endswith("Next try in 60 s.")
@@ -211,8 +196,7 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
     topics.create(name)
     topics.produce(name, [None] * 3)
     trigger = InProcessTrigger(stack, name)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[1]"}')
 
     def retry(definition: KafkaTriggerDefinition) -> None:
@@ -234,14 +218,6 @@ def test_a_retry_uses_the_current_file_although_the_stalled_trigger_plans_no_bat
     assert (range_.created, range_.rejected) == (3, 0)
 
 
-def test_no_lock_of_an_attempt_is_held_while_the_task_is_deferred(
-    stack: LocalStack, connection: Connection, half_stalled: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(TaskDeferred):
-        Task(stack, name, half_stalled, monkeypatch).run(tries=7)
-    assert try_exclude_attempts(connection, [half_stalled]) == {half_stalled}
-
-
 def test_a_task_that_continues_after_it_was_deferred_submits_without_a_warning(
     stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,8 +236,7 @@ def test_an_attempt_that_creates_work_orders_emits_one_asset_event_and_a_replay_
     topics.create(name)
     topics.produce(name, TEN)
     trigger = InProcessTrigger(stack, name)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
     task = Task(stack, name, batch_id, monkeypatch, application=lambda: trigger.attempt(batch_id))
 
@@ -303,8 +278,7 @@ def test_a_batch_whose_virtual_partitions_are_all_stored_needs_no_spark(
     topics.create(name)
     topics.produce(name, [b"{}"] * 2000)
     trigger = InProcessTrigger(stack, name, virtual_partitions=2)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     with monkeypatch.context() as crashed:  # each time after the commit, before the ledger moved
         crashed.setattr(virtual_partitions, "advance", lambda *_: None)
         trigger.attempt(batch_id)
@@ -324,25 +298,7 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     topics.create(name, partitions=2)
     for number in range(2):
         topics.produce(name, TEN, partition=number)
-    batch_id = InProcessTrigger(stack, name).plan().batch_id
-    assert batch_id is not None
-    return batch_id
-
-
-def test_a_spark_connect_connection_runs_the_batch_on_its_server_and_a_clear_replays_it(
-    stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stack.start_spark_connect()
-    task = Task(stack, name, planned, monkeypatch, application=lambda: pytest.fail("an application was submitted"))
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", stack.spark_connect.airflow_connection)
-    task.run()
-    batch = batches.load(connection, planned)
-    assert [(range_.created, range_.rejected) for range_ in batch.finished] == [(10, 0), (10, 0)]
-    before = everything(connection, batch.trigger)
-    task.run(clears=1)
-    after = everything(connection, batch.trigger)
-    assert after.pop("kafka_batches") != before.pop("kafka_batches")  # a replay has an epoch of its own
-    assert after == before
+    return InProcessTrigger(stack, name).batch()
 
 
 def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_ingests(
@@ -387,18 +343,6 @@ def test_a_failed_application_is_tried_again_when_the_ledger_schedules_it(
         task.run(tries=7)
 
 
-def test_a_driver_elsewhere_without_mounted_secrets_is_refused_before_anything_is_sent(
-    stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connection = {"conn_type": "spark", "host": "yarn", "extra": {"deploy-mode": "cluster"}}
-    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
-    submitted: list[None] = []
-    task = Task(stack, name, planned, monkeypatch, application=lambda: submitted.append(None))
-    with pytest.raises(StalledError, match=r"has the deploy mode cluster, .*: nothing was committed there"):
-        task.run()
-    assert submitted == []
-
-
 def test_an_application_that_ends_well_and_ingested_nothing_is_a_stall(
     stack: LocalStack, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -414,13 +358,12 @@ class Elsewhere:
     """An engine of a user's own; the class has what the test lets it do."""
 
     connection_id: str
-    options: Sequence[str]
-    submitted: ClassVar[list[tuple[str, Sequence[str], int]]] = []
+    submitted: ClassVar[list[tuple[str, int]]] = []
     ingest: ClassVar[Callable[[int], object]] = staticmethod(lambda _: None)
 
     def submit(self, batch: int, epoch: int) -> None:
         assert epoch > 0
-        self.submitted.append((self.connection_id, self.options, batch))
+        self.submitted.append((self.connection_id, batch))
         type(self).ingest(batch)
 
 
@@ -428,15 +371,7 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engines, "import_module", lambda _: SimpleNamespace(Elsewhere=Elsewhere))
-    task = Task(
-        stack,
-        name,
-        planned,
-        monkeypatch,
-        variables={},
-        spark={"engine": "shop.engines.Elsewhere"},
-        max_rejected_share=0.5,
-    )
+    task = Task(stack, name, planned, monkeypatch, variables={}, spark={"engine": "shop.engines.Elsewhere"})
     with pytest.raises(StalledError, match=r"attempt ended without recording an error.* Next try in"):
         task.run()
 
@@ -458,7 +393,7 @@ def test_an_engine_of_ones_own_submits_a_batch_and_the_ledger_tells_what_came_of
     monkeypatch.setattr(Elsewhere, "ingest", staticmethod(InProcessTrigger(stack, name).attempt))
     task.run(tries=4)
     assert [range_.created for range_ in batches.load(connection, planned).finished] == [10, 10]
-    assert Elsewhere.submitted == [("spark_default", ("--max-rejected-share", "0.5"), planned)] * 4
+    assert Elsewhere.submitted == [("spark_default", planned)] * 4
 
 
 def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
@@ -467,9 +402,7 @@ def test_a_task_that_is_stopped_lets_its_batch_grow_no_more(
     topics.create(name)
     topics.produce(name, TEN)
     trigger = InProcessTrigger(stack, name, linger=60.0, spark={"engine": "shop.engines.Elsewhere"})
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    task = Task(stack, name, batch_id, monkeypatch, variables={}, definition=trigger.definition)
+    task = Task(stack, name, trigger.batch(), monkeypatch, variables={}, definition=trigger.definition)
     is_open: list[bool] = []
 
     def look() -> None:
@@ -509,17 +442,16 @@ def test_a_clear_of_a_batch_that_is_older_than_its_work_orders_are_kept_or_delet
     trigger = InProcessTrigger(stack, name, workflow=name)
     trigger.until_idle()
     topics.produce(name, TEN)
-    planned = trigger.plan()
-    assert planned.batch_id is not None
+    batch_id = trigger.batch()
     keeping(connection, name, days=10)
     connection.execute(
-        "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (planned.batch_id,)
+        "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (batch_id,)
     )
     connection.commit()
-    task = Task(stack, name, planned.batch_id, monkeypatch, workflow=name)
+    task = Task(stack, name, batch_id, monkeypatch, workflow=name)
     task.run()
     assert task.submitted == [False]
-    trigger.attempt(planned.batch_id)
+    trigger.attempt(batch_id)
     with pytest.raises(AirflowFailException, match=r"was not replayed, because .* \[WO-BATCH-EXPIRED\]$"):
         task.run(clears=1)
     assert task.submitted == [False]
@@ -612,9 +544,7 @@ def backlog(stack: LocalStack, topics: Topics, name: str, monkeypatch: pytest.Mo
     topics.create(name, 2)
     topics.produce(name, [*TEN, *TEN, *TEN, b"{}"])
     trigger = InProcessTrigger(stack, name, max_messages=10, linger=1.0)
-    own = trigger.plan().batch_id
-    assert own is not None
-    return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, own, monkeypatch)
+    return Backlog(stack, name, DagRuns.in_place(monkeypatch), trigger, trigger.batch(), monkeypatch)
 
 
 def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_it(

@@ -29,8 +29,7 @@ def trigger(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
 
 def attempt(trigger: InProcessTrigger, error: Exception | None = None) -> int:
     """Plan a batch, ingest it, raise the error if there is one, and return the number of the batch."""
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
+    batch_id = trigger.batch()
     with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
         trigger.ingest_messages(batch_id)
         if error is not None:
@@ -70,9 +69,7 @@ def test_an_attempt_that_fails_has_the_spans_of_what_it_created_and_not_the_text
 def test_an_attempt_whose_spans_cannot_be_recorded_ends_as_it_would_without_them(
     trigger: InProcessTrigger, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
 ) -> None:
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
+    with trigger.begun(trigger.batch()) as attempt, ingest_spans.of_attempt(attempt, log):
         attempt.lock.close()
     assert spans.get_finished_spans() == ()
     assert "No span was sent: " in caplog.text

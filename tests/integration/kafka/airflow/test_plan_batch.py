@@ -81,12 +81,6 @@ def batch(planning: Planning) -> int:
     return planned
 
 
-def test_a_new_batch_has_its_run_started_by_one_request(planning: Planning, connection: Connection) -> None:
-    (batch,) = planning.started()
-    assert planning.airflow.asked == ["TriggerDagRun"]
-    assert batches.load(connection, batch).dispatched_at is not None
-
-
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_a_batch_whose_run_is_active_is_left_to_it(
     planning: Planning, batch: int, connection: Connection, state: str
@@ -230,17 +224,6 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
         )
         assert f"Kafka at {address} did not answer" in planning.sentence()
     assert len(planning.started()) == 1
-
-
-def test_wrong_credentials_are_sentence_without_the_password(
-    stack: LocalStack, planning: Planning, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.plan_batch.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=3.0))
-    wrong = {**stack.kafka.sasl_settings, "sasl.password": "wrong-password"}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": wrong}))
-    sentence = planning.sentence()
-    assert "check the credentials and permissions of the Airflow Kafka connection" in sentence
-    assert "wrong-password" not in sentence + "".join(capfd.readouterr())
 
 
 def test_a_database_that_is_away_is_named_without_its_password(

@@ -141,25 +141,11 @@ def operator(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, name: str) -> C
 
 @pytest.fixture
 def create(
-    connection: Connection,
-    trigger: Trigger,
-    operator: CreateWorkOrdersOperator,
-    alerts: list[Alert],
-    metrics: Metrics,
+    connection: Connection, trigger: Trigger, operator: CreateWorkOrdersOperator, alerts: list[Alert], metrics: Metrics
 ) -> Ingest:
     """The task of a batch whose Kafka cluster is away."""
     batch_id = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 100, 110))
     return Ingest(connection, operator, batch_id, alerts, metrics)
-
-
-def test_a_cluster_that_is_away_stalls_the_ledger_and_not_the_task_alone(create: Ingest) -> None:
-    assert "did not answer" in create.attempt()
-    stalled = create.row
-    assert (stalled.status, stalled.attempts) == ("stalled", 1)
-    assert stalled.last_error is not None
-    assert stalled.last_error.endswith("Nothing was committed.")
-    assert stalled.next_attempt_at is not None
-    assert create.alerts == []
 
 
 def test_a_long_stall_is_alerted_once_in_log_metrics_and_notifiers_and_so_is_its_end(
@@ -236,15 +222,3 @@ def test_without_its_database_the_task_still_fails_with_its_own_sentence(
     output = "".join(capfd.readouterr())
     assert "secret" not in output
     assert create.alerts == []
-
-
-def test_the_limit_of_rejected_messages_reaches_the_application(
-    readable: Ingest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    replace_spark_submit(monkeypatch, tmp_path, f'echo "$@" > {tmp_path}/arguments\nexit 1')
-    readable.attempt()
-    assert "--max-rejected-share" not in (tmp_path / "arguments").read_text()
-    definition = readable.operator.definition
-    readable.operator.definition = definition.model_copy(update={"max_rejected_share": 0.25})
-    readable.attempt()
-    assert (tmp_path / "arguments").read_text().endswith(" --max-rejected-share 0.25\n")

@@ -167,9 +167,7 @@ def test_a_batch_that_can_be_read_is_left_to_a_worker_when_its_next_try_is_due(
 ) -> None:
     """As after a failure of Spark, or of the schema registry."""
     topics.produce(name, TEN)
-    planned = idle_trigger.plan().batch_id
-    assert planned is not None
-    wait = Wait(name, planned)
+    wait = Wait(name, idle_trigger.batch())
     try:
         wait.start(delay=0.5)
         assert wait.event() == "The next try is due, and a worker makes it."
@@ -185,8 +183,7 @@ def test_a_full_workflow_holds_the_batch_until_it_takes_work_orders_again(
     idle = InProcessTrigger(stack, name, workflow=name)
     idle.until_idle()
     topics.produce(name, TEN)
-    planned = idle.plan().batch_id
-    assert planned is not None
+    planned = idle.batch()
     limit(connection, name, waiting=10, kind="hard")
     connection.commit()
     wait = Wait(name, planned)
@@ -210,8 +207,7 @@ def test_a_cluster_that_is_unavailable_is_waited_for_and_a_corrected_connection_
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     topics.produce(name, TEN)
-    planned = idle_trigger.plan().batch_id
-    assert planned is not None
+    planned = idle_trigger.batch()
     connect_kafka(monkeypatch, {"bootstrap.servers": f"127.0.0.1:{free_port()}"})
     monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=0.2))
     wait = Wait(name, planned)

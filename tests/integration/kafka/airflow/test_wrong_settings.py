@@ -26,8 +26,7 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.airflow.sensors import WaitForMessagesSensor
-from workorders.kafka.airflow.triggers import NewMessagesTrigger
+from workorders.kafka.airflow.triggers import NewMessagesTrigger, WaitForMessagesSensor
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
 

@@ -18,24 +18,6 @@ pytestmark = pytest.mark.integration
 THREE = [b"{}"] * 3
 
 
-def test_partitions_come_with_the_topics_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name, partitions=3)
-    found = run(cluster.partitions([name])).require()
-    assert [(partition.topic, partition.partition) for partition in found] == [(name, 0), (name, 1), (name, 2)]
-    (topic_id,) = {partition.topic_id for partition in found}
-    assert topic_id
-
-
-def test_a_recreated_topic_has_another_id(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name)
-    (before,) = run(cluster.partitions([name])).require()
-    topics.delete(name)
-    topics.create(name)
-    (after,) = run(cluster.partitions([name])).require()
-    assert (before.topic, before.partition) == (after.topic, after.partition)
-    assert before.topic_id != after.topic_id
-
-
 def test_a_topic_that_does_not_exist_is_unknown(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
     topics.create(name)
     with pytest.raises(UnknownTopicError, match=r"^Kafka at 127\.0\.0\.1:\d+ does not have the topic: "):
@@ -58,11 +40,6 @@ def test_a_regular_expression_matches_from_the_start_of_a_name(cluster: KafkaAdm
         topics.create(topic)
     found = run(cluster.partitions([f"^{name}-.*"])).require()
     assert [partition.topic for partition in found] == [f"{name}-a", f"{name}-b"]
-
-
-def test_a_topic_that_is_named_and_matched_comes_once(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name)
-    assert [partition.topic for partition in run(cluster.partitions([name, f"^{name}"])).require()] == [name]
 
 
 def test_a_regular_expression_may_match_nothing_and_never_matches_internal_topics(
@@ -89,17 +66,6 @@ def test_the_last_stable_offset_stays_before_an_open_transaction_and_the_high_wa
     assert run(cluster.offsets([partition])).require() == [PartitionOffsets(partition, 0, ended, ended)]
 
 
-def test_a_log_begins_where_retention_left_it(cluster: KafkaAdmin, topics: Topics, name: str) -> None:
-    topics.create(name, partitions=2)
-    topics.produce(name, THREE, partition=1)
-    topics.delete_before(name, 2, partition=1)
-    empty, cut = run(cluster.partitions([name])).require()
-    assert run(cluster.offsets([empty, cut])).require() == [
-        PartitionOffsets(empty, 0, 0, 0),
-        PartitionOffsets(cut, 2, 3, 3),
-    ]
-
-
 def test_a_time_is_resolved_to_the_first_message_that_is_not_older(
     cluster: KafkaAdmin, topics: Topics, name: str
 ) -> None:
@@ -110,13 +76,6 @@ def test_a_time_is_resolved_to_the_first_message_that_is_not_older(
     for timestamp, offset in ((1, 0), (2000, 1), (2001, 2), (3001, None)):
         found = run(cluster.offsets_at([with_messages, empty], timestamp)).require()
         assert found == {with_messages: offset, empty: None}
-
-
-def test_asking_about_no_partitions_asks_nothing(cluster: KafkaAdmin) -> None:
-    assert run(cluster.offsets([])).require() == []
-    assert run(cluster.last_stable_offsets([])).require() == {}
-    assert run(cluster.committed("group", [])).require() == {}
-    run(cluster.commit("group", {}))
 
 
 def test_a_group_is_committed_forward_and_back_without_joining_it(
@@ -150,10 +109,6 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     assert found == "rdkafka at 127.0.0.1"
     assert run(cluster.committed(name, [second])).require() == {second: None}
     assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
-
-
-def test_a_group_that_was_never_used_has_no_members(cluster: KafkaAdmin, name: str) -> None:
-    assert run(cluster.members(name)) == ()
 
 
 def test_a_topic_that_is_gone_is_no_other_consumer(cluster: KafkaAdmin, topics: Topics, name: str) -> None:

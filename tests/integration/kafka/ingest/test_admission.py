@@ -1,7 +1,5 @@
 """Idempotency keys and limits on messages of a real broker, by the way that every range takes, without the JVM."""
 
-from dataclasses import replace
-
 import pytest
 
 from local_stack.stack import LocalStack
@@ -24,20 +22,17 @@ pytestmark = pytest.mark.integration
 def attempt(stack: LocalStack, kafka_trigger: InProcessTrigger, batch_id: int) -> RangeOutcome:
     """Make one attempt at a batch of one range, as the driver does, and write its failure down."""
     (prepared,) = kafka_trigger.prepare(batch_id).attempts
-    attempt = replace(prepared, max_rejected_share=kafka_trigger.definition.max_rejected_share)
     mapping = RecordMapping.of(kafka_trigger.definition)
-    task = PartitionIngest(stack.database_url, client_settings(stack.kafka_settings), mapping, [attempt])
-    outcome = task.ingest_without_spark(attempt)
+    task = PartitionIngest(stack.database_url, client_settings(stack.kafka_settings), mapping, [prepared])
+    outcome = task.ingest_without_spark(prepared)
     with connect(stack.database_url, autocommit=True) as own:
         if outcome.error is not None:
-            stalls.record(own, batches.load(own, batch_id), attempt.epoch, {outcome.range: outcome.error})
+            stalls.record(own, batches.load(own, batch_id), prepared.epoch, {outcome.range: outcome.error})
     return outcome
 
 
 def planned(kafka_trigger: InProcessTrigger) -> int:
-    batch_id = kafka_trigger.plan().batch_id
-    assert batch_id is not None
-    return batch_id
+    return kafka_trigger.batch()
 
 
 def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_batch_and_in_a_replay(

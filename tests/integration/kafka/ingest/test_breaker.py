@@ -61,14 +61,6 @@ def test_messages_out_of_order_are_reported_as_such_however_many_are_rejected(
         ingest(own, made, items, no_proof, same_log)
 
 
-@pytest.mark.parametrize(("most", "bad"), [(None, 40), (0.5, 20), (0.001, 9)], ids=["off", "not more", "too few"])
-def test_rejected_messages_are_recorded_as_long_as_the_breaker_is_off_or_holds(
-    stack: LocalStack, connection: Connection, batch_id: int, most: float | None, bad: int
-) -> None:
-    made = attempt(connection, batch_id, max_rejected_share=most)
-    assert run(stack, made, bad) == Created(40 - bad, bad, 0)
-
-
 def test_a_replay_is_not_held_up(stack: LocalStack, connection: Connection, batch_id: int) -> None:
     run(stack, attempt(connection, batch_id), 40)
     replay = attempt(connection, batch_id, max_rejected_share=0.5)

@@ -32,9 +32,7 @@ def test_an_event_that_is_sent_in_both_modes_is_one_event(
     topics.produce(name, [b'{"n":1}'])
     rule = {"key": source_and_id, "window": "1 h"}
     trigger = InProcessTrigger(stack, name, workflow=name, format="cloudevents", idempotency=rule)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    (outcome,) = trigger.ingest_messages(batch_id)
+    (outcome,) = trigger.ingest_messages(trigger.batch())
     assert (outcome.error, outcome.created) == (None, Created(2, 2, rejected_by_rule=1))
     rows = connection.execute(
         """

@@ -44,9 +44,7 @@ def reading(outbox: Outbox, name: str, **fields: Any) -> InProcessTrigger:
 
 
 def batch(trigger: InProcessTrigger) -> int:
-    planned = trigger.plan()
-    assert planned.batch_id is not None
-    return planned.batch_id
+    return trigger.batch()
 
 
 def dead(outbox: Outbox, name: str) -> list[Message]:

@@ -41,12 +41,7 @@ class Growing:
                 self.trigger.ingest(one)
             after_round(0)
             growing = GrowingBatch(
-                attempt.database,
-                attempt.cluster,
-                attempt.batch,
-                attempt.epoch,
-                max_rejected_share=None,
-                slice_seconds=slice_seconds,
+                attempt.database, attempt.cluster, attempt.batch, attempt.epoch, slice_seconds=slice_seconds
             )
             for added in growing.rounds():
                 self.rounds.append(", ".join(str(one.range) for one in added))
@@ -73,9 +68,7 @@ def growing(stack: LocalStack, topics: Topics, name: str) -> Growing:
     topics.create(name, partitions=2)
     topics.produce(name, ONE)
     trigger = InProcessTrigger(stack, name, linger=1.0, max_messages=10)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    return Growing(trigger, batch_id)
+    return Growing(trigger, trigger.batch())
 
 
 def loaded(connection: Connection, growing: Growing) -> Batch:
@@ -179,8 +172,7 @@ def test_the_listener_leaves_free_partitions_to_a_batch_that_grows_and_plans_the
 def test_a_younger_batch_leaves_the_growth_to_the_older_one(growing: Growing, topics: Topics, name: str) -> None:
     topics.produce(name, ONE, 1)
     growing.database.execute("UPDATE workorders.kafka_batches SET open_until = now() WHERE open_until IS NOT NULL")
-    younger = growing.trigger.plan().batch_id
-    assert younger is not None
+    younger = growing.trigger.batch()
     growing.database.execute(
         "UPDATE workorders.kafka_batches SET open_until = now() + interval '1 min' WHERE id = %s", (growing.batch_id,)
     )
@@ -197,9 +189,7 @@ def test_a_topic_that_the_file_does_not_name_any_more_is_not_read(stack: LocalSt
     InProcessTrigger(stack, name, topics=[name, gone]).until_idle()
     trigger = InProcessTrigger(stack, name, topics=[name], linger=1.0)
     topics.produce(name, ONE)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    growing = Growing(trigger, batch_id)
+    growing = Growing(trigger, trigger.batch())
 
     def arrive(rounds: int) -> None:
         for topic in () if rounds else (gone, name):
@@ -215,9 +205,7 @@ def test_ranges_are_added_in_virtual_partitions(
     topics.create(name)
     topics.produce(name, ONE)
     trigger = InProcessTrigger(stack, name, linger=1.0, virtual_partitions=2)
-    batch_id = trigger.plan().batch_id
-    assert batch_id is not None
-    growing = Growing(trigger, batch_id)
+    growing = Growing(trigger, trigger.batch())
     growing.attempt(lambda rounds: None if rounds else topics.produce(name, [b"{}"] * 2000))
     assert growing.rounds == [f"{name} 0 [1, 1001) of [1, 2001), {name} 0 [1001, 2001) of [1, 2001)"]
     assert loaded(connection, growing).label == f"{name} 0 [0, 2001)"

@@ -27,6 +27,8 @@ from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.usefixtures("whole_work_orders")]
 
+Planner = Callable[..., Plan]
+
 Submit = Callable[..., "CompletedProcess[str]"]
 
 MIB = 1024 * 1024
@@ -118,7 +120,7 @@ def large(stack: LocalStack) -> Topics:
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Planner:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, cluster, define(name, max_bytes="1 GiB", **fields)))
@@ -153,7 +155,7 @@ def ingest_without_spark(stack: LocalStack, planned: Plan, partition: int) -> No
 
 
 def test_no_message_stops_a_partition_whatever_it_is(
-    stack: LocalStack, large: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    stack: LocalStack, large: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     large.create(name, partitions=5, config=ANYTHING_GOES)
     produce_odd(large, name, 0)
@@ -192,7 +194,7 @@ def test_no_message_stops_a_partition_whatever_it_is(
 
 
 def test_a_timestamp_that_spark_cannot_hold_stops_nothing(
-    stack: LocalStack, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    stack: LocalStack, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     """Spark's source counts in microseconds and fails above the year 294246, whichever columns are asked for."""
     topics.create(name, partitions=2, config=ANYTHING_GOES)
@@ -213,7 +215,7 @@ def test_a_timestamp_that_spark_cannot_hold_stops_nothing(
 
 
 def test_header_names_that_are_no_text_stop_nothing_without_spark_either(
-    stack: LocalStack, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name, config=ANYTHING_GOES)
     # Python calls in another way what it has called often.

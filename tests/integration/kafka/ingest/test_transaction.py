@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier, Event
 from typing import NoReturn
 
@@ -22,6 +21,7 @@ from support.ingesting import (
     plan,
     row,
     same_log,
+    waits_for_a_lock,
 )
 from support.work_orders import accepted, accepted_range, positions, rejected, remove
 from workorders.core import triggers, workflows
@@ -98,15 +98,6 @@ def assert_refused(
         run(stack, made, items, prove_end)
     assert everything(connection, made.trigger) == before
     return str(raised.value)
-
-
-def waits_for_a_lock(connection: Connection) -> bool:
-    """Whether another session of this database waits for a row that another session holds."""
-    found = connection.execute(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ).fetchone()
-    connection.rollback()
-    return found is not None
 
 
 def test_a_fresh_range_becomes_work_orders_moves_the_ledger_and_is_finished(
@@ -230,11 +221,6 @@ def test_a_message_that_is_not_the_ranges_next_one_is_refused(
         f"{first.trigger.name}: the reader of {first.range} delivered offset {offsets[-1]} instead of one in {due}; "
         f"nothing was committed there. [WO-READ-UNEXPECTED]"
     )
-
-
-def test_a_message_without_an_offset_is_refused(stack: LocalStack, connection: Connection, first: Attempt) -> None:
-    text = assert_refused(stack, connection, first, [accepted(None, None)], UnexpectedMessageError)
-    assert "delivered offset None instead of one in [100, 110)" in text
 
 
 def test_an_older_attempt_is_fenced_and_changes_nothing(
@@ -398,21 +384,6 @@ def test_a_newer_attempt_waits_for_the_one_that_holds_the_ledger_and_then_change
     assert positions(connection, trigger, stream) == list(range(100, 110))
 
 
-def test_a_partition_that_stalls_holds_up_no_other(
-    stack: LocalStack, connection: Connection, trigger: Trigger, name: str
-) -> None:
-    ranges = [OffsetRange(partition_of(name, number), 0, 5) for number in (0, 1)]
-    batch_id = plan(connection, trigger, *ranges)
-    bad, good = attempt(connection, batch_id, 0), attempt(connection, batch_id, 1)
-    bad = replace(bad, epoch=good.epoch)
-    streams = [stream_name(range_.partition) for range_ in ranges]
-    with pytest.raises(UnexpectedMessageError):
-        run(stack, bad, [accepted(streams[0], 7)])
-    assert run(stack, good, accepted_range(streams[1], 0, 5)) == Created(5, 0, 0)
-    assert [row(connection, trigger, number).next_offset for number in (0, 1)] == [0, 5]
-    assert [range_.finished for range_ in batches.load(connection, batch_id).ranges] == [False, True]
-
-
 @pytest.fixture
 def finished(stack: LocalStack, first: Attempt, stream: str) -> Attempt:
     """An attempt that is done: 9 inputs, one rejection."""
@@ -467,16 +438,6 @@ def limit(connection: Connection, workflow: str, waiting: int) -> None:
     connection.commit()
 
 
-def test_a_replay_restores_what_is_missing(
-    stack: LocalStack, connection: Connection, trigger: Trigger, finished: Attempt, stream: str
-) -> None:
-    remove(connection, trigger, [102, 103, 109])
-    connection.commit()
-    assert run(stack, attempt(connection, finished.batch_id), whole(stream)) == Created(2, 1, 7)
-    assert sorted(positions(connection, trigger, stream), key=int) == list(range(100, 110))  # type: ignore[arg-type]
-    assert row(connection, trigger).next_offset == 110
-
-
 def test_a_replay_without_the_beginning_is_whole_when_its_work_orders_are_there(
     stack: LocalStack, connection: Connection, finished: Attempt, stream: str
 ) -> None:
@@ -505,15 +466,6 @@ def test_a_replay_that_cannot_restore_everything_restores_the_rest_and_reports_h
     assert sorted(positions(connection, trigger, stream), key=int) == [  # type: ignore[arg-type]
         100, *range(103, 110)
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("offsets", [[99], [101, 100], [110]])
-def test_a_replay_refuses_messages_that_are_not_its_own(
-    stack: LocalStack, connection: Connection, finished: Attempt, stream: str, offsets: list[int]
-) -> None:
-    replay = attempt(connection, finished.batch_id)
-    items = [accepted(stream, offset) for offset in offsets]
-    assert_refused(stack, connection, replay, items, UnexpectedMessageError)
 
 
 def test_a_replay_that_ends_early_is_proved_as_well(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier, Event
 
 import pytest
@@ -12,9 +11,7 @@ from local_stack.waiting import wait_until
 from support.eventually import eventually
 from support.in_process_trigger import InProcessTrigger, decided, kept
 from support.ingesting import (
-    Proof,
     ProveEnd,
-    attempt,
     attempts,
     everything,
     no_proof,
@@ -22,10 +19,11 @@ from support.ingesting import (
     plan,
     row,
     same_log,
+    waits_for_a_lock,
 )
 from support.topics import Topics
-from support.work_orders import accepted, accepted_range, positions, rejected, remove
-from workorders.core.creation.work_orders import Created, create_for
+from support.work_orders import accepted, accepted_range, positions, rejected
+from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -33,10 +31,7 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.exceptions import (
     DecisionRefusedError,
     FencedError,
-    IncompleteReadError,
     LedgerConflictError,
-    TooManyRejectedError,
-    TopicRecreatedError,
     UnexpectedMessageError,
 )
 from workorders.kafka.ingest.attempt import Attempt
@@ -194,29 +189,6 @@ def test_of_two_copies_at_once_the_second_waits_and_reports_the_same(
     assert offsets(connection, trigger, stream) == list(range(100, 110))
 
 
-def waits_for_a_lock(connection: Connection) -> bool:
-    found = connection.execute(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    ).fetchone()
-    connection.rollback()
-    return found is not None
-
-
-def test_an_older_attempt_is_fenced_at_every_virtual_partition_and_changes_nothing(
-    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, begun: list[Attempt]
-) -> None:
-    run(stack, begun[1])
-    newer = attempts(connection, batch_id)
-    before = everything(connection, trigger)
-    for made in begun:
-        with pytest.raises(FencedError, match="was fenced by a newer one"):
-            run(stack, made)
-    assert everything(connection, trigger) == before
-    for made in newer:
-        run(stack, made)
-    assert row(connection, trigger).next_offset == 140
-
-
 def test_an_older_attempt_that_waits_for_the_new_epoch_sees_it(
     stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, begun: list[Attempt]
 ) -> None:
@@ -251,29 +223,6 @@ def test_a_virtual_partition_that_fails_stalls_only_itself_and_the_ledger_stops_
     assert all(finished(connection, batch_id))
 
 
-def test_a_virtual_partition_ends_in_a_gap_only_if_that_is_proved(
-    stack: LocalStack, connection: Connection, trigger: Trigger, begun: list[Attempt], stream: str
-) -> None:
-    proof = Proof()
-    assert run(stack, begun[0], accepted_range(stream, 100, 107), proof) == Created(7)
-    assert run(stack, begun[1], [], proof) == Created(0)
-    assert proof.asked == (107, 110)
-    assert row(connection, trigger).next_offset == 120
-    with pytest.raises(IncompleteReadError):
-        run(stack, begun[2], accepted_range(stream, 120, 125), Proof(IncompleteReadError("there is one at 125")))
-    assert row(connection, trigger).next_offset == 120
-
-
-def test_each_virtual_partition_is_counted_alone_by_the_breaker(
-    stack: LocalStack, connection: Connection, batch_id: int, begun: list[Attempt], stream: str
-) -> None:
-    strict = [replace(made, max_rejected_share=0.5) for made in begun]
-    with pytest.raises(TooManyRejectedError):
-        run(stack, strict[0], [rejected(stream, offset) for offset in range(100, 110)])
-    run(stack, strict[1])
-    assert finished(connection, batch_id) == [False, True, False, False]
-
-
 @pytest.mark.parametrize("next_offset", [99, 111, 140])
 def test_a_ledger_that_is_not_between_the_ranges_start_and_the_virtual_partition_is_a_conflict(
     stack: LocalStack, connection: Connection, trigger: Trigger, begun: list[Attempt], next_offset: int
@@ -288,38 +237,6 @@ def test_a_ledger_that_is_not_between_the_ranges_start_and_the_virtual_partition
         run(stack, begun[1])
 
 
-def test_a_ledger_that_follows_another_topic_takes_no_virtual_partition(
-    stack: LocalStack, connection: Connection, trigger: Trigger, begun: list[Attempt]
-) -> None:
-    connection.execute("UPDATE workorders.kafka_ledger SET topic_id = 'other' WHERE trigger_id = %s", (trigger.id,))
-    connection.commit()
-    with pytest.raises(TopicRecreatedError):
-        run(stack, begun[0])
-
-
-def test_work_orders_that_are_there_before_their_virtual_partition_are_kept(
-    stack: LocalStack, connection: Connection, trigger: Trigger, begun: list[Attempt], stream: str
-) -> None:
-    create_for(connection, trigger, [accepted(stream, 115)])
-    connection.commit()
-    assert [run(stack, made) for made in begun[:2]] == [Created(10), Created(9, 0, 1)]
-    assert offsets(connection, trigger, stream) == list(range(100, 120))
-
-
-def test_a_replay_takes_the_whole_range_and_restores_what_is_missing(
-    stack: LocalStack, connection: Connection, trigger: Trigger, batch_id: int, *, begun: list[Attempt], stream: str
-) -> None:
-    for made in begun:
-        run(stack, made)
-    remove(connection, trigger, [105, 119, 120])
-    connection.commit()
-    replay = attempt(connection, batch_id)
-    assert (replay.range.start, replay.range.end, replay.replayed) == (100, 140, 40)
-    assert run(stack, replay) == Created(3, 0, 37)
-    assert offsets(connection, trigger, stream) == list(range(100, 140))
-    assert row(connection, trigger).next_offset == 140
-
-
 @pytest.fixture
 def cut(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
     """A trigger with a topic of four virtual partitions."""
@@ -328,43 +245,8 @@ def cut(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
     return InProcessTrigger(stack, name, virtual_partitions=4)
 
 
-def test_a_batch_of_a_real_topic_is_cut_and_its_whole_range_is_replayed(
-    connection: Connection, cut: InProcessTrigger, name: str
-) -> None:
-    planned = cut.plan()
-    assert planned.batch_id is not None
-    prepared = cut.attempt(planned.batch_id)
-    assert [made.range.start for made in prepared.attempts] == [0, 1000, 2000, 3000]
-    (stored,) = kept(connection, name).values()
-    assert stored == list(range(TOPIC))
-    assert row(connection, planned.trigger).next_offset == TOPIC
-    (replay,) = cut.attempt(planned.batch_id).attempts
-    assert (replay.range, replay.replayed) == (planned.ranges[0], TOPIC)
-    assert list(kept(connection, name).values()) == [stored]
-
-
-def test_retention_that_takes_finished_virtual_partitions_is_no_loss(
-    connection: Connection, topics: Topics, cut: InProcessTrigger, name: str
-) -> None:
-    planned = cut.plan()
-    assert planned.batch_id is not None
-    for made in cut.prepare(planned.batch_id).attempts[:2]:
-        cut.ingest(made)
-    topics.delete_before(name, 1500)
-    prepared = cut.attempt(planned.batch_id)
-    assert not prepared.unreadable
-    assert [made.range.start for made in prepared.attempts] == [2000, 3000]
-    assert row(connection, planned.trigger).next_offset == TOPIC
-
-
 def test_a_decision_in_the_middle_of_a_range_counts_what_is_stored_beyond_it_as_existing(
-    stack: LocalStack,
-    connection: Connection,
-    topics: Topics,
-    cluster: KafkaAdmin,
-    *,
-    cut: InProcessTrigger,
-    name: str,
+    stack: LocalStack, connection: Connection, topics: Topics, cluster: KafkaAdmin, *, cut: InProcessTrigger, name: str
 ) -> None:
     """Retention ate a part of the second of four; the first and the last are stored."""
     planned = cut.plan()
@@ -397,9 +279,7 @@ def test_a_decision_in_the_middle_of_a_range_counts_what_is_stored_beyond_it_as_
 def test_no_decision_is_made_while_a_virtual_partition_is_written(
     stack: LocalStack, cluster: KafkaAdmin, topics: Topics, cut: InProcessTrigger, name: str
 ) -> None:
-    planned = cut.plan()
-    assert planned.batch_id is not None
-    made = cut.prepare(planned.batch_id).attempts[2]
+    made = cut.prepare(cut.batch()).attempts[2]
     read, released = Event(), Event()
 
     def hold() -> None:

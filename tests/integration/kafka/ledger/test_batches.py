@@ -9,7 +9,7 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import FencedError, UnknownBatchError
+from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import UnfinishedBatch
 from workorders.kafka.partitions import OffsetRange
@@ -62,27 +62,6 @@ def test_a_finished_partition_is_free_although_its_batch_is_not(
     assert plan(connection, trigger, OffsetRange(ranges[1].partition, 150, 160)) > batch_id
 
 
-@pytest.mark.parametrize(("start", "end"), [(5, 5), (6, 5), (-1, 5)])
-def test_an_empty_or_impossible_range_is_not_recorded(
-    connection: Connection, trigger: Trigger, name: str, start: int, end: int
-) -> None:
-    with pytest.raises(psycopg.errors.CheckViolation):
-        batches.create(connection, trigger, [OffsetRange(partition_of(name), start, end)])
-    connection.rollback()
-
-
-def test_a_range_is_finished_once_with_its_counts(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    finish(connection, batch_id, ranges[0], Created(40, 2, 0))
-    done, open_ = batches.load(connection, batch_id).ranges
-    assert (done.finished, done.created, done.rejected) == (True, 40, 2)
-    assert not open_.finished
-    with pytest.raises(FencedError, match="was finished by another attempt; nothing was committed here"):
-        finish(connection, batch_id, ranges[0])
-
-
 def test_a_batch_is_to_be_worked_at_until_its_last_range_is_finished_oldest_first(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
@@ -115,29 +94,6 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     assert batches.list_unfinished(connection, name) == []
     positions.stall(connection, trigger, ranges[1], epoch=epoch, error="no", delay_seconds=0)
     assert [batch.id for batch in batches.list_unfinished(connection, name)] == [batch_id]
-
-
-def test_marking_a_start_again_keeps_the_first_time(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    batches.mark_dispatched(connection, [batch_id])
-    connection.commit()
-    before = batches.load(connection, batch_id).dispatched_at
-    connection.commit()
-    batches.mark_dispatched(connection, [batch_id])
-    assert batches.load(connection, batch_id).dispatched_at == before
-
-
-def test_young_batches_can_be_left_out(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    connection.execute(
-        "UPDATE workorders.kafka_ranges SET planned_at = now() - interval '60 s' WHERE batch_id = %s", (batch_id,)
-    )
-    assert batches.list_unfinished(connection, name, older_than_seconds=59)
-    assert not batches.list_unfinished(connection, name, older_than_seconds=61)
 
 
 def test_the_time_since_the_last_plan_is_the_databases(

@@ -8,10 +8,10 @@ from support.ingesting import partition_of, plan, row
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import FencedError, UnknownBatchError
+from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import LockedPosition
-from workorders.kafka.partitions import OffsetRange, Partition, Position
+from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
 
@@ -33,26 +33,6 @@ def locked(connection: Connection, trigger: Trigger, partition: Partition) -> Lo
 def database_time(connection: Connection) -> datetime:
     found: Any = connection.execute("SELECT now()").fetchone()
     return found[0]  # type: ignore[no-any-return]
-
-
-def test_a_trigger_that_never_planned_has_no_positions(connection: Connection, name: str) -> None:
-    assert positions.positions(connection, name) == {}
-
-
-def test_a_position_is_where_reading_begins_until_it_moves(
-    connection: Connection, trigger: Trigger, partition: Partition
-) -> None:
-    positions.insert(connection, trigger, partition, 100)
-    assert positions.positions(connection, trigger.name) == {
-        partition: Position(partition, 100, busy=False, stored_end=100)
-    }
-
-
-def test_a_partition_has_one_row_a_trigger(connection: Connection, trigger: Trigger, partition: Partition) -> None:
-    positions.insert(connection, trigger, partition, 100)
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        positions.insert(connection, trigger, Partition(partition.topic, partition.partition, "other"), 0)
-    connection.rollback()
 
 
 def test_moving_is_compare_and_set(
@@ -91,15 +71,6 @@ def test_the_size_of_messages_is_kept_when_a_range_had_none(
     assert positions.positions(connection, trigger.name)[partition].mean_message_bytes == 321.5
 
 
-def test_every_attempt_has_a_greater_epoch(
-    connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
-) -> None:
-    epochs = [positions.take_epoch(connection, batch_id) for _ in range(3)]
-    assert epochs == [1, 2, 3]
-    assert locked(connection, trigger, partition) == LockedPosition(100, epochs[-1], "topic-id")
-    assert row(connection, trigger).attempts == 3
-
-
 def test_the_epoch_of_an_attempt_is_greater_than_all_that_its_batch_and_its_ledger_rows_had(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
@@ -113,11 +84,6 @@ def test_the_epoch_of_an_attempt_is_greater_than_all_that_its_batch_and_its_ledg
     assert [locked(connection, trigger, range_.partition).epoch for range_ in ranges] == [5002, 5002]
     connection.execute("UPDATE workorders.kafka_batches SET epoch = 6000 WHERE id = %s", (batch_id,))
     assert positions.take_epoch(connection, batch_id) == 6001
-
-
-def test_no_attempt_begins_at_a_batch_that_does_not_exist(connection: Connection) -> None:
-    with pytest.raises(UnknownBatchError, match=r"^There is no batch 987654321 in this database"):
-        positions.take_epoch(connection, 987654321)
 
 
 def test_an_attempt_takes_the_epoch_of_unfinished_partitions_only(

@@ -104,16 +104,6 @@ def test_a_replay_that_fails_keeps_its_reason_and_stalls_nothing(
     assert stalls.errors_of(batches.load(connection, batch_id)) == ["orders 0: two are lost."]
 
 
-def test_a_range_that_is_ingested_at_last_has_no_reason_any_more(
-    connection: Connection, ranges: list[OffsetRange], batch_id: int
-) -> None:
-    write_down(connection, batch_id, begin(connection, batch_id), dict.fromkeys(ranges, "no"))
-    epoch = begin(connection, batch_id)
-    for range_ in ranges:
-        finish(connection, batch_id, range_, epoch)
-    assert stalls.errors_of(batches.load(connection, batch_id)) == []
-
-
 @pytest.mark.parametrize("finished", [False, True], ids=["the newer one continues", "the newer one is done"])
 def test_an_older_attempt_changes_nothing(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int, finished: bool

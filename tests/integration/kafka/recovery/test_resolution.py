@@ -14,7 +14,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.groups import commit
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
-from support.ingesting import everything, row
+from support.ingesting import everything, row, waits_for_a_lock
 from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
@@ -32,7 +32,7 @@ from workorders.kafka.exceptions import (
     FencedError,
     TopicRecreatedError,
 )
-from workorders.kafka.ledger import batches, stall_alerts
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
@@ -49,9 +49,11 @@ from workorders.kafka.recovery.resolution import (
 
 pytestmark = pytest.mark.integration
 
+Resolve = Callable[..., AppliedDecisions]
+
 
 @pytest.fixture
-def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., AppliedDecisions]:
+def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Resolve:
     """Considers and makes a decision on connections of its own, as the command does."""
 
     def resolved(kind: DecisionKind, *partitions: int, offset: int | None = None, topic: str = "") -> AppliedDecisions:
@@ -98,9 +100,7 @@ def test_a_topic_recreated_while_it_is_read_commits_nothing(
     connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = idle_trigger.plan()
-    assert planned.batch_id is not None
-    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
+    (attempt,) = idle_trigger.prepare(idle_trigger.batch()).attempts
     before = everything(connection, found(connection, name))
 
     def recreated() -> None:
@@ -110,29 +110,6 @@ def test_a_topic_recreated_while_it_is_read_commits_nothing(
     with pytest.raises(TopicRecreatedError, match=r"was deleted and re-created.*`workorders resolve accept-topic "):
         idle_trigger.ingest(attempt, after_the_read=recreated)
     assert everything(connection, found(connection, name)) == before
-
-
-def test_a_topic_deleted_while_it_is_read_commits_nothing(
-    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
-) -> None:
-    topics.produce(name, TEN)
-    planned = idle_trigger.plan()
-    assert planned.batch_id is not None
-    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
-    with pytest.raises(DataLostError, match="does not have this partition any more"):
-        idle_trigger.ingest(attempt, after_the_read=lambda: topics.delete(name))
-    assert next_offsets(connection, name) == {0: 10}
-
-
-def test_messages_deleted_after_they_were_read_are_no_loss(
-    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, name: str
-) -> None:
-    topics.produce(name, TEN)
-    planned = idle_trigger.plan()
-    assert planned.batch_id is not None
-    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
-    idle_trigger.ingest(attempt, after_the_read=lambda: topics.delete_before(name, 20))
-    assert kept(connection, name) == {stream(idle_trigger): list(range(20))}
 
 
 def test_a_topic_recreated_with_fewer_partitions_stalls_those_that_are_gone(
@@ -153,11 +130,7 @@ def test_a_topic_recreated_with_fewer_partitions_stalls_those_that_are_gone(
 
 
 def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
     topics.produce(name, TEN)
     topics.delete_before(name, 15)
@@ -178,25 +151,6 @@ def test_after_a_gap_reading_continues_at_the_first_offset_that_kafka_has(
     assert row(connection, found(connection, name)).status == "active"
 
 
-def test_a_decision_ends_the_stall_that_was_alerted(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
-) -> None:
-    topics.produce(name, TEN)
-    topics.delete_before(name, 15)
-    idle_trigger.stalled_batch()
-    trigger = found(connection, name)
-    connection.rollback()
-    (alert,) = stall_alerts.claim(connection, trigger, after_seconds=0)
-    assert (alert.cleared, alert.next_offset, alert.end_offset) == (False, 10, 20)
-    resolve(DecisionKind.SKIP_LOST)
-    (over,) = stall_alerts.claim(connection, trigger, after_seconds=0)
-    assert (over.cleared, over.since, over.next_offset) == (True, alert.since, 15)
-
-
 UNTOUCHED = "nothing was committed there and nothing was skipped; an operator must decide how to continue"
 
 
@@ -205,7 +159,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     connection: Connection,
     stack: LocalStack,
     topics: Topics,
-    resolve: Callable[..., AppliedDecisions],
+    resolve: Resolve,
     *,
     name: str,
     partitions: int,
@@ -222,9 +176,7 @@ def test_a_new_topic_is_followed_from_its_first_offset_and_the_old_work_orders_s
     again = Topics(stack.kafka_settings)  # a producer of before knows the old topic's partitions
     for number in range(partitions):
         again.produce(name, [b"{}"] * messages, partition=number)
-    planned = trigger.plan()
-    assert planned.batch_id is not None
-    assert len(trigger.attempt(planned.batch_id).unreadable) == 2
+    assert len(trigger.attempt(trigger.batch()).unreadable) == 2
     assert len(resolve(DecisionKind.ACCEPT_TOPIC).decisions) == 2
     trigger.until_idle()
     new = {stream(trigger, number): list(range(messages)) for number in range(partitions)}
@@ -247,7 +199,7 @@ def test_after_a_truncated_log_the_same_offsets_are_new_messages_that_no_old_rep
     topics: Topics,
     idle_trigger: InProcessTrigger,
     *,
-    resolve: Callable[..., AppliedDecisions],
+    resolve: Resolve,
     name: str,
     seek: int | None,
 ) -> None:
@@ -316,11 +268,7 @@ def forget(connection: Connection, name: str, offsets: Iterable[int]) -> None:
 
 
 def test_seek_back_reads_again_restores_what_is_missing_and_duplicates_nothing(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
     forget(connection, name, [2, 7])
     resolve(DecisionKind.SEEK, 0, offset=5)
@@ -345,11 +293,7 @@ def test_the_preview_of_a_seek_back_names_what_retention_deleted(
 
 
 def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_before(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
     resolve(DecisionKind.SEEK, 0, offset=0)
     (prepared,) = idle_trigger.until_idle()
@@ -360,11 +304,7 @@ def test_a_replay_of_a_range_that_was_read_again_misses_nothing_that_was_there_b
 
 
 def test_seek_forward_skips_and_records_what(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
     topics.produce(name, TEN)
     resolve(DecisionKind.SEEK, 0, offset=14)
@@ -379,7 +319,7 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     topics: Topics,
     idle_trigger: InProcessTrigger,
     *,
-    resolve: Callable[..., AppliedDecisions],
+    resolve: Resolve,
     name: str,
 ) -> None:
     (partition,) = run(cluster.partitions([name])).require()
@@ -407,11 +347,7 @@ def test_looking_changes_nothing(
 
 
 def test_a_superseded_range_is_neither_finished_nor_unfinished(
-    connection: Connection,
-    idle_trigger: InProcessTrigger,
-    stalled: int,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, idle_trigger: InProcessTrigger, stalled: int, resolve: Resolve, name: str
 ) -> None:
     number = resolve(DecisionKind.SKIP_LOST).decisions[0][0]
     batch = batches.load(connection, stalled)
@@ -431,7 +367,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
 
 
 def test_a_decision_waits_for_no_attempt_and_overtakes_none(
-    connection: Connection, stack: LocalStack, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection, stack: LocalStack, stalled: int, resolve: Resolve, name: str
 ) -> None:
     before = everything(connection, found(connection, name))
     with (
@@ -445,7 +381,7 @@ def test_a_decision_waits_for_no_attempt_and_overtakes_none(
 
 
 def test_a_partition_that_is_about_to_be_committed_is_left_alone(
-    connection: Connection, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection, stalled: int, resolve: Resolve, name: str
 ) -> None:
     with connection.transaction():
         ledger.lock(connection, find_trigger(connection, name), Partition(name, 0, "any"))
@@ -463,7 +399,7 @@ with attempt_lock(sys.argv[1], int(sys.argv[2])):
 
 
 def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
-    stack: LocalStack, stalled: int, resolve: Callable[..., AppliedDecisions], name: str
+    stack: LocalStack, stalled: int, resolve: Resolve, name: str
 ) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, stack.database_url, str(stalled)], stdout=subprocess.PIPE, text=True
@@ -489,37 +425,26 @@ def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
 
 
 def test_an_attempt_from_before_the_decision_is_fenced(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
     """Its connection to Postgres was cut, so that its lock did not show that it was at work."""
     topics.produce(name, TEN)
-    planned = idle_trigger.plan()
-    assert planned.batch_id is not None
-    (attempt,) = idle_trigger.prepare(planned.batch_id).attempts
+    batch_id = idle_trigger.batch()
+    (attempt,) = idle_trigger.prepare(batch_id).attempts
     resolve(DecisionKind.SEEK, 0, offset=10)
     before = everything(connection, found(connection, name))
     with pytest.raises(FencedError, match="was fenced by a newer one"):
         idle_trigger.ingest(attempt)
     assert everything(connection, found(connection, name)) == before
     decided = ledger.lock(connection, find_trigger(connection, name), attempt.range.partition).epoch
-    assert ledger.take_epoch(connection, planned.batch_id) > decided > attempt.epoch
+    assert ledger.take_epoch(connection, batch_id) > decided > attempt.epoch
     connection.commit()
     idle_trigger.until_idle()
     assert kept(connection, name) == {stream(idle_trigger): list(range(20))}
 
 
 def test_what_has_changed_since_it_was_shown_is_not_done(
-    connection: Connection,
-    stack: LocalStack,
-    cluster: KafkaAdmin,
-    stalled: int,
-    *,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, stack: LocalStack, cluster: KafkaAdmin, stalled: int, *, resolve: Resolve, name: str
 ) -> None:
     shown = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     resolve(DecisionKind.SKIP_LOST)
@@ -620,7 +545,7 @@ def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(
     topics: Topics,
     idle_trigger: InProcessTrigger,
     *,
-    resolve: Callable[..., AppliedDecisions],
+    resolve: Resolve,
     name: str,
 ) -> None:
     topics.produce(name, TEN)
@@ -647,7 +572,7 @@ def test_a_decision_and_a_planner_take_turns(
     stack: LocalStack,
     topics: Topics,
     idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
+    resolve: Resolve,
     *,
     name: str,
 ) -> None:
@@ -666,13 +591,8 @@ def test_a_decision_and_a_planner_take_turns(
     assert next_offsets(connection, name) == {0: 10}
 
 
-def waits_for_a_lock(connection: Connection) -> bool:
-    query = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    return connection.execute(query).fetchone() is not None
-
-
 def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
-    connection: Connection, stack: LocalStack, topics: Topics, resolve: Callable[..., AppliedDecisions], name: str
+    connection: Connection, stack: LocalStack, topics: Topics, resolve: Resolve, name: str
 ) -> None:
     topics.create(name, partitions=2)
     trigger = InProcessTrigger(stack, name)
@@ -688,9 +608,7 @@ def test_only_partitions_that_call_for_it_are_decided_when_none_is_named(
     assert kept(connection, name) == {stream(trigger, 0): list(range(10)), stream(trigger, 1): list(range(5, 10))}
 
 
-def test_what_the_ledger_does_not_know_is_refused(
-    idle_trigger: InProcessTrigger, resolve: Callable[..., AppliedDecisions], name: str
-) -> None:
+def test_what_the_ledger_does_not_know_is_refused(idle_trigger: InProcessTrigger, resolve: Resolve, name: str) -> None:
     with pytest.raises(DecisionRefusedError, match="the ledger has no partition 7 of"):
         resolve(DecisionKind.SEEK, 0, 7, offset=0)
     with pytest.raises(DecisionRefusedError, match="the ledger has no topic other"):
@@ -702,7 +620,7 @@ def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
     stack: LocalStack,
     topics: Topics,
     idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
+    resolve: Resolve,
     *,
     name: str,
 ) -> None:
@@ -720,17 +638,12 @@ def test_a_batch_that_is_too_large_is_planned_again_and_smaller(
 
 
 def test_a_topic_that_is_gone_can_be_given_up(
-    connection: Connection,
-    topics: Topics,
-    idle_trigger: InProcessTrigger,
-    resolve: Callable[..., AppliedDecisions],
-    name: str,
+    connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
     topics.produce(name, TEN)
-    planned = idle_trigger.plan()
-    assert planned.batch_id is not None
+    batch_id = idle_trigger.batch()
     topics.delete(name)
-    assert idle_trigger.attempt(planned.batch_id).unreadable
+    assert idle_trigger.attempt(batch_id).unreadable
     replay = idle_trigger.attempt(batches.summaries(connection, name)[-1].id)
     assert replay.not_read == (
         f"{name} 0 [0, 10) is finished, and Kafka does not have its messages any more, so nothing of it is read: its "

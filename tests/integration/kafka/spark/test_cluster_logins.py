@@ -99,8 +99,7 @@ def test_executors_verify_postgres_and_show_a_certificate_though_the_files_of_bo
 ) -> None:
     topics.create(name)
     topics.produce(name, TEN)
-    batch_id = InProcessTrigger(stack, name).plan().batch_id
-    assert batch_id is not None
+    batch_id = InProcessTrigger(stack, name).batch()
     files = postgres_files(certified_url, tmp_path)
     parts = conninfo_to_dict(certified_url)
     given = {"conn_type": "postgres", "login": parts["user"], "schema": parts["dbname"]}

@@ -33,6 +33,8 @@ from workorders.kafka.spark.partition_ingest import PartitionIngest
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
+Planner = Callable[[], Plan]
+
 WAITING_WRITERS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE application_name = 'workorders batch {}' AND wait_event_type = 'Lock'
@@ -61,7 +63,7 @@ def family(stack: LocalStack) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin, topics: Topics, name: str) -> Callable[[], Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, topics: Topics, name: str) -> Planner:
     """Plans a batch of two partitions with a hundred messages each."""
 
     def planned() -> Plan:
@@ -136,7 +138,7 @@ def one_waits_and_one_is_done(connection: Connection, planned: Plan) -> bool:
 
 
 def test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing(
-    stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan], connection: Connection, held_back: Any
+    stack: LocalStack, server: ConnectServer, plan: Planner, connection: Connection, held_back: Any
 ) -> None:
     planned = plan()
     first, second = held_back(planned, stack.spark_connect.process.kill)
@@ -154,7 +156,7 @@ def test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing(
 def test_a_silent_server_is_given_up_and_the_ledger_tells_what_it_committed(
     stack: LocalStack,
     server: ConnectServer,
-    plan: Callable[[], Plan],
+    plan: Planner,
     connection: Connection,
     held_back: Any,
     *,
@@ -176,7 +178,7 @@ def test_a_silent_server_is_given_up_and_the_ledger_tells_what_it_committed(
 
 
 def test_a_server_that_does_not_run_fails_the_attempt_with_what_to_do(
-    stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan], connection: Connection
+    stack: LocalStack, server: ConnectServer, plan: Planner, connection: Connection
 ) -> None:
     planned = plan()
     stack.spark_connect.process.stop()
@@ -190,18 +192,14 @@ def test_a_server_that_does_not_run_fails_the_attempt_with_what_to_do(
     assert next_offsets(connection, planned) == [0, 0]
 
 
-def test_a_wrong_token_is_refused(stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan]) -> None:
+def test_a_wrong_token_is_refused(stack: LocalStack, server: ConnectServer, plan: Planner) -> None:
     outcomes = attempted(stack, address(stack, token="wrong"), plan())
     assert all("[WO-SPARK-SERVER]" in (outcome.error or "") for outcome in outcomes)
     assert not any("wrong" in (outcome.error or "") for outcome in outcomes)
 
 
 def test_workers_with_another_package_touch_nothing(
-    stack: LocalStack,
-    server: ConnectServer,
-    plan: Callable[[], Plan],
-    connection: Connection,
-    monkeypatch: pytest.MonkeyPatch,
+    stack: LocalStack, server: ConnectServer, plan: Planner, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "PartitionIngest", partial(PartitionIngest, package="0.0.9 (another)"))
     planned = plan()
@@ -211,7 +209,7 @@ def test_workers_with_another_package_touch_nothing(
 
 
 def test_a_setting_that_is_none_of_a_session_is_refused_before_anything_is_read(
-    stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan], connection: Connection
+    stack: LocalStack, server: ConnectServer, plan: Planner, connection: Connection
 ) -> None:
     planned = plan()
     outcomes = attempted(stack, server, planned, conf={"spark.executor.memory": "1g"})
@@ -225,7 +223,7 @@ def test_a_large_batch_enters_another_scheduler_pool_than_small_ones(stack: Loca
             assert session.open(offsets).conf.get("spark.scheduler.pool") == pool
 
 
-def test_an_attempt_leaves_no_thread_behind(stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan]) -> None:
+def test_an_attempt_leaves_no_thread_behind(stack: LocalStack, server: ConnectServer, plan: Planner) -> None:
     outcomes = attempted(stack, server, plan())
     assert [outcome.error for outcome in outcomes] == [None, None]
     assert wait_until(
@@ -233,9 +231,7 @@ def test_an_attempt_leaves_no_thread_behind(stack: LocalStack, server: ConnectSe
     )
 
 
-def test_the_servers_log_has_no_secret_of_the_batch(
-    stack: LocalStack, server: ConnectServer, plan: Callable[[], Plan]
-) -> None:
+def test_the_servers_log_has_no_secret_of_the_batch(stack: LocalStack, server: ConnectServer, plan: Planner) -> None:
     attempted(stack, server, plan())
     log = stack.spark_connect.process.log.read_text()
     password = psycopg.conninfo.conninfo_to_dict(stack.database_url).get("password")

@@ -23,8 +23,7 @@ def test_each_session_brings_the_package_to_the_executors(
                 server.replace_executors(stack)
             for partition in range(2):
                 topics.produce(name, [b"{}"] * 10, partition=partition)
-            batch_id = InProcessTrigger(stack, name).plan().batch_id
-            assert batch_id is not None
+            batch_id = InProcessTrigger(stack, name).batch()
             outcomes = server.attempt(JobSecrets(stack.database_url, stack.kafka_settings), batch_id)
             assert [outcome.error for outcome in outcomes] == [None, None], turn
         assert list(kept(connection, name).values()) == [list(range(30)), list(range(30))]

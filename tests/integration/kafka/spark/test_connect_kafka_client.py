@@ -35,6 +35,8 @@ from workorders.kafka.spark.source import GROUP_PREFIX
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
+Planner = Callable[..., Plan]
+
 TOKEN = "the-token-of-a-test"
 HUNDRED = [b'{"n":1}'] * 100
 PAGES = ("environment/", "SQL/", "SQL/execution/?id=0", "SQL/execution/?id=1", "connect/", "jobs/", "stages/")
@@ -104,7 +106,7 @@ def server(stack: LocalStack, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin, topics: Topics, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, topics: Topics, name: str) -> Planner:
     """Plans a batch of a hundred messages of a topic and its trigger."""
 
     def planned(topic: str = name) -> Plan:
@@ -158,7 +160,7 @@ def waits(stack: LocalStack, planned: Plan) -> bool:
 
 
 def test_no_page_no_log_and_no_error_has_kafkas_password(
-    stack: LocalStack, server: Server, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, server: Server, topics: Topics, plan: Planner, name: str
 ) -> None:
     """While a batch runs, after its end, when its worker is killed, and when its messages or its topic are gone."""
     kafka = stack.kafka.sasl_settings
@@ -179,7 +181,7 @@ def test_no_page_no_log_and_no_error_has_kafkas_password(
     assert [text for text in shown if password in text or "PlainLoginModule" in text] == []
 
 
-def test_killed_queries_leave_no_process_behind(stack: LocalStack, server: Server, plan: Callable[..., Plan]) -> None:
+def test_killed_queries_leave_no_process_behind(stack: LocalStack, server: Server, plan: Planner) -> None:
     """A session that is released while its query runs, as when a task is ended."""
     assert [outcome.error for outcome in attempted(stack, server, plan(), stack.kafka_settings)] == [None]
     daemons = server.daemons()
@@ -202,7 +204,7 @@ def test_killed_queries_leave_no_process_behind(stack: LocalStack, server: Serve
 
 
 def test_a_reader_joins_no_group_commits_nothing_and_needs_no_right_to_a_group(
-    stack: LocalStack, server: Server, plan: Callable[..., Plan], name: str
+    stack: LocalStack, server: Server, plan: Planner, name: str
 ) -> None:
     rights = Rights(stack)
     rights.give(ResourceType.TOPIC, name, AclOperation.DESCRIBE, AclOperation.READ)
@@ -218,7 +220,7 @@ def test_a_reader_joins_no_group_commits_nothing_and_needs_no_right_to_a_group(
 
 
 def test_two_batches_of_a_trigger_with_different_settings_are_read_at_the_same_time(
-    stack: LocalStack, server: Server, topics: Topics, plan: Callable[..., Plan], name: str
+    stack: LocalStack, server: Server, topics: Topics, plan: Planner, name: str
 ) -> None:
     """As after a change of the connection: consumers that are kept under one group must have equal settings."""
     first = plan()

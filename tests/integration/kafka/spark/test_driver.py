@@ -15,7 +15,7 @@ from local_stack.stack import CHECKOUT, LocalStack
 from support.batch_submission import batch_command
 from support.definitions import define
 from support.in_process_trigger import InProcessTrigger, decided, kept
-from support.ingesting import everything, row
+from support.ingesting import everything, row, without_breaker
 from support.topics import Topics
 from support.work_orders import positions, remove
 from workorders.core.postgres.connection import Connection, connect
@@ -32,6 +32,8 @@ from workorders.kafka.spark.driver import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
+Planner = Callable[..., Plan]
+
 Submit = Callable[..., "CompletedProcess[str]"]
 
 FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
@@ -40,7 +42,7 @@ MANY = 300_000
 
 
 @pytest.fixture
-def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Callable[..., Plan]:
+def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Planner:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
             return run(plan_batch(own, cluster, define(name, **fields)))
@@ -81,7 +83,7 @@ def rejections(connection: Connection, trigger: Trigger) -> list[tuple[int, int,
 
 
 def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name, partitions=4)
     topics.produce(name, [b'{"n":%d}' % n for n in range(5)], key=b"patient-1", headers=[("a", b"1"), ("a", b"\xff")])
@@ -140,19 +142,13 @@ def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
 
 @pytest.mark.long
 def test_no_more_partitions_than_max_writers_are_connected_to_postgres_at_once(
-    stack: LocalStack,
-    connection: Connection,
-    topics: Topics,
-    plan: Callable[..., Plan],
-    *,
-    name: str,
-    tmp_path: Path,
+    stack: LocalStack, connection: Connection, topics: Topics, plan: Planner, *, name: str, tmp_path: Path
 ) -> None:
     """Spark has a core for each partition, and would connect for all of them."""
     topics.create(name, partitions=6)
     for partition in range(6):
         topics.produce(name, [b"{}"] * 10_000, partition=partition)
-    batch_id = batch_of(plan(spark={"max_writers": 2}))
+    batch_id = batch_of(plan(spark={"max_writers": 2}, max_bytes="1 GiB"))
     command = batch_command(stack, batch_id, master="local[6]")
     samples = []
     with (tmp_path / "log").open("wb") as log:
@@ -176,7 +172,7 @@ def sessions(connection: Connection) -> Counter[str]:
 
 
 def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_in_the_last_lines(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name, partitions=3)
     for partition in range(3):
@@ -214,7 +210,7 @@ def test_partitions_that_fail_leave_the_others_committed_and_have_their_reasons_
 
 
 def test_an_attempt_with_an_older_epoch_changes_nothing(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     topics.create(name)
     topics.produce(name, [b"{}"] * 5)
@@ -235,13 +231,13 @@ def test_an_attempt_with_an_older_epoch_changes_nothing(
 
 @pytest.mark.parametrize("submit", ["spark"], indirect=True)
 def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all_of_the_others(
-    connection: Connection, topics: Topics, plan: Callable[..., Plan], submit: Submit, name: str
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:
     """A reader that fails in the JVM looks to Python like one that is done."""
     topics.create(name, partitions=2)
     topics.produce(name, [b"{}"] * MANY, partition=0)
     topics.produce(name, [b"{}"] * 5, partition=1)
-    planned = plan(max_messages=2 * MANY, max_bytes="1 GiB")
+    planned = plan(max_messages=2 * MANY, max_bytes="8 GiB")
     broken, well = planned.ranges
     assert broken.end == MANY
     done = submit(batch_of(planned), application=FAILING_READER)
@@ -334,7 +330,7 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     stack: LocalStack,
     connection: Connection,
     topics: Topics,
-    plan: Callable[..., Plan],
+    plan: Planner,
     submit: Submit,
     *,
     name: str,
@@ -343,8 +339,8 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     topics.create(name, partitions=2)
     topics.produce(name, [b"rubbish"] * 20)
     topics.produce(name, [b"{}"] * 11 + [b"rubbish"] * 10, partition=1)
-    planned = plan()
-    done = submit(batch_of(planned), "--max-rejected-share", "0.5")
+    planned = plan(max_rejected_share=0.5)
+    done = submit(batch_of(planned))
     assert done.returncode == 1
     last = done.stdout.splitlines()[-1]
     assert "messages read (100%) were rejected" in last
@@ -357,5 +353,81 @@ def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_com
     # The messages stay the same, so the next try waits for a person.
     assert ledger.seconds_to_next_try(connection, batch_of(planned)) == pytest.approx(600, abs=60)
     connection.rollback()
+    without_breaker(connection, planned.trigger)
     assert submit(batch_of(planned)).returncode == 0
     assert offsets(connection, planned.trigger, planned.ranges[0]) == list(range(20))
+
+
+def sorted_offsets(connection: Connection, trigger: Trigger, range_: OffsetRange) -> list[int]:
+    """Return the offsets with a work order; virtual partitions write them in any order."""
+    return sorted(offset for offset in offsets(connection, trigger, range_) if offset is not None)
+
+
+def test_each_virtual_partition_has_its_messages_whatever_is_at_its_borders_and_a_replay_takes_the_whole_range(
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
+) -> None:
+    topics.create(name, partitions=3)
+    topics.produce(name, [b"{}"] * 4000)
+    # Cut at 1000, 2000, 3000: a commit's marker at 1000, aborted messages over 2000, and all of [3000, 4000) aborted.
+    topics.produce_committed(name, [b"{}"] * 1000, partition=1)
+    topics.produce(name, [b"{}"] * 900, partition=1)
+    topics.produce_aborted(name, [b"{}"] * 199, partition=1)
+    topics.produce(name, [b"{}"] * 899, partition=1)
+    topics.produce_aborted(name, [b"{}"] * 999, partition=1)
+    topics.produce(name, [b"{}"] * 5, partition=2)
+    planned = plan(virtual_partitions=4)
+    visible = [*range(1000), *range(1001, 1901), *range(2101, 3000)]
+    assert [(range_.start, range_.end) for range_ in planned.ranges] == [(0, 4000), (0, 4000), (0, 5)]
+    done = submit(batch_of(planned))
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
+    assert table_of(done) == [
+        [f"{name} 0", "[0, 4000)", "4,000", "0", "0", "done"],
+        [f"{name} 1", "[0, 4000)", f"{len(visible):,}", "0", "0", "done"],
+        [f"{name} 2", "[0, 5)", "5", "0", "0", "done"],
+    ]
+    assert [sorted_offsets(connection, planned.trigger, range_) for range_ in planned.ranges] == [
+        list(range(4000)), visible, list(range(5))
+    ]  # fmt: skip
+    assert [row(connection, planned.trigger, number).next_offset for number in range(3)] == [4000, 4000, 5]
+    found = batches.load(connection, batch_of(planned)).ranges
+    assert [[virtual.created for virtual in range_.virtual_partitions] for range_ in found] == [
+        [1000] * 4, [1000, 900, 899, 0], []
+    ]  # fmt: skip
+
+    remove(connection, planned.trigger, [999, 1000])
+    connection.commit()
+    replay = submit(batch_of(planned))
+    assert replay.returncode == 0, replay.stderr[-3000:]
+    assert [line[1:] for line in table_of(replay)] == [
+        ["[0, 4000)", "2", "0", "3,998", "done"],
+        ["[0, 4000)", "1", "0", f"{len(visible) - 1:,}", "done"],
+        ["[0, 5)", "0", "0", "5", "done"],
+    ]
+
+
+def test_what_fails_is_named_and_the_next_attempt_reads_only_that(
+    connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
+) -> None:
+    topics.create(name)
+    topics.produce(name, [b"{}"] * 1000)
+    topics.produce(name, [b"rubbish"] * 1000)
+    topics.produce(name, [b"{}"] * 2000)
+    planned = plan(virtual_partitions=4, max_rejected_share=0.5)
+    done = submit(batch_of(planned))
+    assert done.returncode == 1
+    assert [line[1:] for line in table_of(done)] == [["[0, 4000)", "-", "-", "-", "stalled"]]
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith(f"{name}: {name} 0 [1000, 2000) of [0, 4000): ")
+    stalled = row(connection, planned.trigger)
+    assert (stalled.next_offset, stalled.status, stalled.last_error) == (1000, "stalled", last)
+    assert sorted_offsets(connection, planned.trigger, planned.ranges[0]) == [*range(1000), *range(2000, 4000)]
+    before = everything(connection, planned.trigger)["work_orders"]
+    without_breaker(connection, planned.trigger)
+    again = submit(batch_of(planned))
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert [line[1:] for line in table_of(again)] == [["[0, 4000)", "0", "1,000", "0", "done"]]
+    after = row(connection, planned.trigger)
+    assert (after.next_offset, after.status, after.last_error) == (4000, "active", None)
+    assert set(before) < set(everything(connection, planned.trigger)["work_orders"])
+    (range_,) = batches.load(connection, batch_of(planned)).ranges
+    assert (range_.finished, range_.created, range_.rejected) == (True, 3000, 1000)

@@ -15,8 +15,8 @@ from workorders.core.triggers import register_definition
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.ledger import batches, positions
-from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.ledger import positions
+from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
@@ -72,18 +72,6 @@ def first(found: TriggerStatus) -> PartitionRow:
 
 def partition_of(connection: Connection, name: str) -> Partition:
     return min(positions.positions(connection, name))
-
-
-def test_an_empty_topic_is_up_to_date(
-    connection: Connection, stack: LocalStack, planned: KafkaTriggerDefinition
-) -> None:
-    found = look(connection, stack, planned.name)
-    assert (found.workflow, found.group, found.problem) == ("admit", f"workorders-{planned.name}", None)
-    assert [(row.partition, row.status, row.next_offset, row.lag) for row in found.partitions] == [
-        (0, "up to date", 0, 0),
-        (1, "up to date", 0, 0),
-    ]
-    assert [row.group_offset for row in found.partitions] == [None, None]
 
 
 def test_messages_are_a_lag_of_the_ledger_and_of_the_group(
@@ -179,39 +167,6 @@ def test_a_stranger_in_the_group_is_named(
     with member(stack.kafka_settings, planned.group, planned.name):
         (note,) = look(connection, stack, planned.name).group_notes
     assert note.startswith(f"The group {planned.group} has another consumer (rdkafka at 127.0.0.1), ")
-
-
-def test_a_planned_batch_and_its_stall_are_shown(
-    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
-) -> None:
-    topics.produce(planned.name, MESSAGES)
-    trigger = triggers.find(connection, planned.name)
-    partition = partition_of(connection, planned.name)
-    range_ = OffsetRange(partition, 0, 5)
-    batch_id = batches.create(connection, trigger, [range_])
-    connection.commit()
-    row = first(look(connection, stack, planned.name))
-    assert (row.status, row.batch_id, row.attempts) == (f"in batch {batch_id}", batch_id, 0)
-
-    epoch = positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, range_, epoch=epoch, error="The disk is full.", delay_seconds=60)
-    connection.commit()
-    row, other = look(connection, stack, planned.name).partitions
-    assert (row.status, row.attempts, row.last_error) == ("stalled", 1, "The disk is full.")
-    assert row.since is not None
-    assert row.next_attempt_at is not None
-    assert other.status == "up to date"
-
-
-def test_a_recreated_topic_is_shown(
-    connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
-) -> None:
-    topics.delete(planned.name)
-    topics.create(planned.name, 1)
-    eventually(lambda: answers(cluster, planned.name), seconds=30, what="offsets of the re-created topic")
-    recreated, gone = look(connection, stack, planned.name).partitions
-    assert (recreated.status, recreated.lag) == ("topic re-created", None)
-    assert gone.status == "not in Kafka"
 
 
 def test_a_topic_that_is_missing_does_not_hide_the_others(

@@ -9,7 +9,6 @@ from airflow.sdk.definitions.timetables.simple import NullTimetable
 from airflow.serialization.serialized_objects import BaseSerialization, DagSerialization
 
 from support.definitions import define
-from workorders import dag_ids
 from workorders.airflow.retries import UNLIMITED_RETRIES, UnlimitedRetryPolicy
 from workorders.kafka.airflow.dags import make_dags
 from workorders.kafka.airflow.triggers import NewMessagesTrigger
@@ -86,13 +85,6 @@ def test_a_retry_uses_the_current_trigger_file_also_in_a_versioned_bundle(place:
     assert dags()[place].disable_bundle_versioning
 
 
-def test_a_trigger_may_name_settings_of_spark() -> None:
-    _, ingest = dags(spark={"driver_memory": "2g", "conf": {"spark.sql.shuffle.partitions": "1"}})
-    create: Any = ingest.task_dict["create_work_orders"]
-    assert create._driver_memory == "2g"
-    assert create.conf["spark.sql.shuffle.partitions"] == "1"
-
-
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_dag_survives_its_serialization(place: int) -> None:
     serialized = json.loads(json.dumps(DagSerialization.to_dict(dags()[place])))
@@ -106,10 +98,6 @@ def test_the_scheduler_defers_the_sensor_straight_to_the_triggerer() -> None:
     sensor: Any = DagSerialization.from_dict(DagSerialization.to_dict(listener)).task_dict["wait_for_messages"]
     assert sensor.start_from_trigger is True
     arguments = BaseSerialization.deserialize(sensor.start_trigger_args.trigger_kwargs)
-    assert NewMessagesTrigger(**arguments).trigger_name == "orders"
+    assert NewMessagesTrigger(**arguments).definition["name"] == "orders"
     # Without it, a batch whose run was deleted would wait for the next message.
     assert NewMessagesTrigger(**arguments).ingest_dag_id == "orders_ingest"
-
-
-def test_a_run_is_named_after_its_batch() -> None:
-    assert dag_ids.batch(17) == "batch_17"

@@ -106,16 +106,6 @@ def test_a_batch_that_an_earlier_listener_left_is_named_in_the_log(table: DagRun
     assert log[0] == "Batch 7 is unfinished and has no run batch_7; it is dispatched now."
 
 
-@pytest.mark.parametrize("state", ["failed", "success"])
-def test_a_run_that_has_ended_is_started_again(table: DagRuns, log: Lines, state: str) -> None:
-    assert started()
-    table.states["batch_7"] = state
-    assert started(is_new=False)
-    assert table.cleared == ["batch_7"]
-    assert "its run batch_7 has ended; the run is started again" in log[1]
-    assert log[2] == "Started run batch_7 of Dag orders_ingest again."
-
-
 @pytest.mark.parametrize("state", ["queued", "running"])
 def test_an_active_run_is_never_cleared(table: DagRuns, log: Lines, state: str) -> None:
     assert started()

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.lineage import ingest_lineage, relay_lineage
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition
 
@@ -19,7 +22,8 @@ def finished(topic: str, partition: int, start: int, end: int) -> BatchRange:
     )
 
 
-BATCH = Batch(
+ATTEMPT: Any = SimpleNamespace(secrets=JobSecrets(URL, KAFKA), ended=None)
+ATTEMPT.batch = Batch(
     7,
     Trigger(1, "orders", "kafka", 1, "ship"),
     {},
@@ -34,7 +38,7 @@ BATCH = Batch(
 
 
 def test_a_batch_leads_from_its_topics_to_the_table_with_ranges_and_counts() -> None:
-    found = ingest_lineage(BATCH, KAFKA, URL)
+    found = ingest_lineage(ATTEMPT)
     (topic,) = found.inputs
     assert (topic.namespace, topic.name) == ("kafka://broker-1:9093", "orders")
     assert topic.inputFacets["inputStatistics"].rowCount == 15
@@ -60,6 +64,6 @@ def test_a_relay_leads_from_the_table_to_its_topics_with_the_count_of_each() -> 
 
 
 def test_no_login_is_in_what_is_sent() -> None:
-    sent = repr(ingest_lineage(BATCH, KAFKA, URL)) + repr(relay_lineage({"a": 1}, KAFKA, URL))
+    sent = repr(ingest_lineage(ATTEMPT)) + repr(relay_lineage({"a": 1}, KAFKA, URL))
     assert "hunter2" not in sent
     assert "ann" not in sent

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from support.given_token import token
-from workorders.kafka.airflow.google_tokens import google
+from workorders.kafka.airflow.connections import google
 from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM, token_callback
 from workorders.kafka.exceptions import ClientSettingsError, KafkaRefusedError
 

@@ -1,5 +1,4 @@
 import json
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -99,12 +98,6 @@ def test_a_time_is_understood_when_python_gives_it() -> None:
 def test_a_definition_survives_the_way_through_the_database(form: str) -> None:
     before = load(f"{{starting_offsets: '{form}', headers: [a], spark: {{conf: {{spark.locality.wait: 0s}}}}}}")
     assert KafkaTriggerDefinition.model_validate_json(before.model_dump_json()) == before
-
-
-def test_topics_are_told_apart_from_patterns() -> None:
-    definition = load(r"topics: [orders, '^returns\.']")
-    assert definition.topic_names == ("orders",)
-    assert definition.topic_patterns == (re.compile(r"^returns\."),)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from support.definitions import define
 from unit.kafka.ingest.test_record_mapping import STREAM, record
 from workorders.core.items import Item
+from workorders.kafka.airflow.revalidation import revalidate
 from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_mapping import RecordMapping
-from workorders.kafka.ingest.revalidation import revalidate
 
 MAPPING = RecordMapping(payloads=Payloads("cloudevents", "text"))
 ATTRIBUTES = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.created"}
@@ -119,7 +119,8 @@ def test_what_is_no_event_is_rejected_with_its_bytes(
 
 def test_a_rejected_event_is_validated_again_with_its_headers() -> None:
     found = RecordMapping().map_record(record(value=b"[1]", headers=BINARY), STREAM)
-    again = revalidate(define("orders", format="cloudevents"), None, found.raw, found.request)
+    definition = define("orders", format="cloudevents").model_dump(mode="json")
+    again = revalidate(definition, found.raw, found.request)
     assert again.body == event(b"[1]", BINARY).body
 
 

@@ -85,11 +85,6 @@ def test_a_recreated_topic_is_never_read_with_the_old_offsets() -> None:
         first_readable_offset("shop", PLANNED, RECREATED)
 
 
-def test_a_partition_that_is_gone_is_lost_data() -> None:
-    with pytest.raises(DataLostError, match="does not have this partition any more"):
-        first_readable_offset("shop", PLANNED, None)
-
-
 @pytest.mark.parametrize(("log_start", "begin"), [(0, 100), (100, 100), (150, 150), (200, 200), (900, 200)])
 def test_a_replay_begins_where_kafka_still_has_the_range(log_start: int, begin: int) -> None:
     assert first_readable_offset("shop", FINISHED, PartitionOffsets(ORDERS, log_start, 1000, 1000)) == begin

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from workorders.kafka.ledger.positions import missing_from_ledger, parse_stream_name, positions_from, stream_name
-from workorders.kafka.partitions import Partition, Position
+from workorders.kafka.ledger.positions import missing_from_ledger, parse_stream_name, stream_name
+from workorders.kafka.partitions import Partition
 
 ORDERS = Partition("orders", 3, "Xk9")
 
@@ -23,24 +23,3 @@ def test_the_name_of_a_stream_is_read_as_it_was_written(generation: int) -> None
 def test_a_partition_with_a_row_is_known_whatever_its_topic_id() -> None:
     new = Partition("orders", 4, "Xk9")
     assert missing_from_ledger([replace(ORDERS, topic_id="other"), new], [ORDERS]) == [new]
-
-
-def test_rows_of_the_query_become_positions_by_partition() -> None:
-    rows = [
-        ("orders", 3, "Xk9", 17, 210.5, True, 9.5, True, "a-cluster", 40),
-        ("orders", 4, "Xk9", 0, None, False, None, False, None, 0),
-    ]
-    other = Partition("orders", 4, "Xk9")
-    assert positions_from(rows) == {
-        ORDERS: Position(
-            ORDERS,
-            17,
-            busy=True,
-            mean_message_bytes=210.5,
-            stalled_seconds=9.5,
-            alerted=True,
-            cluster_id="a-cluster",
-            stored_end=40,
-        ),
-        other: Position(other, 0, busy=False, mean_message_bytes=None),
-    }

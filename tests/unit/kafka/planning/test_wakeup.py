@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.definitions import define
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place, Position
 from workorders.kafka.planning.range_planning import BatchLimits, plan_ranges
 from workorders.kafka.planning.wakeup import (
     Backlog,
-    BatchPolicy,
     backlog,
     changed_stalls,
     needs_high_watermark,
@@ -21,12 +22,14 @@ from workorders.kafka.planning.wakeup import (
 
 ORDERS, PATIENTS = Partition("orders", 0, "id"), Partition("patients", 3, "id")
 NOTHING = Backlog(0, ())
-AT_ONCE = BatchPolicy(min_messages=1, max_wait_seconds=0.0, rate_limit_per_second=None, max_messages=100)
-PATIENT = BatchPolicy(min_messages=10, max_wait_seconds=30.0, rate_limit_per_second=None, max_messages=100)
+AT_ONCE = define("orders", max_messages=100)
+PATIENT = define("orders", min_messages=10, max_wait=30, max_messages=100)
 
 
-def awake(waiting: Backlog, policy: BatchPolicy, waited: float = 0.0, since_last: float | None = None) -> bool:
-    return should_plan(waiting, policy, waited_seconds=waited, seconds_since_last_batch=since_last)
+def awake(
+    waiting: Backlog, definition: KafkaTriggerDefinition, waited: float = 0.0, since_last: float | None = None
+) -> bool:
+    return should_plan(waiting, definition, waited_seconds=waited, seconds_since_last_batch=since_last)
 
 
 def test_a_partition_at_its_end_waits_for_nothing() -> None:
@@ -88,7 +91,7 @@ def test_a_batch_is_wanted_with_enough_messages_or_after_the_longest_wait(
 
 @pytest.mark.parametrize(("since_last", "wanted"), [(None, True), (0.0, False), (1.9, False), (2.0, True), (1e9, True)])
 def test_a_rate_limit_is_slept_out(since_last: float | None, wanted: bool) -> None:
-    slow = replace(AT_ONCE, rate_limit_per_second=0.5)
+    slow = define("orders", max_messages=100, rate_limit_per_second=0.5)
     assert awake(Backlog(1000, ()), slow, since_last=since_last) is wanted
 
 

@@ -8,16 +8,7 @@ import pytest
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark import kafka_source
-from workorders.kafka.spark.kafka_source import EXCLUDED, checksums, download, package, split_jars
-
-
-def test_jars_are_separated_by_commas() -> None:
-    assert split_jars("/jars/a.jar,/jars/b.jar") == [Path("/jars/a.jar"), Path("/jars/b.jar")]
-    assert split_jars("") == split_jars(None) == []
-
-
-def test_the_package_has_the_version_of_pyspark() -> None:
-    assert package() == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+from workorders.kafka.spark.kafka_source import EXCLUDED, checksums, download, package
 
 
 def test_without_pyspark_there_is_no_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 import gc
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,8 +10,11 @@ from typing import Any
 import psycopg
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.record_batches import record_batch
+from unit.kafka.ingest.test_record_mapping import STREAM, filtering, mappings, record, records
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
@@ -18,21 +23,19 @@ from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import OffsetRange, Partition, Record, VirtualPartition
 from workorders.kafka.spark import partition_ingest
-from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
+from workorders.kafka.spark.partition_ingest import (
+    RESULT_SCHEMA,
+    PartitionIngest,
+    describe_failure,
+    map_batch,
+    outcomes_from_rows,
+)
 
 ORDERS = OffsetRange(Partition("orders", 3, "id"), 100, 200)
 ATTEMPT = Attempt(batch_id=7, trigger=Trigger(1, "orders", "kafka", 1, "admit"), range=ORDERS, epoch=1, read_from=100)
 # Port 1 of the loopback interface: no process listens there.
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:1/nowhere"
 INGEST = PartitionIngest(UNREACHABLE, {"sasl.password": "hunter3"}, RecordMapping(), [ATTEMPT])
-
-SPARK_TO_ARROW = {
-    "string": pyarrow.string(),
-    "int": pyarrow.int32(),
-    "long": pyarrow.int64(),
-    "double": pyarrow.float64(),
-    "boolean": pyarrow.bool_(),
-}
 
 
 def messages(*offsets: int, topic: str = "orders", partition: int = 3) -> pyarrow.RecordBatch:
@@ -58,11 +61,9 @@ def test_a_failure_is_answered_and_not_raised_so_that_other_partitions_continue(
 
 def test_the_answer_has_exactly_the_types_that_spark_was_told() -> None:
     """Spark looks at the types after the function, that is after its commit."""
-    declared = [column.split() for column in RESULT_SCHEMA.split(", ")]
     (answer,) = INGEST(iter([messages(100)]))
-    assert [(field.name, field.type) for field in answer.schema] == [
-        (name, SPARK_TO_ARROW[type_]) for name, type_ in declared
-    ]
+    assert RESULT_SCHEMA == "outcome string"
+    assert [(field.name, field.type) for field in answer.schema] == [("outcome", pyarrow.string())]
 
 
 def test_what_travels_to_the_executors_shows_no_secret() -> None:
@@ -70,24 +71,11 @@ def test_what_travels_to_the_executors_shows_no_secret() -> None:
     assert pickle.loads(pickle.dumps(INGEST)) == INGEST
 
 
-def test_an_answer_becomes_the_outcome_of_its_own_range() -> None:
+def test_an_answer_becomes_the_whole_outcome_of_its_own_range() -> None:
     other = replace(ATTEMPT, range=OffsetRange(Partition("orders", 4, "id"), 0, 9))
-    row = {
-        "topic": "orders",
-        "partition": 4,
-        "start_offset": 0,
-        "created": 1,
-        "rejected": 2,
-        "existing": 3,
-        "filtered": 4,
-        "seconds": 0.5,
-        "error": None,
-        "fenced": False,
-        "too_many_rejected": False,
-    }
-    assert outcomes_from_rows([row], [ATTEMPT, other]) == [
-        RangeOutcome(other.range, Created(1, 2, 3, filtered=4), 0.5, None)
-    ]
+    outcome = RangeOutcome(other.range, Created(1, 2, 3, filtered=4), 0.5, "orders 4: é\n", too_many_rejected=True)
+    rows = partition_ingest._row(outcome).to_pylist()
+    assert outcomes_from_rows(rows, [ATTEMPT, other]) == [outcome]
 
 
 @pytest.mark.parametrize(
@@ -194,3 +182,50 @@ def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_ex
     assert (outcome.created, outcome.error) == (Created(2), None)
     assert streams == ["orders/3@id~5"] * 2
     assert proved == [INGEST.kafka_settings, replace(ATTEMPT, generation=5)]
+
+
+def check(mapping: RecordMapping, many: list[Record], batch: pyarrow.RecordBatch) -> None:
+    assert list(map_batch(mapping, batch, STREAM)) == [mapping.map_record(one, STREAM) for one in many]
+
+
+@given(st.lists(records, max_size=12), mappings | filtering, st.integers(0, 3))
+def test_a_batch_gives_the_items_of_its_records(many: list[Record], mapping: RecordMapping, skipped: int) -> None:
+    check(mapping, many, record_batch(many))
+    check(mapping, many[skipped:], record_batch(many).slice(skipped))
+
+
+@pytest.mark.parametrize(
+    "value", [None, b"", rb'{"a":"\u0000"}', b'{"a":"\xff"}', b'{"a":12e-12345 }', b'{"a":4e12-9a}']
+)
+@pytest.mark.parametrize("type_", [pyarrow.binary(), pyarrow.large_binary()], ids=str)
+def test_a_value_gives_the_same_item_in_either_binary_type(value: bytes | None, type_: pyarrow.DataType) -> None:
+    many = [record(offset=1, key=None), record(offset=2, value=value), record(offset=3, key=b"\xff", headers=[])]
+    batch = record_batch(many)
+    for name in ("key", "value"):
+        batch = batch.set_column(batch.schema.get_field_index(name), name, batch.column(name).cast(type_))
+    check(RecordMapping(), many, batch)
+
+
+MAP_BATCHES = """
+import sys
+import pyarrow
+from workorders.kafka.ingest.record_mapping import RecordMapping
+from workorders.kafka.spark.partition_ingest import map_batch
+for batch in pyarrow.ipc.open_stream(sys.stdin.buffer):
+    assert len(list(map_batch(RecordMapping(), batch, "s"))) == 3
+assert "pandas" not in sys.modules
+"""
+
+
+def test_batches_are_mapped_without_pandas() -> None:
+    """To import it costs each worker more CPU than a small batch."""
+    batch = record_batch([record(), record(key=b"\xff", value=rb'{"a":"\u00e4"}', headers=[]), record(value=None)])
+    stream = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch)
+    subprocess.run(
+        [sys.executable, "-c", MAP_BATCHES],
+        input=stream.getvalue().to_pybytes(),
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )

@@ -6,7 +6,7 @@ import pytest
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.status.kafka_answers import KafkaAnswer
-from workorders.kafka.status.partition_status import PartitionRow, merge
+from workorders.kafka.status.partition_status import PartitionRow, merge, notes
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS = Partition("orders", 0, "id-1")
@@ -70,11 +70,6 @@ def test_lags_end_at_the_last_stable_offset_and_not_at_the_high_watermark() -> N
     assert (merged.last_stable, merged.high_watermark) == (130, 190)
 
 
-def test_a_group_without_offset_has_no_lag() -> None:
-    merged = one(ROW, log(), group=None)
-    assert (merged.group_offset, merged.group_lag, merged.lag) == (None, None, 0)
-
-
 def test_no_lag_is_told_between_two_topics_of_one_name() -> None:
     again = Partition("orders", 0, "id-2")
     (merged,) = merge([ROW], KafkaAnswer([log(stable=500, end=500, partition=again)], {again: 3}))
@@ -132,3 +127,19 @@ def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_tha
     assert merged.group_relation is None
     (merged,) = merge([ROW], KafkaAnswer([log()]))
     assert merged.group_relation is None
+
+
+def test_each_way_to_differ_is_one_sentence_with_its_partitions() -> None:
+    found = notes("g", {"none": ["a 2"], "ahead": ["a 0", "a 1"], "behind": ["b 0"]}, [])
+    assert [text.split(":")[0] for text in found] == [
+        "The group g is ahead of the ledger on a 0, a 1",
+        "The group g is behind the ledger on b 0",
+        "The group g has no offset on a 2",
+    ]
+    assert all(text.endswith("The next commit corrects the group.") for text in found)
+
+
+def test_another_consumer_is_named_with_what_it_hinders() -> None:
+    (note,) = notes("g", {}, ["shop-1 at 10.0.0.3", "shop-2 at 10.0.0.4"])
+    assert note.startswith("The group g has another consumer (shop-1 at 10.0.0.3, shop-2 at 10.0.0.4), ")
+    assert "no offsets can be committed" in note

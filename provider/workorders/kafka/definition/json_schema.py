@@ -8,7 +8,7 @@ import orjson
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from workorders.core.exceptions import one_line
-from workorders.kafka.definition.json_schema_cost import SchemaCost, objects_in, patterns_of
+from workorders.kafka.definition.json_schema_cost import BASE, SchemaCost, objects_in, patterns_of
 
 FOLDER: Final = "folder"
 """The key in the context of a validation under which the folder of the trigger's file is."""
@@ -45,7 +45,7 @@ class Validator:
             "pattern_options": jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=size)
         }
         if references:
-            options |= {"registry": jsonschema_rs.Registry(list(references)), "base_uri": "json-schema:///"}
+            options |= {"registry": jsonschema_rs.Registry(list(references)), "base_uri": BASE}
         self._validator = jsonschema_rs.validator_for(schema, offline=True, **options)
 
     def can_check(self, payload: bytes, value: Any) -> bool:

@@ -3,14 +3,12 @@
 The validator has no limit of its own: neither of steps, nor of its stack, whose overflow ends the process.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import reduce
-from typing import Any, Final, NamedTuple
-from urllib.parse import unquote, urldefrag, urljoin
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-_BASE: Final = "https://-/"
+BASE: Final = "json-schema:///"
 _METASCHEMAS: Final = ("https://json-schema.org/", "http://json-schema.org/")
 _SAME: Final = ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
 """Keywords whose schemas look at the same value."""
@@ -22,7 +20,8 @@ _EACH: Final = (
 _ONE_OF: Final = ("properties", "prefixItems", "items")
 """Keywords of whose schemas one looks at a part of a value."""
 _BY_NAME: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies")
-_DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_MAX_NODES: Final = 200_000
 
 _MAX_STEPS: Final = 64
 """Of references and combinations between two levels of a value."""
@@ -35,13 +34,15 @@ _SLOW_LOOKS: Final = 5000
 _BYTES_PER_LOOK: Final = 16
 _ENTRIES_PER_LOOK: Final = 8
 _MAX_LEVELS: Final = 1024
+_DRAFT_4: Final = 4
 _MAX_COUNTED: Final = 2_000_000
 
 
-class _Node(NamedTuple):
+@dataclass(slots=True)
+class _Node:
     looks: int
-    same: list[int]
-    parts: list[list[int]]
+    same: list[int] = field(default_factory=list)
+    parts: list[list[int]] = field(default_factory=list)
     """At most one of each list looks at the same part."""
 
 
@@ -60,23 +61,16 @@ class SchemaCost:
             ValueError: it refers to what is not there, or to itself without a part of the value between; the text is a
                 clause.
         """
-        self._slow_patterns = slow_patterns
-        self._places = defaultdict[str, list[Any]](list)
-        self._bases: dict[int, tuple[str, ...]] = {}
-        self._dynamic: list[Any] = []
-        for name, document in (("", schema), *references):
-            self._name_places(document, urljoin(_BASE, name))
-        self._root, self._nodes = id(schema), dict[int, _Node]()
-        waiting = _schemas([schema])
-        while waiting:
-            node = waiting.pop()
-            if id(node) not in self._nodes:
-                same, parts = self._same(node), _parts(node)
-                self._nodes[id(node)] = _Node(self._own_looks(node), [*map(id, same)], [[*map(id, p)] for p in parts])
-                waiting += [*same, *(part for among in parts for part in among)]
+        import jsonschema_rs  # noqa: PLC0415 - an extra that few triggers need
+
+        self._library, self._slow_patterns = jsonschema_rs, slow_patterns
+        self._nodes: list[_Node] = []
+        self._waiting: list[tuple[int, _Node, dict[str, Any], Any]] = []
+        self._found: dict[tuple[str, str], list[int]] = {}
+        self._walk(schema, jsonschema_rs.Registry([(BASE, schema), *references]).resolver(BASE))
         self._steps: dict[int, int] = {}
-        self._max_steps = max((self._steps_of(key, ()) for key in self._nodes), default=0)
-        self._level = dict.fromkeys(self._nodes, 0)
+        self._max_steps = max((self._steps_of(place, _MAX_STEPS) for place in range(len(self._nodes))), default=0)
+        self._level = dict.fromkeys(range(len(self._nodes)), 0)
         self._looks: list[int] = []
 
     def allows(self, payload: bytes, value: Any) -> bool:
@@ -94,9 +88,9 @@ class SchemaCost:
             if len(self._looks) * len(self._nodes) > _MAX_COUNTED:
                 return _MAX_LOOKS + 1
             level: dict[int, int] = {}
-            for key in self._nodes:
+            for key in range(len(self._nodes)):
                 self._looks_of(key, level)
-            looks = level.get(self._root, 1)
+            looks = level.get(0, 1)
             is_last = level == self._level or looks > _MAX_LOOKS
             self._looks += [looks] * (_MAX_LEVELS + 1 - len(self._looks) if is_last else 1)
             self._level = level
@@ -115,61 +109,70 @@ class SchemaCost:
         slow = sum(pattern in self._slow_patterns for pattern in patterns_of(node))
         return 1 + entries // _ENTRIES_PER_LOOK + _SLOW_LOOKS * slow
 
-    def _steps_of(self, key: int, before: tuple[int, ...]) -> int:
-        if key in before or len(before) >= _MAX_STEPS:
+    def _steps_of(self, key: int, max_steps: int) -> int:
+        if key not in self._steps and max_steps:
+            self._steps[key] = _MAX_STEPS  # for a circle that leads back to it
+            same = self._nodes[key].same
+            self._steps[key] = 1 + max((self._steps_of(one, max_steps - 1) for one in same), default=0)
+        if self._steps.get(key, max_steps) >= max_steps:
             raise ValueError(
                 f"it refers to itself, or in more than {_MAX_STEPS} steps, without a part of the value between"
             )
-        if key not in self._steps:
-            self._steps[key] = 1 + max(
-                (self._steps_of(one, (*before, key)) for one in self._nodes[key].same), default=0
-            )
         return self._steps[key]
 
-    def _same(self, node: dict[str, Any]) -> list[Any]:
-        found = [one for keyword in _SAME for one in _below(node, keyword)]
-        for keyword in ("$ref", *_DYNAMIC):
-            if isinstance(node.get(keyword), str):
-                found += self._targets(node, node[keyword])
-                found += self._dynamic if keyword in _DYNAMIC else []
-        # These look at all that the others have looked at, by asking them once more.
-        return _schemas(found) * (1 + ("unevaluatedProperties" in node) + ("unevaluatedItems" in node))
+    def _walk(self, schema: Any, resolver: Any) -> None:
+        """Visit all schemas that look at a value, a schema that is referred to once for each way to name it."""
+        dynamic: list[int] = []
+        follows: list[_Node] = []
+        self._add([schema], resolver)
+        while self._waiting:
+            place, node, content, resolver = self._waiting.pop()
+            resolver = self._within(content, resolver)
+            node.same = [one for keyword in _SAME for one in self._add(_below(content, keyword), resolver)]
+            node.same += [one for keyword in _REFERENCES for one in self._target(content.get(keyword), resolver)]
+            node.parts = [[one] for keyword in _EACH for one in self._add(_below(content, keyword), resolver)]
+            node.parts += [self._add(_below(content, keyword), resolver) for keyword in _ONE_OF]
+            if content.keys() & {"$dynamicAnchor", "$recursiveAnchor"}:
+                dynamic.append(place)
+            if content.keys() & {"$dynamicRef", "$recursiveRef"}:
+                follows.append(node)
+            # These look at all that the others have looked at, by asking them once more.
+            node.same *= 1 + ("unevaluatedProperties" in content) + ("unevaluatedItems" in content)
+        for node in follows:
+            node.same += dynamic
 
-    def _targets(self, node: Any, reference: str) -> list[Any]:
-        addresses = {urljoin(base, reference).removesuffix("#") for base in self._bases[id(node)]}
-        found = [one for address in addresses for one in self._at(address)]
-        if not found and not any(address.startswith(_METASCHEMAS) for address in addresses):
-            raise ValueError("it refers to a schema that is neither in it nor among its references")
-        return found
+    def _add(self, contents: Iterable[Any], resolver: Any) -> list[int]:
+        """Return the places of schemas that are still to be visited; those that are no objects look at nothing."""
+        first = len(self._nodes)
+        for content in contents:
+            if isinstance(content, dict):
+                self._waiting.append((len(self._nodes), _Node(self._own_looks(content)), content, resolver))
+                self._nodes.append(self._waiting[-1][1])
+        if len(self._nodes) > _MAX_NODES:
+            raise ValueError(f"it has more than {_MAX_NODES} schemas, counting each way to refer to one")
+        return list(range(first, len(self._nodes)))
 
-    def _at(self, address: str) -> Iterator[Any]:
-        yield from self._places.get(address, ())
-        document, fragment = urldefrag(address)
-        if fragment.startswith("/"):
-            keys = [key.replace("~1", "/").replace("~0", "~") for key in unquote(fragment).split("/")[1:]]
-            for found in self._places.get(document, ()):
-                with suppress(LookupError, TypeError, ValueError):
-                    yield reduce(lambda node, key: node[int(key) if isinstance(node, list) else key], keys, found)
+    def _within(self, content: dict[str, Any], resolver: Any) -> Any:
+        """Return what resolves the references in a schema, which may have an address of its own."""
+        if isinstance(content.get("$id", content.get("id")), str):
+            own = content.get("id" if resolver.lookup("#").draft == _DRAFT_4 else "$id")
+            with suppress(self._library.ReferencingError, TypeError):
+                return resolver.lookup(own).resolver
+        return resolver
 
-    def _name_places(self, document: Any, address: str) -> None:
-        """Note by which names a document and its objects can be referred to: one that is of no schema does no harm."""
-        self._places[address.removesuffix("#")].append(document)
-        waiting = [(document, (address,))]
-        while waiting:
-            node, bases = waiting.pop()
-            if isinstance(node, dict):
-                for keyword in ("$id", "id"):
-                    if isinstance(node.get(keyword), str):
-                        bases += (urljoin(bases[-1], node[keyword]),)
-                        self._places[bases[-1].removesuffix("#")].append(node)
-                for keyword in ("$anchor", "$dynamicAnchor"):
-                    for base in bases:
-                        self._places[f"{urldefrag(base).url}#{node.get(keyword)}"].append(node)
-                if "$dynamicAnchor" in node or "$recursiveAnchor" in node:
-                    self._dynamic.append(node)
-                self._bases[id(node)] = bases
-            if isinstance(node, dict | list):
-                waiting += [(one, bases) for one in (node.values() if isinstance(node, dict) else node)]
+    def _target(self, reference: Any, resolver: Any) -> list[int]:
+        if not isinstance(reference, str):
+            return []
+        name = (resolver.base_uri, reference)
+        if name not in self._found:
+            try:
+                found = resolver.lookup(reference)
+            except self._library.ReferencingError as error:
+                if reference.startswith(_METASCHEMAS):
+                    return []
+                raise ValueError("it refers to a schema that is neither in it nor among its references") from error
+            self._found[name] = self._add([found.contents], found.resolver)
+        return self._found[name]
 
 
 def objects_in(document: Any) -> Iterator[dict[str, Any]]:
@@ -195,18 +198,8 @@ def _below(node: dict[str, Any], keyword: str) -> list[Any]:
     """Return the schemas of a keyword, which has one, or a list of them, or an object."""
     value = node.get(keyword)
     if keyword in _BY_NAME:
-        return _schemas(value.values()) if isinstance(value, dict) else []
-    return _schemas(value if isinstance(value, list) else [value])
-
-
-def _parts(node: dict[str, Any]) -> list[list[Any]]:
-    lists = [[one] for keyword in _EACH for one in _below(node, keyword)]
-    return [part for part in (*lists, *(_below(node, keyword) for keyword in _ONE_OF)) if part]
-
-
-def _schemas(values: Iterable[Any]) -> list[Any]:
-    """Return those of the values that are objects: others look at nothing."""
-    return [value for value in values if isinstance(value, dict)]
+        return list(value.values()) if isinstance(value, dict) else []
+    return value if isinstance(value, list) else [value]
 
 
 def _levels(value: Any) -> int:

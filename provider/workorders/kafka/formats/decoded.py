@@ -50,10 +50,10 @@ class Budget:
 class Decoder(Protocol):
     """Makes JSON of keys or values."""
 
-    def rule(self, payload: Any) -> str:
+    def rule(self, payload: Any, /) -> str:
         """Return the name of what a payload must fulfill."""
 
-    def decode(self, topic: str, payload: Any, headers: Headers, budget: Budget) -> Decoded | Rejection:
+    def decode(self, topic: str, payload: Any, headers: Headers, budget: Budget, /) -> Decoded | Rejection:
         """Return a payload of a topic as JSON, or why that cannot be: bytes, or None where headers are read.
 
         It may raise anything; `Payloads` makes rejections of it.

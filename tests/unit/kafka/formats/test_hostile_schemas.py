@@ -54,7 +54,7 @@ def test_json_schema_is_bounded(worker: MeasuredMapping, case: Case) -> None:
 
 @MANY
 @given(hostile_schemas.references)
-def test_references_of_schemas_are_bounded(worker: MeasuredMapping, case: Case) -> None:
+def test_references_are_bounded(worker: MeasuredMapping, case: Case) -> None:
     require_bounded(worker, case)
 
 

@@ -79,7 +79,8 @@ def test_numbers_that_are_compared_with_one_another_are_exact_up_to_a_thousand()
 def test_a_number_of_very_many_digits_is_checked_as_a_double() -> None:
     one = FileSchemaDecoder('{"multipleOf":0.5}')
     assert isinstance(decode(one, b"1.5" + b"0" * 60_000), Decoded)
-    assert isinstance(decode(one, b"1.0000000000000000e-999999999"), Decoded)
+    tiny = FileSchemaDecoder('{"maximum":1}')
+    assert isinstance(decode(tiny, b"1.0000000000000000e-999999999"), Decoded)
 
 
 def tree(width: int, steps: int = 0) -> dict[str, Any]:

@@ -129,7 +129,7 @@ HOSTILE_SCHEMAS = (
         4,
         (
             Change("kafka/formats/avro.py", "    _budget.get().spend(1, scale)\n", ""),
-            Change("kafka/formats/avro.py", "not 0 <= schema.get(\"scale\", 0) <= _MAX_SCALE", "False"),
+            Change("kafka/formats/avro.py", 'not 0 <= schema.get("scale", 0) <= _MAX_SCALE', "False"),
         ),
         (
             f"{DECODED}::test_a_schema_by_which_few_bytes_exhaust_the_process_is_not_used",

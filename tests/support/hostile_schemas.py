@@ -100,21 +100,18 @@ def avro(draw: st.DrawFn) -> Case:
                     fields = [{"name": "x", "type": inner}]
                     inner = {"type": "record", "name": f"C{number}x{place}", "fields": fields}
                 return inner, b"\0"
-        return draw(
-            st.sampled_from(
-                [
-                    ("null", b""),
-                    ("boolean", b"\1"),
-                    ("double", b"\0" * 6 + b"\xf8\x7f"),
-                    ("string", b"\x06\xed\xa0\x80"),
-                    ("string", b"\xfe\xff\xff\xff\x0f"),
-                    ({"type": "int", "logicalType": "date"}, zigzag(-(2**31))),
-                    ({"type": "fixed", "name": f"F{number}", "size": 0}, b""),
-                    ({"type": "fixed", "name": f"F{number}", "size": -1}, b""),
-                    ({"type": "record", "name": f"S{number}", "fields": [{"name": "s", "type": f"S{number}"}]}, b""),
-                ]
-            )
-        )
+        leaves: list[tuple[Any, bytes]] = [
+            ("null", b""),
+            ("boolean", b"\1"),
+            ("double", b"\0" * 6 + b"\xf8\x7f"),
+            ("string", b"\x06\xed\xa0\x80"),
+            ("string", b"\xfe\xff\xff\xff\x0f"),
+            ({"type": "int", "logicalType": "date"}, zigzag(-(2**31))),
+            ({"type": "fixed", "name": f"F{number}", "size": 0}, b""),
+            ({"type": "fixed", "name": f"F{number}", "size": -1}, b""),
+            ({"type": "record", "name": f"S{number}", "fields": [{"name": "s", "type": f"S{number}"}]}, b""),
+        ]
+        return draw(st.sampled_from(leaves))
 
     schema, payload = one(3)
     wrapped = {"type": "record", "name": "Top", "fields": [{"name": "a", "type": schema}]}

@@ -139,9 +139,7 @@ class Reading:
             if field.is_required and field.number not in seen:
                 raise RefusedPayloadError(f"{path}/{field.name} is required and missing; the sender must set it")
 
-    def _require_field(
-        self, field: Any, wire: int, content: int | bytes, path: str, index: int
-    ) -> None:
+    def _require_field(self, field: Any, wire: int, content: int | bytes, path: str, index: int) -> None:
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
         is_list = field.is_repeated and not is_map
         expected = _WIRE_TYPES.get(field.type, _VARINT)

@@ -112,7 +112,7 @@ class SchemaRegistry:
         asked: dict[tuple[str, int], Schema] = {}
         texts: dict[str, str] = {}
 
-        def collect(found: Schema, depth: int) -> None:
+        def collect(found: Any, depth: int) -> None:
             for reference in found.references or ():
                 place = (reference.subject, reference.version)
                 if place not in asked:
@@ -186,7 +186,7 @@ def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
                 file.write_text(given.pop(pem), encoding="utf-8")
                 given[location] = str(file)
         client = SchemaRegistryClient(given)
-    # The client retries, but has no setting to wait as long as the registry says.
+    # The client retries, but has no setting to wait for as long as the registry asks.
     client._rest_client.session.event_hooks["response"].append(_wait)
     return client
 

@@ -22,7 +22,7 @@ ID = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
 
 def decoder(schema: Any, references: dict[str, Any] | None = None) -> RegistryDecoder:
-    named = {name: (referred, []) for name, referred in (references or {}).items()}
+    named: dict[str, tuple[Any, list[str]]] = {name: (referred, []) for name, referred in (references or {}).items()}
     return RegistryDecoder(Registered(schema, named), parse, "value")
 
 
@@ -183,7 +183,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the time, and forget the ids of other tests."""
     now = [time.monotonic() + 1000]
     monkeypatch.setattr(decoders, "unknown_ids", decoders._UnknownIds())
-    monkeypatch.setattr(decoders.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
 
 
@@ -194,6 +194,7 @@ def test_ids_that_senders_invent_are_few_requests_in_a_minute(clock: list[float]
             found = decode(one, framed(schema_id, b""))
             assert isinstance(found, Rejection)
             assert found.code == "unknown-schema"
+        assert isinstance(found, Rejection)
         assert found.detail.startswith("the registry did not have 20 other schemas within a minute and was not asked")
         decode(other, framed(7, b""))
         assert (asked(one), asked(other)) == (20 * attempt, 0)

@@ -50,13 +50,13 @@ def damaged(payloads: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
     return payloads | st.builds(lambda payload, cut: payload[:-cut], payloads, st.integers(1, 3))
 
 
-def many_nulls(levels: int, width: int) -> Any:
+def many_nulls(levels: int, width: int, prefix: str) -> Any:
     """Return a type of Avro of so many values, each of no bytes, to the power of its levels."""
     inner: Any = "null"
     for level in range(levels):
         name = inner if level == 0 else inner["name"]
         fields = [{"name": f"f{place}", "type": name if place else inner} for place in range(width)]
-        inner = {"type": "record", "name": f"Nulls{level}", "fields": fields}
+        inner = {"type": "record", "name": f"{prefix}{level}", "fields": fields}
     return inner
 
 
@@ -71,8 +71,10 @@ def avro(draw: st.DrawFn) -> Case:
             kind = "leaf"
         number = next(names)
         match kind:
-            case "nulls" if number == 0:
-                return many_nulls(draw(st.integers(1, 6)), 10), b""
+            case "nulls":
+                wide = [many_nulls(draw(st.integers(1, 6)), 10, f"N{number}x"), "boolean"]
+                shapes = [{"name": f"w{place}", "type": shape} for place, shape in enumerate(wide)]
+                return {"type": "record", "name": f"W{number}", "fields": shapes}, b"\1"
             case "decimal":
                 scale = draw(st.sampled_from([2, 1000, 50_000_000]))
                 mark = draw(st.sampled_from(["decimal", "workorders-decimal"]))
@@ -97,8 +99,7 @@ def avro(draw: st.DrawFn) -> Case:
                 length = draw(st.sampled_from([3, 300]))
                 inner = "long"
                 for place in range(length):
-                    fields = [{"name": "x", "type": inner}]
-                    inner = {"type": "record", "name": f"C{number}x{place}", "fields": fields}
+                    inner = {"type": "record", "name": f"C{number}x{place}", "fields": [{"name": "x", "type": inner}]}
                 return inner, b"\0"
         leaves: list[tuple[Any, bytes]] = [
             ("null", b""),
@@ -111,7 +112,8 @@ def avro(draw: st.DrawFn) -> Case:
             ({"type": "fixed", "name": f"F{number}", "size": -1}, b""),
             ({"type": "record", "name": f"S{number}", "fields": [{"name": "s", "type": f"S{number}"}]}, b""),
         ]
-        return draw(st.sampled_from(leaves))
+        leaf: tuple[Any, bytes] = draw(st.sampled_from(leaves))
+        return leaf
 
     schema, payload = one(3)
     wrapped = {"type": "record", "name": "Top", "fields": [{"name": "a", "type": schema}]}

@@ -135,8 +135,9 @@ def _marked(schema: Any) -> Any:
             marked["fields"] = [{**field, "type": _marked(field["type"])} for field in schema["fields"]]
             marked[_COST] = (1 + len(schema["fields"]), 2 + sum(len(field["name"]) + 4 for field in schema["fields"]))
             logical = "record"
-        elif "symbols" in schema and max(map(len, schema["symbols"]), default=0) > _LONG_SYMBOL:
-            logical = "symbol"
+        elif "symbols" in schema:
+            require_short(schema["symbols"])
+            logical = "symbol" if any(len(symbol) > _LONG_SYMBOL for symbol in schema["symbols"]) else logical
         if f"{schema.get('type')}-{_MARK}{logical}" in _TEXTS and _applies(schema, logical):
             marked["logicalType"] = f"{_MARK}{logical}"
         # A name of ours in the schema itself would be believed.

@@ -59,14 +59,17 @@ class Messages:
         self.pool = pool
         self._costs: dict[str, tuple[int, int]] = {}
         self._worst = 0
-        waiting = [type_ for file in files for type_ in file.message_types_by_name.values()]
-        while waiting:
-            type_ = waiting.pop()
-            waiting += type_.nested_types
+        types = [type_ for file in files for type_ in file.message_types_by_name.values()]
+        enums = [enum for file in files for enum in file.enum_types_by_name.values()]
+        for type_ in types:  # it grows meanwhile
+            types += type_.nested_types
+            enums += type_.enum_types
             require_short(field.name for field in type_.fields)
-            enums = [value.name for field in type_.fields if field.enum_type for value in field.enum_type.values]
-            growth = 2 * max(map(len, enums), default=0)
-            self._worst = max(self._worst, growth, _BYTES_OF_FIELD * len(type_.fields), self.cost_of(type_)[1])
+        for enum in enums:
+            require_short(value.name for value in enum.values)
+            self._worst = max(self._worst, *(2 * len(value.name) for value in enum.values))
+        for type_ in types:
+            self._worst = max(self._worst, _BYTES_OF_FIELD * len(type_.fields), self.cost_of(type_)[1])
 
     def may_grow(self, payload: bytes) -> bool:
         """Return whether a message, of which the smallest part has two bytes, may be very long as JSON or in memory."""

@@ -156,8 +156,8 @@ WIDE = {"type": "record", "name": "I", "fields": [{"name": "w", "type": nested(1
             b"\x80\xfa\x01" + b"\x02\1" * 16_000 + b"\0",
         ),
         (
-            {"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["s" * 100_000]}},
-            b"\x80\x02" + b"\0" * 128 + b"\0",
+            {"type": "array", "items": {"type": "enum", "name": "E", "symbols": ["s" * 256]}},
+            b"\xa0\x8d\x06" + b"\0" * 50_000 + b"\0",
         ),
     ],
     ids=["doubling", "array", "map", "decimals", "symbols"],

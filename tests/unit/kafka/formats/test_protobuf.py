@@ -211,10 +211,11 @@ def described(fields: int = 1, name: str = "f", symbol: str = "S") -> RegistryDe
         (described(10_000), b"\x0a\0" * 300, "too-large"),
         (described(10_000), b"\x0a\0", "too-large"),
         (described(300), b"\x0a\0" * 30, None),
-        (described(symbol="s" * 100_000), b"\x12\x64" + b"\0" * 100, "too-large"),
+        (described(symbol="s" * 256), b"\x12\xd0\x86\x03" + b"\0" * 50_000, "too-large"),
+        (described(symbol="s" * 257), b"", "unusable-schema"),
         (described(name="f" * 257), b"", "unusable-schema"),
     ],
-    ids=["defaults", "few defaults", "usual", "symbols", "name"],
+    ids=["defaults", "few defaults", "usual", "symbols", "symbol", "name"],
 )
 def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_before_it_is_read(
     decoder: RegistryDecoder, payload: bytes, code: str | None

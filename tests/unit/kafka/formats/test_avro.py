@@ -148,7 +148,7 @@ WIDE = {"type": "record", "name": "I", "fields": [{"name": "w", "type": nested(1
 @pytest.mark.parametrize(
     ("type_", "payload"),
     [
-        (nested(40), b""),
+        (nested(17), b""),
         ({"type": "array", "items": WIDE}, b"\x80\x02" + b"\1" * 128 + b"\0"),
         ({"type": "map", "values": WIDE}, b"\x80\x02" + b"\0\1" * 128 + b"\0"),
         (

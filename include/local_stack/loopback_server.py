@@ -22,8 +22,8 @@ class Request:
     body: bytes
 
 
-Answer = Callable[[Request], tuple[int, bytes]]
-"""Returns the HTTP status and the body of the answer to a request; called in a thread per connection."""
+Answer = Callable[[Request], tuple[int, bytes] | tuple[int, bytes, Mapping[str, str]]]
+"""Returns the HTTP status, the body, and perhaps headers of the answer; called in a thread per connection."""
 
 
 class LoopbackServer:
@@ -78,10 +78,12 @@ def _handler(answer: Answer) -> type[BaseHTTPRequestHandler]:
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            status, answered = answer(Request(self.command, self.path, headers, body))
+            status, answered, *more = answer(Request(self.command, self.path, headers, body))
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(answered)))
+            for name, value in (pair for some in more for pair in some.items()):
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answered)
 

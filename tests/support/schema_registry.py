@@ -1,15 +1,21 @@
 """A schema registry of a test's own, and payloads that name its schemas."""
 
+import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import fastavro
 import orjson
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 
 from local_stack.schema_registry import SchemaRegistryServer
 from local_stack.stack import LocalStack
+from workorders.core.items import Rejection
+from workorders.kafka.formats import payloads
+from workorders.kafka.formats.decoded import Decoded, Decoder, Headers
+from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
+from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 
 class RegistryServer(SchemaRegistryServer):
@@ -40,3 +46,51 @@ def avro(schema_id: int, schema: Mapping[str, Any], value: Any) -> bytes:
         fastavro.schemaless_writer(file, dict(schema), value)
         file.seek(0)
         return framed(schema_id, file.read())
+
+
+class Registered(SchemaRegistry):
+    """A registry without a network: the schema of each id, and those that it refers to by their names."""
+
+    def __init__(
+        self,
+        schema: Any,
+        references: Mapping[str, tuple[Any, Sequence[str]]] | None = None,
+        refers: Sequence[str] | None = None,
+    ) -> None:
+        """Take schemas as texts or as JSON.
+
+        Args:
+            schema: the schema of each id; None for a registry that knows no id.
+            references: by name the others, with the names of those that they refer to.
+            refers: the names of those that the schema refers to; all if not given.
+        """
+        self.asked = 0
+        self._references = references or {}
+        names = list(self._references) if refers is None else refers
+        self._schema = None if schema is None else _schema(schema, names)
+
+    def schema(self, _schema_id: int, *, serialized: bool = False) -> Schema:
+        """Return the schema."""
+        self.asked += 1
+        if self._schema is None:
+            raise UnknownSchemaError
+        return self._schema
+
+    def reference(self, subject: str, _version: int, *, serialized: bool = False) -> Schema:
+        """Return the schema of a name."""
+        self.asked += 1
+        return _schema(*self._references[subject])
+
+    def registration(self, schema_id: int, subject: str) -> bytes:
+        """Return what a request names."""
+        return orjson.dumps({"id": schema_id, "subject": subject, "version": 1})
+
+
+def _schema(schema: Any, references: Sequence[str]) -> Schema:
+    text = schema if isinstance(schema, str) else json.dumps(schema)
+    return Schema(text, "AVRO", [SchemaReference(name, name, 1) for name in references])
+
+
+def decode(decoder: Decoder, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
+    """Return what becomes of a value of the topic `orders`."""
+    return payloads.decode(decoder, "value", "orders", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)

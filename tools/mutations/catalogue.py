@@ -5,7 +5,7 @@ from mutations.claims import CLAIMS
 from mutations.clusters import CLUSTERS
 from mutations.contents import CONTENTS
 from mutations.growth import GROWING_BATCHES
-from mutations.hostile import HOSTILE_VALUES
+from mutations.hostile import HOSTILE_SCHEMAS, HOSTILE_VALUES
 from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW
 from mutations.monitoring import MONITORING
@@ -487,6 +487,7 @@ MUTATIONS = (
     *CLAIMS,
     *STEPS_ONCE,
     *HOSTILE_VALUES,
+    *HOSTILE_SCHEMAS,
     *ISOLATION,
     *OUTBOX,
     *SILENCE,

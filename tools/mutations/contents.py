@@ -25,8 +25,8 @@ CONTENTS = (
         (
             Change(
                 "kafka/formats/decoders.py",
-                "except UnknownSchemaError:",
-                "except (UnknownSchemaError, Exception):",
+                "except (RegistryUnavailableError, RegistryRefusedError):",
+                "except ZeroDivisionError:",
             ),
         ),
         (f"{FORMATS}::test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing",),

@@ -2,6 +2,9 @@
 
 from mutations.mutation import Change, Mutation
 
+DECODED, REGISTRY = "unit/kafka/formats/test_avro.py", "unit/kafka/formats/test_registry.py"
+PROTOBUF, JSON_SCHEMA = "unit/kafka/formats/test_protobuf.py", "unit/kafka/formats/test_json_schema.py"
+MAPPING, PROPERTY = "unit/kafka/ingest/test_record_mapping.py", "unit/kafka/formats/test_hostile_schemas.py"
 BODY, UNREADABLE = "unit/core/creation/test_json_validation.py", "integration/core/history/test_unreadable.py"
 FUNCTIONS = "core/migrations/versions/core_0001.sql"
 
@@ -97,3 +100,83 @@ HOSTILE_VALUES = (
         (f"{UNREADABLE}::test_what_a_group_finds_again_is_bounded_and_what_it_has_in_hand_stays_its_own",),
     ),
 )
+
+HOSTILE_SCHEMAS = (
+    Mutation(
+        "exception-of-a-decoder-stops-its-partition",
+        4,
+        (
+            Change("kafka/formats/payloads.py", "if not isinstance(error, Exception) and", "if True or"),
+            Change("kafka/formats/json_schema.py", "except ValueError:  # it", "except ZeroDivisionError:  # it"),
+        ),
+        (
+            f"{MAPPING}::test_whatever_a_decoder_raises_is_a_rejection",
+            f"{JSON_SCHEMA}::test_a_deep_value_for_which_a_rule_does_not_hold_is_rejected",
+            f"{PROPERTY}::test_json_schema_is_bounded",
+        ),
+    ),
+    Mutation(
+        "values-of-avro-not-counted",
+        4,
+        (Change("kafka/formats/avro.py", "    _budget.get().spend(*schema[_COST])\n", ""),),
+        (
+            f"{DECODED}::test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_while_it_is_read",
+            f"{PROPERTY}::test_avro_is_bounded",
+        ),
+    ),
+    Mutation(
+        "decimals-of-any-length",
+        4,
+        (
+            Change("kafka/formats/avro.py", "    _budget.get().spend(1, scale)\n", ""),
+            Change("kafka/formats/avro.py", 'not 0 <= schema.get("scale", 0) <= _MAX_SCALE', "False"),
+        ),
+        (
+            f"{DECODED}::test_a_schema_by_which_few_bytes_exhaust_the_process_is_not_used",
+            f"{PROPERTY}::test_avro_is_bounded",
+        ),
+    ),
+    Mutation(
+        "defaults-of-protobuf-not-counted",
+        4,
+        (Change("kafka/formats/protobuf.py", "has_any or messages.may_grow(rest)", "has_any"),),
+        (f"{PROPERTY}::test_protobuf_is_bounded",),
+    ),
+    Mutation(
+        "request-for-every-invented-id",
+        4,
+        (Change("kafka/formats/decoders.py", "if len(self._ids) >= MAX_UNKNOWN:", "if False:"),),
+        (f"{DECODED}::test_ids_that_senders_invent_are_few_requests_in_a_minute",),
+    ),
+    Mutation(
+        "busy-registry-asked-at-once",
+        4,
+        (Change("kafka/formats/registry.py", "time.sleep(min(int(seconds[:9]), _MAX_WAIT_SECONDS))", "pass"),),
+        (f"{REGISTRY}::test_a_registry_that_is_asked_too_often_is_asked_again_when_it_says",),
+    ),
+    Mutation(
+        "references-without-a-memory",
+        4,
+        (Change("kafka/formats/registry.py", "if place not in asked:", "if True:"),),
+        (f"{REGISTRY}::test_each_schema_that_others_refer_to_is_got_once", f"{PROPERTY}::test_references_are_bounded"),
+    ),
+    Mutation(
+        "references-without-a-bound",
+        4,
+        (Change("kafka/formats/registry.py", "if depth == _MAX_REFERENCE_DEPTH or", "if False and"),),
+        (f"{REGISTRY}::test_a_schema_that_refers_to_very_many_others_is_not_used",),
+    ),
+    Mutation(
+        "schema-of-exponential-time",
+        4,
+        (Change("kafka/definition/json_schema_cost.py", "self._looks_within(levels) * size <= _MAX_LOOKS", "True"),),
+        (f"{PROPERTY}::test_json_schema_is_bounded",),  # the only one whose process may hang
+    ),
+    Mutation(
+        "every-two-long-numbers-compared",
+        4,
+        (Change("kafka/formats/json_schema.py", "(is_exact_as_a_set or count <= _MAX_COMPARED)", "True"),),
+        (f"{JSON_SCHEMA}::test_numbers_that_are_compared_with_one_another_are_exact_up_to_a_thousand",),
+    ),
+)
+"""What a few bytes of a message, or of the schema that it names, may cost."""

@@ -18,6 +18,8 @@ def reasons(file: Path) -> Iterator[str]:
     """Give the codes that a module rejects work orders with."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for call in ast.walk(tree):
+        if isinstance(call, ast.FunctionDef) and any(argument.arg == "code" for argument in call.args.args):
+            yield from chosen_from(call.args)
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODE_IS_ARGUMENT):
             continue
         match call.args[CODE_IS_ARGUMENT[call.func.id]]:

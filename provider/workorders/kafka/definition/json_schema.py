@@ -8,29 +8,67 @@ import orjson
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
 from workorders.core.exceptions import one_line
+from workorders.kafka.definition.json_schema_cost import BASE, SchemaCost, objects_in, patterns_of
 
 FOLDER: Final = "folder"
 """The key in the context of a validation under which the folder of the trigger's file is."""
-_BACKTRACKS: Final = 100_000
+_BACKTRACKS: Final = 5000
 """After so many steps back, a pattern does not match; a hostile text must not hold a partition."""
+_PATTERN_BYTES: Final = 64 * 1024 * 1024
+"""Memory of all regular expressions of a schema; one has at most a sixth of it."""
 
 
-def make_validator(schema: Any, references: Sequence[tuple[str, Any]] = ()) -> Any:
-    """Return the validator of a JSON Schema. It never fetches anything.
+class Validator:
+    """Validates values by a JSON Schema in bounded time. It never fetches anything."""
 
-    Args:
-        schema: the schema, of the draft that it names, or else 2020-12.
-        references: names and contents of the schemas that it refers to.
+    def __init__(self, schema: Any, references: Sequence[tuple[str, Any]] = ()) -> None:
+        """Compile a schema.
 
-    Raises:
-        jsonschema_rs.ValidationError: it is no JSON Schema, or refers to something else.
-    """
-    import jsonschema_rs  # noqa: PLC0415 - an extra that few triggers need
+        Args:
+            schema: the schema, of the draft that it names, or else 2020-12.
+            references: names and contents of the schemas that it refers to.
 
-    options: dict[str, Any] = {"pattern_options": jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)}
-    if references:
-        options |= {"registry": jsonschema_rs.Registry(list(references)), "base_uri": "json-schema:///"}
-    return jsonschema_rs.validator_for(schema, offline=True, **options)
+        Raises:
+            ValueError: it is no JSON Schema, or refers to something else, or to itself in a circle.
+        """
+        import jsonschema_rs  # noqa: PLC0415 - an extra that few triggers need
+
+        documents = [schema, *(document for _, document in references)]
+        objects = [one for document in documents for one in objects_in(document)]
+        patterns = {pattern for node in objects for pattern in patterns_of(node)}
+        size = _PATTERN_BYTES // max(6, len(patterns))
+        slow = {pattern for pattern in patterns if not _is_linear(jsonschema_rs, pattern, size)}
+        self._cost = SchemaCost(schema, references, slow)
+        self.compares_items: Final = any(node.get("uniqueItems") for node in objects)
+        """Whether it compares the items of arrays with one another."""
+        options: dict[str, Any] = {
+            "pattern_options": jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=size)
+        }
+        if references:
+            options |= {"registry": jsonschema_rs.Registry(list(references)), "base_uri": BASE}
+        self._validator = jsonschema_rs.validator_for(schema, offline=True, **options)
+
+    def can_check(self, payload: bytes, value: Any) -> bool:
+        """Return whether the time to validate a value, of which the bytes are given too, has a bound."""
+        return self._cost.allows(payload, value)
+
+    def validate(self, value: Any) -> None:
+        """Validate a value that `can_check` accepts.
+
+        Raises:
+            jsonschema_rs.ValidationError: a rule does not hold.
+            ValueError: a rule does not hold, and the value has too many levels for that error.
+        """
+        self._validator.validate(value)
+
+
+def _is_linear(jsonschema_rs: Any, pattern: str, size: int) -> bool:
+    options = jsonschema_rs.RegexOptions(size_limit=size)
+    try:
+        jsonschema_rs.validator_for({"pattern": pattern}, offline=True, pattern_options=options)
+    except ValueError:
+        return False
+    return True
 
 
 def _schema(value: Any, info: ValidationInfo) -> dict[str, Any]:
@@ -39,7 +77,7 @@ def _schema(value: Any, info: ValidationInfo) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"expected the path of a JSON Schema file, or a JSON Schema, got {value!r}.")
     try:
-        make_validator(dict(value))
+        Validator(dict(value))
     except ImportError as error:
         raise ValueError("expected the package's extra `formats`, which checks values; it is not installed.") from error
     except Exception as error:

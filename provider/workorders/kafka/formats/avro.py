@@ -5,6 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from io import BytesIO
@@ -15,17 +16,27 @@ from uuid import UUID
 import fastavro
 import orjson
 
-from workorders.kafka.formats.decoded import BAD_BYTES, BAD_VALUE, ReadPayload, RefusedPayloadError, UnsafeSchemaError
+from workorders.kafka.formats.decoded import (
+    BAD_BYTES,
+    BAD_VALUE,
+    MAX_DEPTH,
+    Budget,
+    OverBudgetError,
+    ReadPayload,
+    RefusedPayloadError,
+    UnsafeSchemaError,
+    require_short,
+)
 from workorders.kafka.formats.registry import SchemaRegistry
 
 _BYTES: Final = {"float": 4, "double": 8, "null": 0}
-_MAX_VALUES: Final = 100_000
 _MARK: Final = "workorders-"
 _MAX_SCALE: Final = 1000
 """A decimal of a few bytes is a text of as many digits."""
 _MAX_DECIMAL_BYTES: Final = 1000
-_LOCATED_BYTES: Final = 64 * 1024
-"""To find the wrong value in a longer payload, piece by piece, would take too long."""
+_COST: Final = "workorders-cost"
+"""In the schema of a record, the values and bytes of JSON that it is at least, without records in it."""
+_LONG_SYMBOL: Final = 32
 _MICROS: Final = 10**6
 _SECONDS_PER_DAY: Final = 86_400
 _EPOCH_ORDINAL: Final = date(1970, 1, 1).toordinal()
@@ -41,28 +52,18 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
         UnknownSchemaError: the registry does not have it, or one that it refers to.
     """
     named: dict[str, Any] = {}
-    schema = _parsed(registry, registry.schema(schema_id), named)
+    schema: Any = None
+    for text in dict.fromkeys(registry.texts(schema_id).values()):
+        schema = fastavro.parse_schema(_marked(orjson.loads(text)), named_schemas=named)
     Types(named).require_bounded(schema)
     return partial(_read, schema, named)
 
 
-def _parsed(registry: SchemaRegistry, found: Any, named: dict[str, Any]) -> Any:
-    for reference in found.references or ():
-        _parsed(registry, registry.reference(reference.subject, reference.version), named)
-    try:
-        return fastavro.parse_schema(_marked(orjson.loads(found.schema_str)), named_schemas=named)
-    except UnsafeSchemaError:
-        raise
-    except Exception as error:
-        raise UnsafeSchemaError(f"it is no Avro schema ({type(error).__name__})") from error
-
-
 class Size(NamedTuple):
-    """How large a value of a type is at least."""
+    """The bytes of a value of a type at least, and its levels at most."""
 
     bytes: int
-    values: int
-    """With the values of all fields in it."""
+    levels: int = 1
 
 
 class Types:
@@ -77,47 +78,49 @@ class Types:
         """Return the size of a type.
 
         Raises:
-            UnsafeSchemaError: a type contains itself, so that nested bytes overflow the decoder's stack; or the items
-                of an array take no bytes, so that a few bytes are an array of any length; or a value has very many
-                fields.
+            UnsafeSchemaError: a type contains itself, or has very many levels, so that nested bytes overflow the
+                decoder's stack; or the items of an array take no bytes, so that a few bytes are an array of any length.
         """
         match schema:
             case list():
-                return Size(1 + min((self.require_bounded(one).bytes for one in schema), default=0), 1)
+                sizes = [self.require_bounded(one) for one in schema]
+                return Size(1 + min((size.bytes for size in sizes), default=0), _levels(sizes))
             case {"type": "record" | "error", "name": name, "fields": fields}:
-                return self._record(name, [field["type"] for field in fields])
+                self._open.add(name)
+                sizes = [self.require_bounded(field["type"]) for field in fields]
+                self._open.remove(name)
+                self._known[name] = Size(sum(size.bytes for size in sizes), _levels(sizes))
+                return self._known[name]
             case {"type": "array", "items": inner} | {"type": "map", "values": inner}:
-                if self.require_bounded(inner).bytes == 0 and schema["type"] == "array":
+                size = self.require_bounded(inner)
+                if size.bytes == 0 and schema["type"] == "array":
                     raise UnsafeSchemaError("the items of an array take no bytes")
-                return Size(1, 1)
-            case {"type": "fixed", "size": size}:
-                return Size(int(size), 1)
+                return Size(1, _levels([size]))
+            case {"type": "fixed", "size": length}:
+                return Size(int(length))
             case {"type": inner} if inner != "enum":
                 return self.require_bounded(inner)
             case str():
                 return self._name(schema)
-        return Size(1, 1)
+        return Size(1)
 
     def _name(self, name: str) -> Size:
         if name in self._open:
             raise UnsafeSchemaError(f"the type {name} contains itself")
         if name in self._named:
             return self._known.get(name) or self.require_bounded(self._named[name])
-        return Size(_BYTES.get(name, 1), 1)
+        return Size(_BYTES.get(name, 1))
 
-    def _record(self, name: str, types: Sequence[Any]) -> Size:
-        self._open.add(name)
-        sizes = [self.require_bounded(type_) for type_ in types]
-        self._open.remove(name)
-        found = Size(sum(size.bytes for size in sizes), 1 + sum(size.values for size in sizes))
-        if found.values > _MAX_VALUES:
-            raise UnsafeSchemaError(f"a value of {name} has more than {_MAX_VALUES} fields")
-        self._known[name] = found
-        return found
+
+def _levels(inner: Sequence[Size]) -> int:
+    levels = 1 + max((size.levels for size in inner), default=0)
+    if levels > MAX_DEPTH:
+        raise UnsafeSchemaError(f"its types have more than {MAX_DEPTH} levels")
+    return levels
 
 
 def _marked(schema: Any) -> Any:
-    """Return a schema whose floating point numbers and logical types are read by `_TEXTS`.
+    """Return a schema whose floating point numbers and logical types are read by `_TEXTS`, which counts records, too.
 
     Raises:
         UnsafeSchemaError: a decimal of a few bytes is a very long text.
@@ -126,12 +129,19 @@ def _marked(schema: Any) -> Any:
         return [_marked(one) for one in schema]
     if isinstance(schema, dict):
         marked = {name: _marked(schema[name]) for name in ("type", "items", "values") if name in schema}
-        if "fields" in schema:
-            marked["fields"] = [{**field, "type": _marked(field["type"])} for field in schema["fields"]]
         logical = str(schema.get("logicalType"))
+        if "fields" in schema:
+            require_short([schema["name"], *(field["name"] for field in schema["fields"])])
+            marked["fields"] = [{**field, "type": _marked(field["type"])} for field in schema["fields"]]
+            marked[_COST] = (1 + len(schema["fields"]), 2 + sum(len(field["name"]) + 4 for field in schema["fields"]))
+            logical = "record"
+        elif "symbols" in schema:
+            require_short(schema["symbols"])
+            logical = "symbol" if any(len(symbol) > _LONG_SYMBOL for symbol in schema["symbols"]) else logical
         if f"{schema.get('type')}-{_MARK}{logical}" in _TEXTS and _applies(schema, logical):
             marked["logicalType"] = f"{_MARK}{logical}"
-        return {**schema, **marked}
+        # A name of ours in the schema itself would be believed.
+        return {**schema, "logicalType": None, **marked}
     return {"type": schema, "logicalType": f"{_MARK}number"} if schema in {"float", "double"} else schema
 
 
@@ -148,6 +158,19 @@ class _OddValueError(ValueError):
     """A value has no exact text; the message is a clause after its path."""
 
 
+_budget: Final = ContextVar[Budget]("budget")
+
+
+def _record(value: Any, schema: Mapping[str, Any], *_schemas: Any) -> Any:
+    _budget.get().spend(*schema[_COST])
+    return value
+
+
+def _symbol(value: str, *_schemas: Any) -> str:
+    _budget.get().spend(1, len(value))
+    return value
+
+
 def _number(value: float, *_schemas: Any) -> float | str:
     """Return a number, or a text if JSON has no such number: those that the JSON of Protobuf has."""
     if math.isfinite(value):
@@ -160,6 +183,7 @@ def _decimal(value: bytes, schema: Mapping[str, Any], *_schemas: Any) -> str:
     if not 0 < len(value) <= _MAX_DECIMAL_BYTES:
         raise _OddValueError(f"is a decimal that does not have 1 to {_MAX_DECIMAL_BYTES} bytes")
     unscaled, scale = int.from_bytes(value, "big", signed=True), schema.get("scale", 0)
+    _budget.get().spend(1, scale)
     digits = f"{abs(unscaled):0{scale + 1}d}"
     whole = len(digits) - scale
     return f"{'-' if unscaled < 0 else ''}{digits[:whole]}{'.' if scale else ''}{digits[whole:]}"
@@ -205,6 +229,8 @@ def _uuid(value: str | bytes, *_schemas: Any) -> str:
 _UNITS: Final = {"millis": 10**3, "micros": _MICROS, "nanos": 10**9}
 _EPOCHS: Final = {"": datetime(1970, 1, 1, tzinfo=UTC), "local-": datetime(1970, 1, 1)}
 _TEXTS: Final[dict[str, Callable[..., Any]]] = {
+    **{f"{type_}-{_MARK}record": _record for type_ in ("record", "error")},
+    f"enum-{_MARK}symbol": _symbol,
     **{f"{type_}-{_MARK}number": _number for type_ in ("float", "double")},
     **{f"{type_}-{_MARK}decimal": _decimal for type_ in ("bytes", "fixed")},
     **{f"{type_}-{_MARK}uuid": _uuid for type_ in ("string", "fixed")},
@@ -220,12 +246,17 @@ _TEXTS: Final[dict[str, Callable[..., Any]]] = {
 fastavro.read.LOGICAL_READERS |= _TEXTS
 
 
-def _read(schema: Any, named: Mapping[str, Any], payload: bytes) -> bytes:
+def _read(schema: Any, named: Mapping[str, Any], payload: bytes, budget: Budget) -> bytes:
     stream = BytesIO(payload)
+    _budget.set(budget)
     try:
         value = fastavro.schemaless_reader(stream, schema, None)
+    except OverBudgetError:
+        raise
     except Exception:
-        if len(payload) <= _LOCATED_BYTES:
+        # To find the wrong value of a long payload, piece by piece, would take too long.
+        _budget.set(Budget(0, len(payload)))
+        with suppress(OverBudgetError):
             _require_readable(named, BytesIO(payload), schema, "")
         raise
     if stream.tell() != len(payload):
@@ -278,8 +309,11 @@ def _places(stream: BytesIO, path: str) -> Iterator[int]:
 
 
 def _piece(stream: BytesIO, schema: Any, path: str) -> Any:
+    _budget.get().spend(1, 0)
     try:
         return fastavro.schemaless_reader(stream, schema, None)
+    except OverBudgetError:
+        raise
     except _OddValueError as error:
         raise RefusedPayloadError.at(path, str(error), BAD_VALUE) from None
     except EOFError:

@@ -8,7 +8,7 @@ import orjson
 
 from workorders.core.creation.json_validation import kind_of
 from workorders.core.items import Rejection
-from workorders.kafka.formats.decoded import Decoded, Headers
+from workorders.kafka.formats.decoded import Budget, Decoded, Headers
 
 _STRUCTURED: Final = "application/cloudevents"
 _JSON_EVENT: Final = "application/cloudevents+json"
@@ -23,7 +23,11 @@ _JSON_DATA: Final = re.compile(r"[^;]*[/+]json *(?:;.*)?", re.IGNORECASE)
 class CloudEventsDecoder:
     """Makes the JSON of events in structured mode (`content-type: application/cloudevents+json`) or in binary mode."""
 
-    def decode(self, _topic: str, payload: bytes | None, headers: Headers = ()) -> Decoded | Rejection:
+    def rule(self, _payload: bytes | None) -> str:
+        """Return the name of the format."""
+        return "the format of CloudEvents"
+
+    def decode(self, _topic: str, payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded | Rejection:
         """Return an event as JSON, or why the message is none; a null value in binary mode is an event without data."""
         found: dict[str, bytes | None] = {}
         for name, value in headers:

@@ -1,13 +1,17 @@
 """What a decoder makes of a key or a value, and how it refuses one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from workorders.core.items import Rejection
 
 Headers = Sequence[tuple[str | bytes, bytes | None]]
-ReadPayload = Callable[[bytes], bytes]
-"""Returns a payload as JSON. Raises `RefusedPayloadError`, or anything else if the bytes are malformed."""
+MAX_DEPTH: Final = 200
+"""Levels of a schema's types; orjson writes 254."""
+_MAX_NAME: Final = 256
+_FREE: Final = 64 * 1024
+_VALUES_PER_BYTE: Final = 64
+_BYTES_PER_BYTE: Final = 1000
 
 BAD_BYTES: Final = "the sender must write by the schema whose id it sends"
 BAD_VALUE: Final = "the sender must correct the value"
@@ -21,11 +25,51 @@ class Decoded(NamedTuple):
     """Id, subject, and version of its schema in the registry, as a JSON object; None without a registry."""
 
 
+class Budget:
+    """What a message may become as JSON: values and bytes in proportion to its own bytes."""
+
+    __slots__ = ("_bytes", "_values", "max_bytes")
+
+    def __init__(self, payload_bytes: int, max_bytes: int) -> None:
+        """Allow at most `max_bytes`."""
+        self.max_bytes = self._bytes = min(max_bytes, _FREE + _BYTES_PER_BYTE * payload_bytes)
+        self._values = _FREE + _VALUES_PER_BYTE * payload_bytes
+
+    def spend(self, values: int, size: int) -> None:
+        """Count values and bytes before they are made.
+
+        Raises:
+            OverBudgetError: there are too many.
+        """
+        self._values -= values
+        self._bytes -= size
+        if self._values < 0 or self._bytes < 0:
+            raise OverBudgetError(self.max_bytes)
+
+
 class Decoder(Protocol):
     """Makes JSON of keys or values."""
 
-    def decode(self, topic: str, payload: Any, headers: Headers = ()) -> Decoded | Rejection:
-        """Return a payload of a topic as JSON, or why that cannot be: bytes, or None where headers are read."""
+    def rule(self, payload: Any, /) -> str:
+        """Return the name of what a payload must fulfill."""
+
+    def decode(self, topic: str, payload: Any, headers: Headers, budget: Budget, /) -> Decoded | Rejection:
+        """Return a payload of a topic as JSON, or why that cannot be: bytes, or None where headers are read.
+
+        It may raise anything; `Payloads` makes rejections of it.
+        """
+
+
+ReadPayload = Callable[[bytes, Budget], bytes]
+"""Returns a payload as JSON. Raises `RefusedPayloadError`, or anything else if the bytes are malformed."""
+
+
+class OverBudgetError(ValueError):
+    """A payload would be far more JSON than its bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """Name the limit."""
+        super().__init__(f"as JSON, it has more than {max_bytes} bytes, or very many values; the sender must split it")
 
 
 class RefusedPayloadError(ValueError):
@@ -50,3 +94,13 @@ class RefusedPayloadError(ValueError):
 
 class UnsafeSchemaError(ValueError):
     """A schema is not one that payloads can be read by; the text is a clause."""
+
+
+def require_short(names: Iterable[str]) -> None:
+    """Check the names of a schema, which each value of it repeats.
+
+    Raises:
+        UnsafeSchemaError: one is very long.
+    """
+    if any(len(name) > _MAX_NAME for name in names):
+        raise UnsafeSchemaError(f"it has a name of more than {_MAX_NAME} characters")

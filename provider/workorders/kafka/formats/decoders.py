@@ -1,4 +1,4 @@
-"""From the bytes of a key or a value to JSON. No bytes raise an exception here but those of a registry's absence."""
+"""From the bytes of a key or a value to JSON, by the schema of a registry whose id they begin with."""
 
 import time
 from collections.abc import Callable
@@ -6,23 +6,45 @@ from typing import Final
 
 from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
-from workorders.kafka.formats.decoded import (
-    BAD_BYTES,
-    Decoded,
-    Headers,
-    ReadPayload,
-    RefusedPayloadError,
-    UnsafeSchemaError,
-)
+from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ReadPayload, UnsafeSchemaError
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
 
 ParseSchema = Callable[[SchemaRegistry, int], ReadPayload]
-"""Gets a schema, and returns what reads payloads by it. Raises `UnsafeSchemaError` if it cannot be used."""
+"""Gets a schema, and returns what reads payloads by it. Raises anything if the schema cannot be used."""
 
+MAX_UNKNOWN: Final = 20
+"""Senders choose the ids, and each is a request."""
+_UNKNOWN_SECONDS: Final = 60.0
 _MAGIC: Final = 0
 _HEADER_BYTES: Final = 5
-_UNKNOWN_SECONDS: Final = 60.0
-"""An id that the registry does not know is asked for again only after this time."""
+
+
+class _UnknownIds:
+    """Ids that no registry had when this process asked, for a minute."""
+
+    def __init__(self) -> None:
+        self._ids: set[tuple[RegistryDecoder, int]] = set()
+        self._until = 0.0
+
+    def fault(self, decoder: "RegistryDecoder", schema_id: int) -> str | None:
+        """Return why the registry need not be asked for an id, as a clause without its subject."""
+        if time.monotonic() >= self._until:
+            self._ids.clear()
+        if (decoder, schema_id) in self._ids:
+            return "does not have"
+        if len(self._ids) >= MAX_UNKNOWN:
+            return f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
+        return None
+
+    def add(self, decoder: "RegistryDecoder", schema_id: int) -> None:
+        """Remember an id."""
+        if not self._ids:
+            self._until = time.monotonic() + _UNKNOWN_SECONDS
+        self._ids.add((decoder, schema_id))
+
+
+unknown_ids: Final = _UnknownIds()
 
 
 class RegistryDecoder:
@@ -35,49 +57,54 @@ class RegistryDecoder:
         self._kind = kind
         self._readers: dict[int, ReadPayload | Rejection] = {}
         self._registrations: dict[tuple[int, str], bytes] = {}
-        self._unknown: dict[int, float] = {}
 
-    def decode(self, topic: str, payload: bytes, _headers: Headers = ()) -> Decoded | Rejection:
+    def rule(self, payload: bytes) -> str:
+        """Return which schema a payload names."""
+        return f"schema {_schema_id(payload)}"
+
+    def decode(self, topic: str, payload: bytes, _headers: Headers, budget: Budget) -> Decoded | Rejection:
         """Return a payload of a topic as JSON, or why that cannot be.
 
         Raises:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
-        schema_id = int.from_bytes(payload[1:_HEADER_BYTES], "big")
+        schema_id = _schema_id(payload)
         if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC or schema_id == 0:
             return _without_id(self._kind, payload)
         read = self._readers.get(schema_id) or self._reader(schema_id)
         if isinstance(read, Rejection):
             return read
-        violated = f"the {self._kind} violates schema {schema_id}"
-        try:
-            json = read(payload[_HEADER_BYTES:])
-        except RefusedPayloadError as refused:
-            return Rejection(refused.code, f"{violated}: {refused}")
-        except Exception as error:  # noqa: BLE001 - decoders raise what their code happens to meet in hostile bytes
-            return Rejection("undecodable", f"{violated} ({type(error).__name__}); {BAD_BYTES}")
+        json = read(payload[_HEADER_BYTES:], budget)
         registration = self._registrations.get((schema_id, topic)) or self._registration(schema_id, topic)
         return Decoded(json, registration)
 
     def _reader(self, schema_id: int) -> ReadPayload | Rejection:
-        unknown = Rejection("unknown-schema", f"the registry does not have schema {schema_id} of the {self._kind}")
-        if time.monotonic() < self._unknown.get(schema_id, 0.0):
-            return unknown
+        fault = unknown_ids.fault(self, schema_id)
         try:
-            found: ReadPayload | Rejection = self._parse(self._registry, schema_id)
+            if fault is None:
+                self._readers[schema_id] = self._parse(self._registry, schema_id)
+                return self._readers[schema_id]
+        except (RegistryUnavailableError, RegistryRefusedError):
+            raise
         except UnknownSchemaError:
-            self._unknown[schema_id] = time.monotonic() + _UNKNOWN_SECONDS
-            return unknown
-        except UnsafeSchemaError as error:
-            found = Rejection("unusable-schema", f"schema {schema_id} of the {self._kind} cannot be used: {error}")
-        self._readers[schema_id] = found
-        return found
+            unknown_ids.add(self, schema_id)
+            fault = "does not have"
+        except Exception as error:  # noqa: BLE001 - parsers raise what their code happens to meet in hostile schemas
+            clause = error if isinstance(error, UnsafeSchemaError) else f"it is malformed ({type(error).__name__})"
+            unusable = Rejection("unusable-schema", f"schema {schema_id} of the {self._kind} cannot be used: {clause}")
+            self._readers[schema_id] = unusable
+            return unusable
+        return Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}")
 
     def _registration(self, schema_id: int, topic: str) -> bytes:
         found = self._registry.registration(schema_id, f"{topic}-{self._kind}")
         self._registrations[schema_id, topic] = found
         return found
+
+
+def _schema_id(payload: bytes) -> int:
+    return int.from_bytes(payload[1:_HEADER_BYTES], "big")
 
 
 def _without_id(kind: str, payload: bytes) -> Rejection:

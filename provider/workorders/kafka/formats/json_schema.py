@@ -5,53 +5,36 @@ import re
 from contextlib import suppress
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import jsonschema_rs
 import orjson
 
-from workorders.core.items import Rejection
-from workorders.kafka.definition.json_schema import make_validator
-from workorders.kafka.formats.decoded import (
-    BAD_VALUE,
-    Decoded,
-    Headers,
-    ReadPayload,
-    RefusedPayloadError,
-    UnsafeSchemaError,
-)
+from workorders.kafka.definition.json_schema import Validator
+from workorders.kafka.formats.decoded import BAD_VALUE, Budget, Decoded, Headers, ReadPayload, RefusedPayloadError
 from workorders.kafka.formats.registry import SchemaRegistry
 
 _LONG_NUMBER: Final = re.compile(rb"[0-9][0-9.]{15}")
 """A number that a double may round has as many digits; what looks like one in a text is loaded exactly, too."""
+_MAX_COMPARED: Final = 1000
+"""Numbers that a double may round: `uniqueItems` compares each with each."""
+_MAX_DIGITS: Final = 1000
+_MAX_RULE: Final = 200
 
 
 def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
     """Return what checks the payloads of a schema.
 
     Raises:
-        UnsafeSchemaError: it is no JSON Schema, or it refers to one that is not registered as its reference.
+        ValueError: it is no JSON Schema, or it refers to one that is not registered as its reference.
         UnknownSchemaError: the registry does not have it, or one that it refers to.
     """
-    found = registry.schema(schema_id)
-    texts: dict[str, str] = {}
-    _collect_references(registry, found, texts)
-    try:
-        references = [(name, json.loads(text)) for name, text in texts.items()]
-        validator = make_validator(json.loads(found.schema_str or ""), references)
-    except Exception as error:
-        raise UnsafeSchemaError(f"it is no JSON Schema that can be used ({type(error).__name__})") from error
-    return partial(_read, validator)
+    *references, (_, schema) = ((name, json.loads(text)) for name, text in registry.texts(schema_id).items())
+    return partial(_read, Validator(schema, references))
 
 
-def _collect_references(registry: SchemaRegistry, found: Any, texts: dict[str, str]) -> None:
-    for reference in found.references or ():
-        referred = registry.reference(reference.subject, reference.version)
-        texts[reference.name] = referred.schema_str or ""
-        _collect_references(registry, referred, texts)
-
-
-def _read(validator: Any, payload: bytes) -> bytes:
+def _read(validator: Validator, payload: bytes, _budget: Budget) -> bytes:
     try:
         _require_valid(validator, payload)
     except orjson.JSONDecodeError as error:
@@ -59,21 +42,31 @@ def _read(validator: Any, payload: bytes) -> bytes:
     return payload
 
 
-def _require_valid(validator: Any, payload: bytes) -> None:
+def _require_valid(validator: Validator, payload: bytes) -> None:
+    value = orjson.loads(payload)
+    if not validator.can_check(payload, value):
+        raise RefusedPayloadError("to check it would take too long; the sender must split it", "too-large")
     try:
-        validator.validate(_exact(payload))
+        validator.validate(_exact(payload, value, is_exact_as_a_set=not validator.compares_items))
     except jsonschema_rs.ValidationError as error:
         # Its own message quotes the value. Of both paths, only that into the schema is free of the message's words.
-        rule = "/".join(map(str, error.schema_path))
+        rule = "/".join(map(str, error.schema_path))[:_MAX_RULE]
         raise RefusedPayloadError(f"the rule /{rule} does not hold") from None
+    except ValueError:  # it copies the value for that error, of 255 levels at most
+        raise RefusedPayloadError("a rule does not hold for a value of very many levels") from None
 
 
-def _exact(payload: bytes) -> Any:
-    value = orjson.loads(payload)
-    if _LONG_NUMBER.search(payload) is not None:
+def _exact(payload: bytes, value: Any, *, is_exact_as_a_set: bool) -> Any:
+    """Return a value whose numbers are exact, unless they are so many that to compare each two would take too long."""
+    count = sum(1 for _ in islice(_LONG_NUMBER.finditer(payload), _MAX_COMPARED + 1))
+    if count and (is_exact_as_a_set or count <= _MAX_COMPARED):
         with suppress(RecursionError):  # `orjson` reads deeper values
-            return json.loads(payload, parse_float=Decimal)
+            return json.loads(payload, parse_float=_exact_float)
     return value
+
+
+def _exact_float(text: str) -> Decimal | float:
+    return Decimal(text) if len(text) <= _MAX_DIGITS else float(text)
 
 
 class FileSchemaDecoder:
@@ -81,16 +74,16 @@ class FileSchemaDecoder:
 
     def __init__(self, schema: str) -> None:
         """Take a JSON Schema as text."""
-        self._validator = make_validator(json.loads(schema))
+        self._validator = Validator(json.loads(schema))
 
-    def decode(self, _topic: str, payload: bytes, _headers: Headers = ()) -> Decoded | Rejection:
-        """Return the payload itself, or why the schema refuses it; what is no JSON is returned for others to name."""
-        try:
+    def rule(self, _payload: bytes) -> str:
+        """Return the name of the field."""
+        return "json_schema"
+
+    def decode(self, _topic: str, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
+        """Return the payload itself, also if it is no JSON, which the validation of all values names."""
+        with suppress(orjson.JSONDecodeError):
             _require_valid(self._validator, payload)
-        except RefusedPayloadError as refused:
-            return Rejection("schema-violated", f"the value violates json_schema: {refused}")
-        except orjson.JSONDecodeError:
-            pass
         return Decoded(payload)
 
 

@@ -4,14 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Rejection
 from workorders.kafka.definition.formats import FORMATS
-from workorders.kafka.formats.decoded import Decoded, Decoder, Headers
+from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.formats.decoded import (
+    BAD_BYTES,
+    Budget,
+    Decoded,
+    Decoder,
+    Headers,
+    OverBudgetError,
+    RefusedPayloadError,
+)
+from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -31,6 +41,8 @@ class Payloads:
     """Settings of the registry's client, as JSON; None without a registry."""
     json_schema: str | None = None
     """The JSON Schema of plain JSON values, as JSON."""
+    max_bytes: int = DEFAULT_MAX_MESSAGE_BYTES
+    """Maximum size of a key or a value as JSON."""
 
     @classmethod
     def of(cls, definition: "KafkaTriggerDefinition", registry: Mapping[str, Any] | None) -> "Payloads | None":
@@ -47,7 +59,7 @@ class Payloads:
             )
         settings = None if registry is None else orjson.dumps(dict(registry), option=orjson.OPT_SORT_KEYS).decode()
         schema = None if definition.json_schema is None else orjson.dumps(definition.json_schema).decode()
-        found = cls(definition.format, definition.key_format, settings, schema)
+        found = cls(definition.format, definition.key_format, settings, schema, definition.max_message_bytes)
         return found if found.decodes_values or found.decodes_keys else None
 
     @property
@@ -75,13 +87,46 @@ class Payloads:
         if payload is None and not self.needs_headers:
             return None
         decoder = _decoder(self.value, "value", self.registry, self.json_schema)
-        found = decoder.decode(topic, payload, headers)
+        found = decode(decoder, "value", topic, payload, headers, self.max_bytes)
         # A null value without an event in its headers is a tombstone.
         return None if payload is None and isinstance(found, Rejection) else found
 
     def decode_key(self, topic: str, payload: bytes) -> Decoded | Rejection:
         """Return a key as JSON, or why that cannot be; raises as `decode_value` does."""
-        return _decoder(self.key, "key", self.registry, None).decode(topic, payload)
+        return decode(_decoder(self.key, "key", self.registry, None), "key", topic, payload, (), self.max_bytes)
+
+
+_PANIC: Final = "PanicException"
+"""What a library in Rust raises at a mistake of its own; it is no `Exception`, and no module has it."""
+
+
+def decode(  # noqa: PLR0917 - what a message has
+    decoder: Decoder, kind: str, topic: str, payload: bytes | None, headers: Headers, max_bytes: int
+) -> Decoded | Rejection:
+    """Return a key or a value as JSON, or why that cannot be: whatever a decoder raises is a rejection.
+
+    Raises:
+        RegistryUnavailableError: the registry did not answer.
+        RegistryRefusedError: the registry refused the client.
+    """
+    size = len(payload or b"") + sum(len(value or b"") for _, value in headers)
+    budget = Budget(size, max_bytes)
+    try:
+        found = decoder.decode(topic, payload, headers, budget)
+        if isinstance(found, Decoded) and len(found.json) > budget.max_bytes:
+            raise OverBudgetError(budget.max_bytes)
+        return found
+    except (RegistryUnavailableError, RegistryRefusedError):
+        raise
+    except OverBudgetError as error:
+        return Rejection("too-large", f"the {kind} violates {decoder.rule(payload)}: {error}")
+    except RefusedPayloadError as refused:
+        return Rejection(refused.code, f"the {kind} violates {decoder.rule(payload)}: {refused}")
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != _PANIC:
+            raise
+        clause = f"the {kind} violates {decoder.rule(payload)} ({type(error).__name__}); {BAD_BYTES}"
+        return Rejection("undecodable", clause)
 
 
 @cache

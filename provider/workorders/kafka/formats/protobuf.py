@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-from workorders.kafka.formats.decoded import BAD_BYTES, ReadPayload, RefusedPayloadError, UnsafeSchemaError
-from workorders.kafka.formats.protobuf_messages import ANY, WELL_KNOWN, as_json, require_whole, varint
+from workorders.kafka.formats.decoded import BAD_BYTES, Budget, ReadPayload, RefusedPayloadError, UnsafeSchemaError
+from workorders.kafka.formats.protobuf_messages import ANY, WELL_KNOWN, Messages, Reading, varint
 from workorders.kafka.formats.registry import SchemaRegistry
 
 _MAX_INDEX_BYTES: Final = 5
@@ -27,29 +27,17 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
     """Return what reads the payloads of a schema.
 
     Raises:
-        UnsafeSchemaError: it is no Protobuf schema.
         UnknownSchemaError: the registry does not have it, or one that it refers to.
+        Exception: it is no Protobuf schema.
     """
-    texts: dict[str, str] = {}
-    _collect(registry, registry.schema(schema_id, serialized=True), _MAIN, texts)
+    texts = registry.texts(schema_id, _MAIN, serialized=True)
     pool = descriptor_pool.DescriptorPool()
-    try:
-        for file in _described(texts) or _compiled(texts):
-            _add(file, pool)
-        main = pool.FindFileByName(_MAIN)
-        has_any = _add_inside_any(pool)
-    except Exception as error:
-        raise UnsafeSchemaError(f"it is no Protobuf schema ({type(error).__name__})") from error
-    return partial(_read, pool, main, has_any)
-
-
-def _collect(registry: SchemaRegistry, found: Any, name: str, texts: dict[str, str]) -> None:
-    """Collect the text of a file and of all that it imports; the imported ones first."""
-    for reference in found.references or ():
-        if reference.name not in texts:
-            referred = registry.reference(reference.subject, reference.version, serialized=True)
-            _collect(registry, referred, reference.name, texts)
-    texts[name] = found.schema_str
+    files = list(_described(texts) or _compiled(texts))
+    for file in files:
+        _add(file, pool)
+    has_any = _add_inside_any(pool)
+    messages = Messages(pool, [pool.FindFileByName(file.name) for file in files])
+    return partial(_read, messages, pool.FindFileByName(_MAIN), has_any)
 
 
 def _described(texts: dict[str, str]) -> list[descriptor_pb2.FileDescriptorProto] | None:
@@ -114,7 +102,7 @@ def _add_inside_any(pool: Any) -> bool:
     return True
 
 
-def _read(pool: Any, file: Any, has_any: bool, payload: bytes) -> bytes:
+def _read(messages: Messages, file: Any, has_any: bool, payload: bytes, budget: Budget) -> bytes:
     indexes, rest = _message_indexes(payload)
     types = list(file.message_types_by_name.values())
     for index in indexes:
@@ -122,13 +110,18 @@ def _read(pool: Any, file: Any, has_any: bool, payload: bytes) -> bytes:
             raise RefusedPayloadError(f"it is of a message type that the schema does not have; {BAD_BYTES}")
         message_type = types[index]
         types = list(message_type.nested_types)
+    reading = Reading(messages, budget)
+    is_proved = has_any or messages.may_grow(rest)
+    if is_proved:
+        reading.require_whole(message_type, rest, "")
     try:
-        json, is_whole = as_json(pool, message_type, rest)
+        json, is_whole = reading.as_json(message_type, rest)
     except Exception:
-        require_whole(pool, message_type, rest, "")
+        if not is_proved:
+            reading.require_whole(message_type, rest, "")
         raise
-    if has_any or not is_whole:
-        require_whole(pool, message_type, rest, "")
+    if not (is_proved or is_whole):
+        reading.require_whole(message_type, rest, "")
     return json
 
 

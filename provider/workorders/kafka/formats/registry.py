@@ -1,6 +1,7 @@
 """Schemas of a Confluent-compatible schema registry, asked for once per id."""
 
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -11,6 +12,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, Schema
 
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.formats.decoded import UnsafeSchemaError
 
 T = TypeVar("T")
 
@@ -26,6 +28,11 @@ _UNKNOWN: Final = frozenset({40401, 40402, 40403})
 """The registry's own codes: no such subject, no such version, no such schema."""
 _SHOWN_CHARACTERS: Final = 200
 _REFUSALS: Final = frozenset({401, 403})
+_TOO_MANY_REQUESTS: Final = 429
+_MAX_WAIT_SECONDS: Final = 30
+_MAX_REFERENCES: Final = 100
+_MAX_REFERENCE_DEPTH: Final = 20
+_MAX_SCHEMA_CHARACTERS: Final = 4 * 1024 * 1024
 
 
 class UnknownSchemaError(LookupError):
@@ -91,6 +98,40 @@ class SchemaRegistry:
         _, name, version = names[0] if names else (None, None, None)
         return orjson.dumps({"id": schema_id, "subject": name, "version": version})
 
+    def texts(self, schema_id: int, name: str = "", *, serialized: bool = False) -> dict[str, str]:
+        """Return the texts of a schema and of all that it refers to by their names, the referred ones first.
+
+        Args:
+            schema_id: the schema.
+            name: of the schema itself.
+            serialized: as for `schema`, whose errors are raised.
+
+        Raises:
+            UnsafeSchemaError: it refers to very many schemas, or to very long ones.
+        """
+        asked: dict[tuple[str, int], Schema] = {}
+        texts: dict[str, str] = {}
+
+        def collect(found: Any, depth: int) -> None:
+            for reference in found.references or ():
+                place = (reference.subject, reference.version)
+                if place not in asked:
+                    if depth == _MAX_REFERENCE_DEPTH or len(asked) == _MAX_REFERENCES:
+                        raise UnsafeSchemaError(
+                            f"it refers to more than {_MAX_REFERENCES} schemas, or in more than "
+                            f"{_MAX_REFERENCE_DEPTH} steps"
+                        )
+                    asked[place] = self.reference(*place, serialized=serialized)
+                    collect(asked[place], depth + 1)
+                texts.setdefault(reference.name, asked[place].schema_str or "")
+
+        main = self.schema(schema_id, serialized=serialized)
+        collect(main, 0)
+        texts[name] = main.schema_str or ""
+        if sum(map(len, texts.values())) > _MAX_SCHEMA_CHARACTERS:
+            raise UnsafeSchemaError(f"it has more than {_MAX_SCHEMA_CHARACTERS} characters with those it refers to")
+        return texts
+
     def _with_text(self, schema: Schema) -> Schema:
         if not isinstance(schema.schema_str, str):
             raise self._misled("answered with JSON that is not a schema")
@@ -144,7 +185,16 @@ def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
                 file.touch(mode=0o600)
                 file.write_text(given.pop(pem), encoding="utf-8")
                 given[location] = str(file)
-        return SchemaRegistryClient(given)
+        client = SchemaRegistryClient(given)
+    # The client retries, but has no setting to wait for as long as the registry asks.
+    client._rest_client.session.event_hooks["response"].append(_wait)
+    return client
+
+
+def _wait(response: Any) -> None:
+    seconds = response.headers.get("retry-after", "")
+    if response.status_code == _TOO_MANY_REQUESTS and seconds.isdecimal():
+        time.sleep(min(int(seconds[:9]), _MAX_WAIT_SECONDS))
 
 
 def _without_login(urls: str) -> str:

@@ -5,9 +5,8 @@ from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka.schema_registry import Schema, SchemaReference
 
-from support.schema_registry import framed
+from support.schema_registry import Registered, decode, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats.decoded import Decoded
 from workorders.kafka.formats.decoders import RegistryDecoder
@@ -17,26 +16,9 @@ LINE = {"type": "object", "required": ["sku"]}
 ORDER = {"type": "object", "properties": {"line": {"$ref": "line.json"}, "secret": {"type": "integer"}}}
 
 
-class Registered:
-    """A schema and the one that it refers to; the integration tests have a real registry."""
-
-    def __init__(self, schema: str, referred: str) -> None:
-        self._schema, self._referred = schema, referred
-
-    def schema(self, _schema_id: int) -> Schema:
-        return Schema(self._schema, "JSON", [SchemaReference("line.json", "line", 1)])
-
-    def reference(self, _subject: str, _version: int) -> Schema:
-        return Schema(self._referred, "JSON", [])
-
-    def registration(self, _schema_id: int, _subject: str) -> bytes:
-        return b"{}"
-
-
 def decoded(value: Any, schema: Any = ORDER, referred: str | None = None) -> Decoded | Rejection:
-    text = orjson.dumps(LINE).decode() if referred is None else referred
-    registry: Any = Registered(orjson.dumps(schema).decode(), text)
-    return RegistryDecoder(registry, parse, "value").decode("orders", framed(7, orjson.dumps(value)))
+    registry = Registered(schema, {"line.json": (LINE if referred is None else referred, [])})
+    return decode(RegistryDecoder(registry, parse, "value"), framed(7, orjson.dumps(value)))
 
 
 def test_a_schema_may_refer_to_another_one_of_the_registry() -> None:
@@ -66,23 +48,99 @@ BIG = 2**64
     ids=str,
 )
 def test_a_number_that_a_double_would_round_is_checked_exactly_and_kept(schema: Any, good: bytes, bad: bytes) -> None:
-    registry: Any = Registered(json.dumps(schema), "{}")
-    by_registry = RegistryDecoder(registry, parse, "value")
+    by_registry = RegistryDecoder(Registered(schema), parse, "value")
     for_file = FileSchemaDecoder(json.dumps(schema))
     for value, accepted in ((good, True), (bad, False)):
-        registered, plain = by_registry.decode("orders", framed(7, value)), for_file.decode("orders", value)
+        registered, plain = decode(by_registry, framed(7, value)), decode(for_file, value)
         assert isinstance(registered, Decoded) is isinstance(plain, Decoded) is accepted
         assert not accepted or (isinstance(registered, Decoded) and registered.json == value)
 
 
 def test_a_deep_value_with_a_long_number_is_checked() -> None:
     deep = b'{"a":' * 1020 + b"12345678901234567890" + b"}" * 1020
-    assert FileSchemaDecoder('{"type":"object"}').decode("orders", deep) == Decoded(deep)
+    assert decode(FileSchemaDecoder('{"type":"object"}'), deep) == Decoded(deep)
+
+
+@pytest.mark.parametrize("rule", [{"required": ["id"]}, {"properties": {"x": {"type": "string"}}}], ids=str)
+def test_a_deep_value_for_which_a_rule_does_not_hold_is_rejected(rule: Any) -> None:
+    found = decode(FileSchemaDecoder(json.dumps(rule)), b'{"x":' + b"[" * 300 + b"]" * 300 + b"}")
+    clause = "a rule does not hold for a value of very many levels"
+    assert found == Rejection("schema-violated", f"the value violates json_schema: {clause}")
+
+
+def test_numbers_that_are_compared_with_one_another_are_exact_up_to_a_thousand() -> None:
+    one = FileSchemaDecoder('{"uniqueItems":true}')
+    for count, accepted in ((1_000, True), (1_001, False), (2_000, False)):
+        # As doubles they are the same.
+        values = b"[" + b",".join(b"1000000000000000000000%04d" % place for place in range(count)) + b"]"
+        assert isinstance(decode(one, values), Decoded) is accepted
+
+
+def test_a_number_of_very_many_digits_is_checked_as_a_double() -> None:
+    one = FileSchemaDecoder('{"multipleOf":0.5}')
+    assert isinstance(decode(one, b"1.5" + b"0" * 60_000), Decoded)
+    tiny = FileSchemaDecoder('{"maximum":1}')
+    assert isinstance(decode(tiny, b"1.0000000000000000e-999999999"), Decoded)
+
+
+def tree(width: int, steps: int = 0) -> dict[str, Any]:
+    """Return a schema that looks so many times at a part of a value as at the value, in so many steps."""
+    part: Any = {"properties": {"a": {"$ref": "#"}}}
+    for _ in range(steps):
+        part = {"allOf": [part]}
+    return {"allOf": [part] * width}
+
+
+@pytest.mark.parametrize(
+    ("schema", "levels"),
+    [(tree(2), 40), (tree(1, 50), 1000), ({"items": {"anyOf": [{"pattern": r"^(a|a?)+\1$"}, True]}}, 0)],
+    ids=["exponential", "stack", "steps back"],
+)
+def test_a_message_that_a_schema_makes_very_long_to_check_is_rejected_unchecked(schema: Any, levels: int) -> None:
+    deep = b'{"a":' * levels + b"1" + b"}" * levels if levels else b"[" + b'"aaaaaaaaaaaa!",' * 30_000 + b"1]"
+    found = decode(FileSchemaDecoder(json.dumps(schema)), deep)
+    clause = "to check it would take too long; the sender must split it"
+    assert found == Rejection("too-large", f"the value violates json_schema: {clause}")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        tree(1),
+        tree(2),
+        {
+            "$defs": {"n": {"properties": {"left": {"$ref": "#/$defs/n"}, "right": {"$ref": "#/$defs/n"}}}},
+            "items": True,
+        },
+        {"$id": "https://example.com/a", "$defs": {"b": {"$id": "b", "$anchor": "c"}}, "$ref": "b#c"},
+        {"definitions": {"a/b": {}}, "properties": {"id": {"$ref": "#/definitions/a~1b"}}, "id": "an annotation"},
+        {"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "unevaluatedProperties": False},
+        {"$ref": "https://json-schema.org/draft/2020-12/schema"},
+    ],
+    ids=["list", "tree", "binary", "ids", "pointer", "dynamic", "metaschema"],
+)
+def test_a_schema_that_refers_to_itself_part_by_part_is_used(schema: Any) -> None:
+    assert decode(FileSchemaDecoder(json.dumps(schema)), b'{"a":{"a":{}}}') == Decoded(b'{"a":{"a":{}}}')
+
+
+@pytest.mark.parametrize(
+    ("schema", "clause"),
+    [
+        ({"$ref": "#"}, "it refers to itself, or in more than 64 steps"),
+        ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}, "itself"),
+        (tree(1, 100), "it refers to itself, or in more than 64 steps"),
+        ({"$ref": "#/$defs/none"}, "it refers to a schema that is neither in it nor among its references"),
+        ({"patternProperties": {f"{place}(a{{30}}){{700}}": True for place in range(100)}}, "is not a"),
+    ],
+    ids=["itself", "circle", "steps", "nothing", "patterns"],
+)
+def test_a_schema_without_a_bound_is_refused(schema: Any, clause: str) -> None:
+    with pytest.raises(ValueError, match=clause):
+        FileSchemaDecoder(json.dumps(schema))
 
 
 def test_what_is_no_json_is_rejected_by_a_schema_of_the_registry() -> None:
-    registry: Any = Registered("{}", "{}")
-    assert RegistryDecoder(registry, parse, "value").decode("orders", framed(7, b"{")) == Rejection(
+    assert decode(RegistryDecoder(Registered({}), parse, "value"), framed(7, b"{")) == Rejection(
         "undecodable",
         "the value violates schema 7: it is not JSON (unexpected end of data); the sender must correct the value",
     )
@@ -101,8 +159,8 @@ def test_a_schema_that_cannot_be_used_rejects_its_messages(schema: Any, referred
 
 def test_the_schema_of_a_file_leaves_what_is_no_json_to_the_validation_of_all_values() -> None:
     one = FileSchemaDecoder('{"required":["id"]}')
-    assert one.decode("orders", b'{"id": 1.0}') == Decoded(b'{"id": 1.0}')
-    assert one.decode("orders", b"rubbish") == Decoded(b"rubbish")
-    assert one.decode("orders", b"{}") == Rejection(
+    assert decode(one, b'{"id": 1.0}') == Decoded(b'{"id": 1.0}')
+    assert decode(one, b"rubbish") == Decoded(b"rubbish")
+    assert decode(one, b"{}") == Rejection(
         "schema-violated", "the value violates json_schema: the rule /required does not hold"
     )

@@ -7,10 +7,9 @@ from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka.schema_registry import Schema
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from support.schema_registry import framed
+from support.schema_registry import Registered, decode, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats import protobuf
 from workorders.kafka.formats.decoded import Decoded
@@ -45,27 +44,13 @@ ROW = b"\x02\x02"
 """The index of the second message."""
 
 
-class Registered:
-    """A schema as a registry gives it; the integration tests have a real registry."""
-
-    def __init__(self, descriptor: str) -> None:
-        self._schema = Schema(descriptor, "PROTOBUF", [])
-
-    def schema(self, _schema_id: int, *, serialized: bool) -> Schema:
-        assert serialized
-        return self._schema
-
-    def registration(self, _schema_id: int, _subject: str) -> bytes:
-        return b"{}"
-
-
 @cache
 def compiled(source: str) -> tuple[RegistryDecoder, descriptor_pool.DescriptorPool]:
     files = list(protobuf._compiled({"schema.proto": source}))
     pool = descriptor_pool.DescriptorPool()
     for file in files:
         pool.Add(file)
-    registry: Any = Registered(b64encode(files[-1].SerializeToString()).decode())
+    registry = Registered(b64encode(files[-1].SerializeToString()).decode())
     return RegistryDecoder(registry, protobuf.parse, "value"), pool
 
 
@@ -76,7 +61,7 @@ def message(source: str, name: str = "Row", **fields: Any) -> Any:
 def decoded(payload: Any, source: str = PROTO3) -> dict[str, Any] | tuple[str, str]:
     """Return a message as JSON, or the code of its rejection with what follows the words that all have."""
     data = payload if isinstance(payload, bytes) else payload.SerializePartialToString()
-    found = compiled(source)[0].decode("orders", framed(7, ROW + data))
+    found = decode(compiled(source)[0], framed(7, ROW + data))
     if isinstance(found, Rejection):
         return found.code, found.detail.removeprefix("the value violates schema 7: ")
     assert isinstance(found, Decoded)
@@ -206,6 +191,37 @@ def test_an_any_is_read_by_the_types_of_its_schema(type_: str, value: bytes, exp
     found = decoded(message(PROTO3, other={"type_url": url, "value": value}))
     assert isinstance(found, dict)
     assert found["other"] == {"@type": url, **expected}
+
+
+def described(fields: int = 1, name: str = "f", symbol: str = "S") -> RegistryDecoder:
+    """Return the decoder of messages that repeat one with so many fields, and symbols."""
+    file = descriptor_pb2.FileDescriptorProto(name="schema.proto", package="p", syntax="proto3")
+    file.enum_type.add(name="E").value.add(name=symbol, number=0)
+    row, wide = file.message_type.add(name="Row"), file.message_type.add(name="W")
+    row.field.add(name="a", number=1, label=3, type=11, type_name=".p.W")
+    row.field.add(name="e", number=2, label=3, type=14, type_name=".p.E")
+    for number in range(1, fields + 1):
+        wide.field.add(name=f"{name}{number}", number=number, label=1, type=5)
+    return RegistryDecoder(Registered(b64encode(file.SerializeToString()).decode()), protobuf.parse, "value")
+
+
+@pytest.mark.parametrize(
+    ("decoder", "payload", "code"),
+    [
+        (described(10_000), b"\x0a\0" * 300, "too-large"),
+        (described(10_000), b"\x0a\0", "too-large"),
+        (described(300), b"\x0a\0" * 30, None),
+        (described(symbol="s" * 256), b"\x12\xd0\x86\x03" + b"\0" * 50_000, "too-large"),
+        (described(symbol="s" * 257), b"", "unusable-schema"),
+        (described(name="f" * 257), b"", "unusable-schema"),
+    ],
+    ids=["defaults", "few defaults", "usual", "symbols", "symbol", "name"],
+)
+def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_before_it_is_read(
+    decoder: RegistryDecoder, payload: bytes, code: str | None
+) -> None:
+    found = decode(decoder, framed(7, b"\0" + payload))
+    assert (found.code if isinstance(found, Rejection) else None) == code
 
 
 def test_an_any_of_an_unknown_type_is_rejected_with_its_path() -> None:

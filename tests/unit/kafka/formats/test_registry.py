@@ -1,5 +1,6 @@
 """The registry's client: TLS by a private authority, a login, and errors that repeat no password."""
 
+import time
 from base64 import b64encode
 from collections.abc import Iterator
 from typing import Any
@@ -9,19 +10,27 @@ import pytest
 
 from local_stack.certificates import Authority
 from local_stack.loopback_server import LoopbackServer, Request
+from support.schema_registry import Registered
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.formats.decoded import UnsafeSchemaError
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
 
 PASSWORD = "correct horse battery staple"
 LOGIN = f"ann:{PASSWORD}"
 
 
-def answer(request: Request) -> tuple[int, bytes]:
+asked_at = list[float]()
+
+
+def answer(request: Request) -> tuple[int, bytes] | tuple[int, bytes, dict[str, str]]:
     """Have the schema 1, ask for a login, and answer for other ids as what is not a registry does."""
     expected = f"Basic {b64encode(LOGIN.encode()).decode()}"
     if request.headers.get("authorization") != expected:
         return 401, orjson.dumps({"error_code": 40101, "message": "Unauthorized"})
+    if "/ids/9" in request.path:
+        asked_at.append(time.monotonic())
+        return (429, b"{}", {"Retry-After": "2"}) if len(asked_at) == 1 else ANSWERS["1"]
     if "/versions" in request.path:
         return (404, b"<html>") if "/ids/8" in request.path else (200, b"[]")
     return ANSWERS.get(request.path.partition("?")[0].rpartition("/")[2], (503, b"{}"))
@@ -100,6 +109,32 @@ def test_an_answer_that_is_not_the_registrys_is_an_outage_and_no_verdict(
         SchemaRegistry(settings).schema(schema_id)
     assert str(raised.value).startswith(f"the schema registry {settings['url']} {words}")
     assert len(str(raised.value)) < 500
+
+
+def test_a_registry_that_is_asked_too_often_is_asked_again_when_it_says(settings: dict[str, Any]) -> None:
+    assert SchemaRegistry({**settings, "max.retries": 1}).schema(9).schema_str == '"string"'
+    first, second = asked_at
+    assert second - first >= 2
+
+
+def layers(count: int, width: int) -> Registered:
+    """Return a registry whose schema refers to all of a layer, and each of these to all of the next one."""
+    names = [[f"{layer}-{place}" for place in range(width)] for layer in range(count)]
+    below = {name: ("{}", inner) for layer, inner in zip(names, [*names[1:], []], strict=True) for name in layer}
+    return Registered("{}", below, names[0])
+
+
+def test_each_schema_that_others_refer_to_is_got_once() -> None:
+    registry = layers(20, 2)
+    assert list(registry.texts(1, "main"))[-1] == "main"
+    assert registry.asked == 41
+
+
+@pytest.mark.parametrize(("registry", "requests"), [(layers(200, 1), 21), (layers(1, 200), 101)], ids=["deep", "many"])
+def test_a_schema_that_refers_to_very_many_others_is_not_used(registry: Registered, requests: int) -> None:
+    with pytest.raises(UnsafeSchemaError, match="it refers to more than 100 schemas, or in more than 20 steps"):
+        registry.texts(1)
+    assert registry.asked == requests
 
 
 def test_settings_of_which_no_client_can_be_made_are_refused_without_a_quote(settings: dict[str, Any]) -> None:

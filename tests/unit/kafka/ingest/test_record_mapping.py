@@ -12,8 +12,9 @@ from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.filter import MessageFilter
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
 from workorders.kafka.formats import payloads
-from workorders.kafka.formats.decoded import Decoded, Headers
+from workorders.kafka.formats.decoded import Budget, Decoded, Headers
 from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
@@ -274,8 +275,40 @@ def test_any_key_can_be_had_back_from_the_request(key: bytes | None) -> None:
 class Appending:
     """Decodes a text to JSON that Postgres cannot store."""
 
-    def decode(self, _topic: str, payload: bytes, _headers: Headers = ()) -> Decoded:
+    def decode(self, _topic: str, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
         return Decoded(orjson.dumps({"a": payload.decode() + "\0"}), b'{"id":1}')
+
+
+class Panicking(Appending):
+    """Raises what it is told to."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def rule(self, _payload: bytes) -> str:
+        return "the rule"
+
+    def decode(self, _topic: str, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
+        raise self.error
+
+
+PanicException = type("PanicException", (BaseException,), {})
+
+
+@pytest.mark.parametrize("error", [ValueError("quoted"), MemoryError(), RecursionError(), PanicException("quoted")])
+def test_whatever_a_decoder_raises_is_a_rejection(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    monkeypatch.setattr(payloads, "_decoder", lambda *_: Panicking(error))
+    found = item(RecordMapping(payloads=Payloads("avro", "text", "{}")), value=b"raw")
+    assert found.rejection is not None
+    assert found.rejection.code == "undecodable"
+    assert found.rejection.detail.startswith(f"the value violates the rule ({type(error).__name__}); the sender must")
+
+
+@pytest.mark.parametrize("error", [RegistryUnavailableError("away"), RegistryRefusedError("no"), KeyboardInterrupt()])
+def test_what_is_no_fault_of_the_message_is_raised(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    monkeypatch.setattr(payloads, "_decoder", lambda *_: Panicking(error))
+    with pytest.raises(type(error)):
+        item(RecordMapping(payloads=Payloads("avro", "text", "{}")), value=b"raw")
 
 
 def test_a_rejected_value_keeps_the_bytes_that_it_came_with(monkeypatch: pytest.MonkeyPatch) -> None:

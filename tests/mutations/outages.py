@@ -103,6 +103,12 @@ OUTAGES = (
         ),
     ),
     Mutation(
+        "run-that-was-taken-back-executed",
+        5,
+        (Change("core/worker/child.py", "                return False\n", "                return True\n"),),
+        ("integration/core/worker/test_process_pool.py::test_what_is_taken_back_from_a_slow_process_is_executed_once",),
+    ),
+    Mutation(
         "program-in-a-session-of-its-own-survives",
         11,
         (Change("core/worker/child_handle.py", "            kill_descendants(self._mark)\n", "            pass\n"),),

@@ -59,11 +59,8 @@ STEPS_ONCE = (
         (
             Change(
                 CHILD,
-                "            while (answer := self._receive()).header[:3] != [STORED, run_id, name]:\n"
-                "                pass\n"
-                "        if answer.header[3] is not None:\n"
-                '            raise InvalidValueError(f"The result of {name!r} cannot be stored: {answer.header[3]}")\n',
-                "",
+                "            error = self._receive_answer([STORED, run_id, name])\n",
+                "            error = None\n",
             ),
         ),
         (f"{STEPS}::test_a_result_that_only_postgres_refuses_fails_its_run_alone",),

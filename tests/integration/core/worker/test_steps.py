@@ -270,7 +270,8 @@ def test_a_step_whose_stored_answer_was_lost_is_stored_once(
 def test_a_worker_without_its_row_stores_no_step_and_its_process_is_killed(
     make: Make, shop: str, tmp_path: Path
 ) -> None:
-    executing, file = make(), tmp_path / "process"
+    # Without a retry there is nothing to claim, so that the step is the first that asks for the row.
+    executing, file = make(retries={}), tmp_path / "process"
     executing.create([{"do": "stay", "file": str(file)}])
     with ThreadPoolExecutor() as threads:
         ended = threads.submit(executing.worker(user_database=shop, heartbeat_seconds=3600).work)

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -20,7 +21,6 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker import captured_text
 from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.child import STORED
-from workorders.core.worker.descendants import MARK, kill_descendants
 from workorders.core.worker.ipc import PIECE, TOKEN, Frame, FrameError, FrameReader
 from workorders.core.worker.steps import MAX_STEP_BYTES
 
@@ -35,6 +35,12 @@ _MAX_HEADER_BYTES: Final = 16 << 20
 """More than an error and a traceback of `captured_text.MAX_SENT_CHARACTERS`, however JSON escapes them."""
 _MAX_ESCAPE_BYTES: Final = 6
 """JSON has at most so many for a byte of a log."""
+_MARK: Final = "WORKORDERS_PROCESS"
+"""A variable in the environment, which programs inherit. It tells what a process has started, also in other sessions
+and when its parent has ended; to adopt that (as a subreaper) would mix it with other children of the worker."""
+_MAX_LOOKS: Final = 20
+_LOOK_SECONDS: Final = 0.005
+"""In which a killed process ends, and what it started meanwhile is seen."""
 _LINUX: Final = sys.platform == "linux"
 _CONTEXT_SETTINGS: Final = {"carry_headers", "max_published_messages", "max_published_bytes"}
 
@@ -238,7 +244,7 @@ class ChildProcess:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         if self.in_flight is not None:
-            kill_descendants(self._mark)
+            _kill_marked(self._mark)
 
     def kill(self) -> int:
         """Kill it as `send_kill` does, and return its exit code."""
@@ -274,7 +280,7 @@ def ended_by(exit_code: int) -> tuple[str, str]:
 
 def _environment(mark: str) -> dict[str, str]:
     """Return this process's environment, with its module search path and a mark."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", MARK: mark}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", _MARK: mark}
 
 
 def _enlarge(descriptor: int) -> None:
@@ -285,3 +291,26 @@ def _enlarge(descriptor: int) -> None:
         except OSError:
             # The user has reached the kernel's limit for pipes; a small one works too.
             return
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill all processes of this user whose environment has a mark, on Linux; one that was cleared has none."""
+    if not _LINUX:
+        return
+    for _ in range(_MAX_LOOKS):
+        found = list(_processes_with(f"\0{_MARK}={mark}\0".encode()))
+        if not found:
+            return
+        for pid in found:
+            # It may have ended already.
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_LOOK_SECONDS)
+
+
+def _processes_with(variable: bytes) -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        # Those of other users cannot be read, and some end meanwhile.
+        with suppress(OSError):
+            if variable in b"\0" + (folder / "environ").read_bytes():
+                yield int(folder.name)

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import Event
 from typing import Final, TypeVar
@@ -17,7 +17,6 @@ from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connec
 from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.runs.steps import FinishedStep
-from workorders.core.worker.kept_results import KeptResults
 
 T = TypeVar("T")
 
@@ -32,6 +31,9 @@ MAX_STORED_RUNS: Final = 500
 MAX_STORED_BYTES: Final = 64 * 1024 * 1024
 # Of them and of what is kept back. A statement can have 1 GB, and escapes need more than the values themselves.
 _MAX_KEPT_RUNS: Final = 1_000
+
+_RETRY_SECONDS: Final = 1.0
+"""Time until results that are kept back are tried again."""
 
 MAX_OUTAGE_SECONDS: Final = 300.0
 """A transaction is retried for at most this long, even while the heartbeat succeeds."""
@@ -75,6 +77,50 @@ class RunSummary:
         return f"{counts or 'no runs'}{again}"
 
 
+class _KeptResults:
+    """Results that wait until another transaction ends, which has written to a key to which their runs publish.
+
+    Within an ordering key, and within a key of a topic, no result passes one that is kept back.
+    """
+
+    def __init__(self) -> None:
+        self.results: list[RunResult] = []
+        self._reserved: set[Hashable] = set()
+        self._due_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there are results, and it is time to try them again."""
+        return len(self.results) > 0 and time.monotonic() >= self._due_at
+
+    def take(self) -> list[RunResult]:
+        """Remove and return all results."""
+        taken, self.results = self.results, []
+        self._reserved.clear()
+        return taken
+
+    def keep(self, results: Iterable[RunResult], busy: Collection[UUID] = ()) -> list[RunResult]:
+        """Keep back the results of busy runs and those that must not pass one that is kept; return the others."""
+        if not self.results and not busy:
+            return list(results)
+        others = []
+        for result in results:
+            order = _order_of(result)
+            if result.run_id not in busy and self._reserved.isdisjoint(order):
+                others.append(result)
+                continue
+            if not self.results:
+                self._due_at = time.monotonic() + _RETRY_SECONDS
+            self.results.append(result)
+            self._reserved |= order
+        return others
+
+
+def _order_of(result: RunResult) -> set[Hashable]:
+    keys: set[Hashable] = {(message.to, message.key) for message in result.messages if message.key is not None}
+    return keys if result.ordering_key is None else keys | {result.ordering_key}
+
+
 class ResultStore:
     """Runs the transactions of one worker.
 
@@ -104,7 +150,7 @@ class ResultStore:
         self._may_continue = may_continue
         self._stop = stop
         self._log = log
-        self._kept = KeptResults()
+        self._kept = _KeptResults()
         self._connection: Connection | None = None
         #: Whether the worker may own other runs than it knows, because an answer was lost, or by a retry.
         self.must_reconcile = False

@@ -17,7 +17,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
-from support.losing_proxy import LosingProxy
+from support.proxies import LosingProxy
 from support.step_functions import CONNECTION, user_database
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle

@@ -21,7 +21,7 @@ STEPS_ONCE = (
         (
             Change(
                 "core/worker/sql/user_database.sql",
-                "AND name = %(name)s\n    AND xmin = pg_current_xact_id()::xid\n",
+                "AND name = %(name)s\n        AND xmin = pg_current_xact_id()::xid\n",
                 "AND name = %(name)s\n",
             ),
         ),
@@ -43,13 +43,10 @@ STEPS_ONCE = (
         "step-of-a-worker-without-its-row-stored",
         12,
         (
-            Change(
-                "core/runs/steps.py",
-                "    workers.lock_worker(connection, worker_id)\n",
-                "",
-            ),
+            Change("core/runs/sql/steps.sql", "EXISTS (SELECT FROM owner) AND ", ""),
             Change("core/runs/sql/steps.sql", "worker_id = %(worker_id)s AND claimed_at", "claimed_at"),
             Change("core/runs/sql/steps.sql", "AND finished_at IS NULL", "AND (finished_at IS NULL OR true)"),
+            Change("core/runs/steps.py", "        raise workers.lost(worker_id)\n", "        return frozenset()\n"),
         ),
         (f"{STEPS}::test_a_worker_without_its_row_stores_no_step_and_its_process_is_killed",),
     ),

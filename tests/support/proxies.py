@@ -9,8 +9,8 @@ from psycopg import conninfo
 
 from faults.proxy import Link, Proxy
 
-_COMMIT = b"COMMIT\0"
-"""The end of the query."""
+_COMMITS = (b"COMMIT\0", b"COMMIT;\0")
+"""The end of a query."""
 
 
 class _PostgresProxy(Proxy):
@@ -74,7 +74,7 @@ class LosingProxy(_PostgresProxy):
 
     def on_request(self, link: Link, sink: socket.socket, data: bytes) -> None:
         """Pass on what a client sends, or end its connection."""
-        if _COMMIT in data:
+        if data.endswith(_COMMITS):
             what, self._loses = self._loses, None
             if what is None and self._random.random() < self._share:
                 what = "answer" if self._random.random() < 0.7 else "request"

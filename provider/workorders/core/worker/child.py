@@ -128,7 +128,7 @@ class Child:
                 "field `database` an Airflow connection of type Postgres."
             )
         committed = self._database.transact(run_id, key, call)
-        made = [committed.finished_at.timestamp(), str(committed.made_by)]
+        made = [committed.finished_at, str(committed.made_by)]
         self._send(Frame([STEP, run_id, key.name, made], committed.result))
         return committed.result
 

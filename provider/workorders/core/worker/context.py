@@ -20,7 +20,7 @@ from workorders.core.worker.published_messages import (
     octets,
     payload,
 )
-from workorders.core.worker.steps import NoHost, StepHost, Steps, require_outside_steps
+from workorders.core.worker.steps import StepHost, Steps, require_outside_steps
 
 if TYPE_CHECKING:
     import psycopg
@@ -105,17 +105,17 @@ class Context:
                 stand-in. The test begins and ends its transaction.
             steps: results of the steps and transactions that an earlier attempt has finished.
         """
-        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
-        return cls(
+        context = cls(
             str(uuid4()),
             str(uuid4()),
             attempt,
             trigger,
             request=orjson.dumps(request or {}),
             carry_headers=carry_headers,
-            step_host=NoHost(connection, stored),
-            earlier=(1, stored),
         )
+        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
+        context._steps = Steps(context.run_id, context.work_order_id, stored=stored, connection=connection)
+        return context
 
     @cached_property
     def request(self) -> Mapping[str, Any]:
@@ -142,7 +142,7 @@ class Context:
 
     @cached_property
     def _steps(self) -> Steps:
-        return Steps(self.run_id, self.work_order_id, self._step_host or NoHost(), *self._earlier)
+        return Steps(self.run_id, self.work_order_id, self._step_host, *self._earlier)
 
     @property
     def steps(self) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from threading import Event
 from typing import Final, TypeVar
@@ -155,8 +156,10 @@ class ResultStore:
         #: Whether the worker may own other runs than it knows, because an answer was lost, or by a retry.
         self.must_reconcile = False
 
-    def run_in_transaction(self, run: Callable[[Connection], T]) -> T:
+    def run_in_transaction(self, run: Callable[[Connection], T], *, is_one_statement: bool = False) -> T:
         """Run a function in a transaction; after an outage repeat it on a new connection, for a limited time.
+
+        One statement is a transaction without a BEGIN and a COMMIT, whose answers are waited for.
 
         Raises:
             psycopg.Error: the database failed permanently, was unavailable for too long, or was unavailable when the
@@ -166,8 +169,9 @@ class ResultStore:
         failures = 0
         while True:
             try:
-                with self._connected().transaction():
-                    return run(self._connected())
+                connection = self._connected()
+                with nullcontext() if is_one_statement else connection.transaction():
+                    return run(connection)
             except psycopg.Error as error:
                 if not is_outage(error):
                     raise
@@ -210,7 +214,9 @@ class ResultStore:
         if len(given) > 1 and sum(len(step.result) for step in given) > MAX_STORED_BYTES:
             return self._store_halves(given)
         try:
-            owned = self.run_in_transaction(lambda connection: steps.store(connection, self._worker_id, given))
+            owned = self.run_in_transaction(
+                lambda connection: steps.store(connection, self._worker_id, given), is_one_statement=True
+            )
         except VALUE_ERRORS as error:
             if len(given) > 1:
                 return self._store_halves(given)

@@ -38,8 +38,11 @@ SECRETS_AND_AUDIT = (
         "published-messages-without-a-bound",
         4,
         (
-            Change("core/worker/published_messages.py", "if self._count > self._max_messages:", "if False:"),
-            Change("core/worker/published_messages.py", "if self._bytes > self._max_bytes:", "if False:"),
+            Change(
+                "core/worker/published_messages.py",
+                "if self._count > self._max_messages or self._bytes > self._max_bytes:",
+                "if False:",
+            ),
         ),
         (f"{POOL}::test_a_run_that_publishes_more_than_its_workflow_allows_fails_alone_and_is_not_retried",),
     ),

@@ -44,15 +44,11 @@ class PublishedMessages:
         return b"".join(self._encoded)
 
     def _require_within_limits(self) -> None:
-        if self._count > self._max_messages:
+        if self._count > self._max_messages or self._bytes > self._max_bytes:
             raise PublishLimitError(
-                f"The run published more than max_published_messages ({self._max_messages}) of its workflow, so it "
-                "failed and nothing of it is sent; publish less in one run, or set a higher limit."
-            )
-        if self._bytes > self._max_bytes:
-            raise PublishLimitError(
-                f"The run published {self._bytes} bytes, more than max_published_bytes ({self._max_bytes}) of its "
-                "workflow, so it failed and nothing of it is sent; publish less in one run, or set a higher limit."
+                f"The run published {self._count} messages of {self._bytes} bytes, so it failed and nothing of it is sent. "
+                f"Its workflow allows {self._max_messages} (max_published_messages) of {self._max_bytes} bytes "
+                "(max_published_bytes); publish less in one run, or set a higher limit."
             )
 
 

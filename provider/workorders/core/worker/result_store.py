@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from threading import Event
@@ -206,26 +206,20 @@ class ResultStore:
         ones of their ordering keys. If Postgres or the outbox rejects a result, only its run fails.
         """
         due = self._kept.take() if self.is_due else []
-        for part in _parts([*due, *results]):
-            self._store(part)
+        self._store([*due, *results])
 
     def store_steps(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
         """Store steps, and return those of runs that the worker owns, with the reason if Postgres cannot hold one."""
-        if len(given) > 1 and sum(len(step.result) for step in given) > MAX_STORED_BYTES:
-            return self._store_halves(given)
         try:
             owned = self.run_in_transaction(
                 lambda connection: steps.store(connection, self._worker_id, given), is_one_statement=True
             )
         except VALUE_ERRORS as error:
-            if len(given) > 1:
-                return self._store_halves(given)
-            return [(given[0], error.diag.message_primary or type(error).__name__)]
+            if len(given) == 1:
+                return [(given[0], error.diag.message_primary or type(error).__name__)]
+            middle = len(given) // 2
+            return self.store_steps(given[:middle]) + self.store_steps(given[middle:])
         return [(step, None) for step in given if step.run_id in owned]
-
-    def _store_halves(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
-        middle = len(given) // 2
-        return self.store_steps(given[:middle]) + self.store_steps(given[middle:])
 
     def close(self) -> None:
         """Close the connection; the next transaction opens one."""
@@ -237,6 +231,9 @@ class ResultStore:
         results = self._kept.keep(given)
         if not results:
             return
+        if len(results) > MAX_STORED_RUNS or (len(results) > 1 and sum(map(size_of, results)) > MAX_STORED_BYTES):
+            self._store_halves(results)
+            return
         try:
             finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
         except KeysBusyError as error:
@@ -247,10 +244,8 @@ class ResultStore:
                     raise
                 cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
                 self._store([_rejected(results[0], cause or error)])
-                return
-            middle = len(results) // 2
-            self._store(results[:middle])
-            self._store(results[middle:])
+            else:
+                self._store_halves(results)
         else:
             # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
             self.summary.add(results)
@@ -258,6 +253,11 @@ class ResultStore:
             # The later runs of an ordering key wait for its retry.
             if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
                 self.must_reconcile = True
+
+    def _store_halves(self, results: Sequence[RunResult]) -> None:
+        middle = len(results) // 2
+        self._store(results[:middle])
+        self._store(results[middle:])
 
     def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
         finished = lifecycle.finish(connection, self._worker_id, results)
@@ -286,19 +286,6 @@ class ResultStore:
                 may_wait=lambda waited: waited < _MAX_ANSWER_SECONDS and self._may_continue(),
             )
         return self._connection
-
-
-def _parts(results: Sequence[RunResult]) -> Iterator[list[RunResult]]:
-    part: list[RunResult] = []
-    size = 0
-    for result in results:
-        if part and (len(part) == MAX_STORED_RUNS or size + size_of(result) > MAX_STORED_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(result)
-        size += size_of(result)
-    if part:
-        yield part
 
 
 def size_of(result: RunResult) -> int:

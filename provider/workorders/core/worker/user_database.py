@@ -69,12 +69,10 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
         super().rollback()
 
     def commit(self) -> None:
-        """Refuse it."""
-        raise psycopg.ProgrammingError("The context of the run commits its transactions itself, so nothing was done.")
+        """Refuse it, as `rollback` does."""
+        raise psycopg.ProgrammingError("A transaction ends with its function, by success or error; nothing was done.")
 
-    def rollback(self) -> None:
-        """Refuse it."""
-        raise psycopg.ProgrammingError("A transaction is rolled back by an error of its function; nothing was done.")
+    rollback = commit
 
 
 class UserDatabase:

@@ -46,8 +46,8 @@ class PublishedMessages:
     def _require_within_limits(self) -> None:
         if self._count > self._max_messages or self._bytes > self._max_bytes:
             raise PublishLimitError(
-                f"The run published {self._count} messages of {self._bytes} bytes, so it failed and nothing of it is sent. "
-                f"Its workflow allows {self._max_messages} (max_published_messages) of {self._max_bytes} bytes "
+                f"The run published {self._count} messages of {self._bytes} bytes, so it failed and none is sent. Its "
+                f"workflow allows {self._max_messages} (max_published_messages) of {self._max_bytes} bytes "
                 "(max_published_bytes); publish less in one run, or set a higher limit."
             )
 

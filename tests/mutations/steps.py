@@ -37,7 +37,7 @@ STEPS_ONCE = (
         "step-of-a-run-of-another-worker-stored",
         12,
         (Change("core/runs/sql/steps.sql", "worker_id = %(worker_id)s AND ", ""),),
-        (f"{STEPS}::test_a_run_that_its_worker_no_longer_owns_stores_no_step_and_its_process_is_killed",),
+        (f"{STEPS}::test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_killed",),
     ),
     Mutation(
         "step-of-a-worker-without-its-row-stored",
@@ -48,7 +48,7 @@ STEPS_ONCE = (
             Change("core/runs/sql/steps.sql", "AND finished_at IS NULL", "AND (finished_at IS NULL OR true)"),
             Change("core/runs/steps.py", "        raise workers.lost(worker_id)\n", "        return frozenset()\n"),
         ),
-        (f"{STEPS}::test_a_worker_without_its_row_stores_no_step_and_its_process_is_killed",),
+        (f"{STEPS}::test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_killed",),
     ),
     Mutation(
         "step-not-waited-for",

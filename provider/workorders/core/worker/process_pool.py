@@ -295,7 +295,6 @@ class ProcessPool:
     def _remove(self, process: ChildProcess) -> None:
         """End a process; what it has not begun goes back to the queue."""
         self._processes.remove(process)
-        process.kill()
         self._take_back(process)
         process.close()
 

@@ -234,7 +234,7 @@ class ProcessPool:
             is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
             if process.ended or process.fault or is_late:
                 results += self._end(process, is_late=not process.ended)
-            elif process.run_seconds > 2 * _AHEAD_SECONDS:
+            elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
                 self._take_back(process)
         longest = max((process.run_seconds for process in self._processes), default=0.0)
         self.pace = max(self._mean_seconds or 0.0, longest) or None

@@ -1,7 +1,7 @@
 """Texts that other people's code created, in a form that every reader can hold, and bounded on their way.
 
 The output of a process is captured in an unnamed file instead of a pipe. So it can be read after any end of the
-process, and nobody has to read it meanwhile.
+process, and the parent need not read it meanwhile.
 """
 
 import codecs

@@ -1,7 +1,7 @@
 """The process in which callables run: `python -m workorders.core.worker.child SETTINGS`.
 
 `ChildProcess` starts it. It imports the callable once and then executes one run after the other until its parent closes
-the pipe. Runs are sent ahead, and each has a token in another pipe. Whoever reads the token has the run: this process,
+the pipe. Runs are sent ahead, and each has a token in another pipe. The reader of the token has the run: this process,
 which begins it, or its parent, which takes it back. So a callable that damages the process affects one run only.
 """
 

@@ -26,8 +26,8 @@ _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
 """Results that arrive within this time are returned together."""
 _AHEAD_SECONDS: Final = 0.05
-"""How much work the pool holds ready, so that no process waits for the database, and a process, so that it waits for
-nobody. What a process has not begun after twice this time is taken back, for another one."""
+"""How much work the pool holds ready, so that no process waits for the database, and what a process has after a run. What
+it has not begun after twice this time is taken back, for another process."""
 _MAX_SENT_BYTES: Final = 256 * 1024
 _PAUSE_SECONDS: Final = 0.002
 """In which a process with enough runs works alone: to wake up for each of its results costs more than the run."""
@@ -369,7 +369,8 @@ class ProcessPool:
                 self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // len(self._processes))))
 
     def _send(self, process: ChildProcess, limit: int) -> None:
-        runs, size = [], 0
+        runs: list[ClaimedRun] = []
+        size = 0
         while len(runs) < limit and size < _MAX_SENT_BYTES and (taken := self._queue.take(1)):
             runs += taken
             size += taken[0].size

@@ -26,8 +26,8 @@ _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
 """Results that arrive within this time are returned together."""
 _AHEAD_SECONDS: Final = 0.05
-"""How much work the pool holds ready, so that no process waits for the database, and what a process has after a run. What
-it has not begun after twice this time is taken back, for another process."""
+"""How much work the pool holds ready, so that no process waits for the database, and how much of it a process has. What
+that one has not begun after twice this time is taken back, for another process."""
 _MAX_SENT_BYTES: Final = 256 * 1024
 _PAUSE_SECONDS: Final = 0.002
 """In which a process with enough runs works alone: to wake up for each of its results costs more than the run."""

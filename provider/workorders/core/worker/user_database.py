@@ -179,6 +179,8 @@ class _Transaction:
                 if error.sqlstate in _CONFLICTS:
                     self._wait_after_conflict(error)
                     continue
+                # Such a session has ended before the COMMIT arrived.
+                self._is_committing &= not isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout)
                 is_broken = is_outage(error) or not self._database.is_connected
                 if is_broken:
                     self._database.close()

@@ -218,20 +218,13 @@ def test_of_a_long_log_the_beginning_and_the_end_are_kept(pool: ProcessPool) -> 
     assert len(result.log.encode()) <= 2_000
 
 
-def test_known_secrets_are_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_secrets_are_in_no_log_and_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PASSWORD", "correct horse")
-    mask = Mask(secrets_of(os.environ))
-    with ProcessPool(calling(), mask=mask) as pool:
-        (result,) = results(pool, [run_of({"do": "secret"})])
-    assert result.log == "password=***\n"
-
-
-def test_known_secrets_are_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_PASSWORD", "correct horse")
-    mask = Mask(secrets_of(os.environ))
-    with ProcessPool(calling(), mask=mask) as pool:
-        (result,) = results(pool, [run_of({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
-    assert json.loads(result.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
+    dsn = "postgresql://nurse:correct%20horse@db/ward"
+    with ProcessPool(calling(), mask=Mask(secrets_of(os.environ))) as pool:
+        told, returned = results(pool, [run_of({"do": "secret"}), run_of({"do": "echo", "dsn": dsn})])
+    assert told.log == "password=***\n"
+    assert json.loads(returned.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
 
 
 @pytest.mark.parametrize("before", [*range(1_975, 2_005), 5_000, 300_000])

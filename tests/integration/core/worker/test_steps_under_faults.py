@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -48,7 +47,6 @@ class Faults:
         self.executing = executing
         self.injected: Counter[str] = Counter()
         self._orders = orders
-        self._zombies: list[list[psutil.Process]] = []
         self._random = random.Random(seed)
         self._shop = shop
         self._proxies = LosingProxy(executing.url), LosingProxy(shop)
@@ -62,18 +60,14 @@ class Faults:
             time.sleep(self._random.uniform(0.2, 2))
             if self._worker.poll() is not None:
                 self._worker = self._start()
-            while self._zombies:
-                self._resume(self._zombies.pop())
             if self.injected.total() >= self._orders / 8:
                 continue
-            ways = [self._kill_process, self._kill_worker, self._freeze_worker, self._end_session, self._lose]
+            ways = [self._kill_process, self._kill_worker, self._end_session, self._lose]
             fault: Any = self._random.choice([*ways, self._kill_process, self._lose])
             fault()
 
     def close(self) -> None:
         """End everything."""
-        while self._zombies:
-            self._resume(self._zombies.pop())
         self._worker.kill()
         self._worker.wait()
         for proxy in self._proxies:
@@ -105,23 +99,6 @@ class Faults:
             self._worker.kill()
             self._worker.wait()
             self.injected["worker killed"] += 1
-
-    def _freeze_worker(self) -> None:
-        """Stop a worker with its processes, and start another one; the first continues after the next pause."""
-        if self._random.random() < 0.3:
-            with suppress(psutil.NoSuchProcess):
-                worker = psutil.Process(self._worker.pid)
-                frozen = [worker, *worker.children()]
-                for process in frozen:
-                    process.suspend()
-                self._zombies.append(frozen)
-                self._worker = self._start()
-                self.injected["worker frozen"] += 1
-
-    def _resume(self, frozen: list[psutil.Process]) -> None:
-        for process in frozen:
-            with suppress(psutil.NoSuchProcess):
-                process.resume()
 
     def _end_session(self) -> None:
         url = self._random.choice([self.executing.url, self._shop])

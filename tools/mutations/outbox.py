@@ -285,7 +285,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "core/worker/kept_results.py",
+                "core/worker/result_store.py",
                 "return keys if result.ordering_key is None else keys | {result.ordering_key}",
                 "return keys",
             ),

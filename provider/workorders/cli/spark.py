@@ -6,17 +6,13 @@ from typing import Annotated
 
 import typer
 
+from workorders.cli.options import argument
 from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.class_archive import cache_folder, create_archive
 from workorders.kafka.spark.kafka_source import EXCLUDED, download, package, split_jars
 
 app = typer.Typer(no_args_is_help=True)
-
-
-@app.callback()
-def about() -> None:
-    """Run a Spark Connect server, archive Spark's classes, and download Spark's jars."""
 
 
 @app.command()
@@ -68,9 +64,7 @@ def archive() -> None:
 
 @app.command()
 def jars(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Where to; by default a folder in ~/.cache/workorders.")
-    ] = None,
+    folder: Annotated[Path | None, argument("FOLDER", "Folder; default: one in ~/.cache/workorders.")] = None,
 ) -> None:
     """Download the jars of Spark's Kafka source, and print their paths.
 

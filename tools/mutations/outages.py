@@ -149,7 +149,7 @@ OUTAGES = (
         5,
         (
             Change(
-                "core/bulk/jobs.py",
+                "core/bulk/runner.py",
                 '"waiting" if is_outage(error) else',
                 '"waiting" if isinstance(error, Exception) else',
             ),

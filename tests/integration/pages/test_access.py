@@ -103,11 +103,7 @@ READS = (
     Address("/outbox/shards/{number}", "/outbox/shards/0", Right.READ, RELAY),
 )
 EXPORT = {"kind": "export", "reason": "a test", "query": "workflow={workflow}&state=lost"}
-EXPORTS = (
-    Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", EXPORT, 303),
-    # It is no export.
-    Address("/jobs/{number}/download", "/jobs/{job}/download", Right.READ_INPUT, RUNS, "POST", {}, 404),
-)
+EXPORTS = (Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", EXPORT),)
 """Forms of users who may read inputs."""
 CANCEL = {"kind": "cancel", "reason": "a test"}
 DECISION = {"kind": "skip-lost", "topic": "{topic}", "partition": "0", "reason": "a test", "facts": "of another time"}

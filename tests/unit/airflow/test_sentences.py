@@ -64,7 +64,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "the next try records their ends",
     ),
     AlertSequenceGapsOperator: ({}, "The check of sequences for gaps: ", "No alert for a gap was lost."),
-    ResumeBulkJobsOperator: ({}, "Pending bulk jobs: ", "What was done stays done."),
+    ResumeBulkJobsOperator: ({}, "Pending bulk operations: ", "What was done stays done."),
     RecoverLostRunsOperator: ({}, "The recovery of lost runs: ", "What was done stays done."),
     RefreshHistoryOperator: ({}, "The refresh of the search index: ", "What was done stays done."),
     RetentionOperator: ({}, "The retention of the history: ", "What was done stays done."),

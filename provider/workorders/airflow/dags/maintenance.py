@@ -42,7 +42,7 @@ def _maintenance_dag(database_connection: str) -> DAG:
         schedule="*/5 * * * *",
         catchup=False,
         max_active_runs=_LONG_DUTIES,
-        description="Does what is due: bulk jobs, lost runs, retention, the search index, alerts of gaps",
+        description="Does what is due: bulk operations, lost runs, retention, the search index, alerts of gaps",
         tags=_TAGS,
         doc_md=_MAINTENANCE_DOC.format(
             overview=page_path(),
@@ -80,7 +80,7 @@ _MAINTENANCE_DOC = """
 Does for the whole database what is due. Each task is a duty of its own:
 
 * `run_bulk_jobs` runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the
-  limits of a workflow, and orphaned jobs, whose process died. [The page of jobs]({jobs}), or `workorders jobs list`,
+  limits of a workflow, and orphaned jobs, whose process died. [The page of jobs]({jobs}), or `workorders bulk list`,
   shows them. A job that fails makes the task fail, and is not retried.
 * `recover_lost_runs` recovers the lost runs of every workflow, also of one whose Dag is paused.
 * `delete_expired` erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, once

@@ -63,7 +63,7 @@ class WorkflowCapacity:
         limited = " and ".join(f"{number:,} {what}" for what, number in limits_now.items() if number is not None)
         return (
             f"Workflow {self.workflow} takes {self.capacity.remaining or 0:,} more runs now, by its {self.rule.kind} "
-            f"limits of {limited}; a job that needs more does as many and then waits for capacity."
+            f"limits of {limited}; a rerun of more does as many and then waits for capacity."
         )
 
 

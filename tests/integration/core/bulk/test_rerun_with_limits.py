@@ -189,8 +189,8 @@ def test_a_dry_run_reports_how_much_capacity_there_is(connection: Connection, na
         (found,) = capacity.capacity_for(connection, wanted)
         assert (found.workflow, found.capacity.waiting, found.capacity.today) == (name, 3, 2)
         assert str(found) == (
-            f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a job that "
-            f"needs more does as many and then waits for capacity."
+            f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a rerun of "
+            f"more does as many and then waits for capacity."
         )
 
 

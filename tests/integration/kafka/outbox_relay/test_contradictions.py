@@ -58,7 +58,7 @@ def test_status_shows_a_contradiction_until_an_operator_has_decided(
     with pytest.raises(OutboxContradictionError):
         outbox.relay()
     assert error_of(workorders) == (1, error)
-    assert workorders("outbox", "release", "--shard", "0", "--unsent").code == 0
+    assert workorders("outbox", "release", "--shard", "0", "--unsent", "--reason", "a test", "--yes").code == 0
     assert error_of(workorders) == (0, None)
 
 
@@ -67,7 +67,7 @@ def test_a_batch_released_as_unsent_is_sent_and_the_checkpoint_in_kafka_is_the_o
 ) -> None:
     before = len(outbox.values(name))
     assert 0 < before < len(contradicted)
-    released = workorders("outbox", "release", "--shard", "0", "--unsent").out
+    released = workorders("outbox", "release", "--shard", "0", "--unsent", "--reason", "a test", "--yes").out
     assert "messages of its open batch are sent by the next relay" in released
     outbox.relay()
     assert_whole_again(outbox, name, contradicted)
@@ -84,7 +84,10 @@ def test_a_batch_released_as_sent_is_deleted_and_all_behind_it_is_sent(
     )
     lost = {row[0] for row in claimed}
     assert lost
-    assert "were deleted as sent" in workorders("outbox", "release", "--shard", "0", "--sent", "--yes").out
+    assert (
+        "were deleted as sent"
+        in workorders("outbox", "release", "--shard", "0", "--sent", "--reason", "a test", "--yes").out
+    )
     outbox.relay()
     assert_whole_again(outbox, name, [value for value in contradicted if value not in lost])
 
@@ -101,7 +104,7 @@ def test_a_database_that_was_restored_continues_with_numbers_behind_those_in_kaf
     outbox.write(OutboxMessage(topic=name, key="k", value="after"))
     with pytest.raises(OutboxContradictionError):
         outbox.relay()
-    assert workorders("outbox", "release", "--shard", "0", "--unsent").code == 0
+    assert workorders("outbox", "release", "--shard", "0", "--unsent", "--reason", "a test", "--yes").code == 0
     outbox.relay()
     assert outbox.values(name)[-1] == b"after"
     ((marked,),) = outbox.ask("SELECT checkpoint_batch FROM workorders.outbox_shards WHERE shard = 0")

@@ -3,10 +3,10 @@
 from mutations.mutation import Change, Mutation
 
 CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
-    f"integration/kafka/outbox_relay/test_{name}.py"
+    f"integration/outbox/relay/test_{name}.py"
     for name in ("crashes", "holds", "relay", "retries", "changes", "rights", "contradictions")
 )
-OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
+OWN_TOPIC = "integration/outbox/relay/test_own_topic.py"
 BATCHES, BACKLOG = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
 DEAD_LETTERS, WORKER = "integration/kafka/ingest/test_dead_letters.py", "integration/core/worker/test_worker.py"
@@ -39,14 +39,14 @@ OUTBOX = (
         1,
         (
             Change(
-                "kafka/outbox_relay/checkpoints.py",
+                "outbox/relay/checkpoints.py",
                 'return batch if hmac.compare_digest(written, value or b"") else None',
                 "return batch if written else None",
             ),
         ),
         (
             f"{OWN_TOPIC}::test_a_forged_checkpoint_deletes_nothing_that_was_not_sent",
-            "unit/kafka/outbox_relay/test_checkpoints.py::test_a_checkpoint_of_which_a_word_was_changed_is_none",
+            "unit/outbox/relay/test_checkpoints.py::test_a_checkpoint_of_which_a_word_was_changed_is_none",
         ),
     ),
     Mutation(
@@ -54,26 +54,26 @@ OUTBOX = (
         4,
         (
             Change(
-                "kafka/outbox_relay/checkpoints.py",
+                "outbox/relay/checkpoints.py",
                 "except (ValueError, TypeError, KeyError):",
                 "except ZeroDivisionError:",
             ),
         ),
         (
             f"{OWN_TOPIC}::test_records_that_are_no_checkpoints_are_ignored_with_one_warning",
-            "unit/kafka/outbox_relay/test_checkpoints.py::test_what_is_no_checkpoint_is_none",
+            "unit/outbox/relay/test_checkpoints.py::test_what_is_no_checkpoint_is_none",
         ),
     ),
     Mutation(
         "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
-        (Change("kafka/outbox_relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
+        (Change("outbox/relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
         (f"{OWN_TOPIC}::test_an_old_checkpoint_that_is_written_again_is_not_the_last_one",),
     ),
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self._checkpoint_topic:", "if False:"),),
+        (Change("outbox/relay/topic_metadata.py", "if topic == self._checkpoint_topic:", "if False:"),),
         (f"{OWN_TOPIC}::test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(
@@ -96,7 +96,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "kafka/outbox_relay/topic_metadata.py",
+                "outbox/relay/topic_metadata.py",
                 "elif self._listed is not None and topic not in self._listed:",
                 "elif False:",
             ),
@@ -150,7 +150,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "kafka/outbox_relay/shard.py",
+                "outbox/relay/shard.py",
                 "rows: Sequence[Row]) -> None:\n        self._queue.discard_prefetched()\n",
                 "rows: Sequence[Row]) -> None:\n",
             ),
@@ -166,9 +166,9 @@ OUTBOX = (
     Mutation(
         "outbox-paused-during-a-heartbeat-holds-its-shard",
         4,
-        (Change("kafka/outbox_relay/lease_heartbeat.py", ", session=leases.SESSION", ""),),
+        (Change("outbox/relay/lease_heartbeat.py", ", session=leases.SESSION", ""),),
         (
-            "integration/kafka/outbox_relay/test_lease_heartbeat.py::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",
+            "integration/outbox/relay/test_lease_heartbeat.py::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",
         ),
     ),
     Mutation(
@@ -211,7 +211,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "kafka/outbox_relay/producer.py",
+                "outbox/relay/producer.py",
                 "elif error.code() == KafkaError._MSG_TIMED_OUT and self._is_other_topic_delivered():",
                 "elif False:",
             ),
@@ -221,7 +221,7 @@ OUTBOX = (
     Mutation(
         "outbox-rights-are-not-asked-again",
         4,
-        (Change("kafka/outbox_relay/shard.py", "self._context.topics.clear()", "pass"),),
+        (Change("outbox/relay/shard.py", "self._context.topics.clear()", "pass"),),
         (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(
@@ -368,7 +368,7 @@ OUTBOX = (
         5,
         (
             Change(
-                "kafka/outbox_relay/relay.py",
+                "outbox/relay/relay.py",
                 "            leases.record_error(connection, lease, one_line(error))\n",
                 "",
             ),

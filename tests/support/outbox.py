@@ -13,9 +13,9 @@ from support.consumed import consumed
 from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.relay import RelayResult, run_relay
 from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.relay import RelayResult, run_relay
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.outbox_relay import batch_queue, producer, shard
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.prefetch import Prefetcher
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
-from workorders.kafka.outbox_relay.relay import run_relay
+from workorders.outbox.relay import batch_queue, producer, shard
+from workorders.outbox.relay.checkpoints import Checkpoints
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.prefetch import Prefetcher
+from workorders.outbox.relay.producer import TransactionalProducer
+from workorders.outbox.relay.relay import run_relay
 from workorders.outbox.store import claims
 from workorders.outbox.store.rows import FetchedRows
 

@@ -11,12 +11,12 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay import send_spans
-from workorders.kafka.outbox_relay.batch_queue import BatchQueue, PendingBatch
-from workorders.kafka.outbox_relay.context import RelayContext
-from workorders.kafka.outbox_relay.delivery_errors import Rejection
-from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError, TransactionalProducer
-from workorders.kafka.outbox_relay.quarantine import Quarantine
+from workorders.outbox.relay import send_spans
+from workorders.outbox.relay.batch_queue import BatchQueue, PendingBatch
+from workorders.outbox.relay.context import RelayContext
+from workorders.outbox.relay.delivery_errors import Rejection
+from workorders.outbox.relay.producer import ProducerFencedOrLostError, TransactionalProducer
+from workorders.outbox.relay.quarantine import Quarantine
 from workorders.outbox.store.claims import ClaimedBatch
 from workorders.outbox.store.leases import Lease
 from workorders.outbox.store.recovery import settle_claims

@@ -13,9 +13,9 @@ from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay import relay
-from workorders.kafka.outbox_relay.definition import TopicDefinition
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay import relay
+from workorders.outbox.relay.definition import TopicDefinition
 from workorders.outbox.store import leases
 from workorders.outbox.store.holds import hold_topic
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from psycopg_pool import ConnectionPool
 
 from workorders.core.postgres.client_connection import ClientConnection
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
-from workorders.kafka.outbox_relay.topic_metadata import TopicMetadataCache
+from workorders.outbox.relay.checkpoints import Checkpoints
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.producer import TransactionalProducer
+from workorders.outbox.relay.topic_metadata import TopicMetadataCache
 from workorders.outbox.store.settings import Identity
 
 

@@ -12,8 +12,8 @@ from support.outbox import Outbox, new_outbox
 from support.relay_process import RETRY_STEPS
 from support.stopped_relay import relay_that
 from support.topics import Topics
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay.producer import TransactionalProducer
 
 pytestmark = pytest.mark.integration
 

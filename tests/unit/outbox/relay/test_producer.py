@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError, TransactionalProducer, record_headers
+from workorders.outbox.relay.producer import ProducerFencedOrLostError, TransactionalProducer, record_headers
 from workorders.outbox.store.rows import OutboxRow, total_bytes
 
 

@@ -8,8 +8,8 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from support.stopped_relay import assert_whole, relay_that, write
 from support.topics import Topics
-from workorders.kafka.outbox_relay.definition import TopicDefinition
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay.definition import TopicDefinition
 
 pytestmark = pytest.mark.integration
 

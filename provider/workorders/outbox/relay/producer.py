@@ -12,9 +12,9 @@ from workorders.kafka.client.broker_errors import FORBIDDEN, first_answer, refus
 from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.outbox_relay.checkpoints import Checkpoint
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.delivery_errors import OF_MESSAGE, OF_TOPIC, DeliveryFailures, RejectedMessage
+from workorders.outbox.relay.checkpoints import Checkpoint
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.delivery_errors import OF_MESSAGE, OF_TOPIC, DeliveryFailures, RejectedMessage
 from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row, header_text
 
 SECONDS: Final = 60.0

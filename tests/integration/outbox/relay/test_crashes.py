@@ -13,7 +13,7 @@ from support.outbox import Outbox, new_outbox
 from support.relay_process import STEPS
 from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
+from workorders.outbox.relay.producer import TransactionalProducer
 
 pytestmark = pytest.mark.integration
 

@@ -13,10 +13,10 @@ from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.topics import Topics
-from workorders.kafka.outbox_relay import producer
-from workorders.kafka.outbox_relay.prefetch import Prefetcher
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox.relay import producer
+from workorders.outbox.relay.prefetch import Prefetcher
+from workorders.outbox.relay.producer import TransactionalProducer
 from workorders.outbox.store.rows import total_bytes
 
 pytestmark = pytest.mark.integration

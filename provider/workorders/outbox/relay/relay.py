@@ -21,14 +21,14 @@ from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, Connecti
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
-from workorders.kafka.outbox_relay.context import RelayContext
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.lease_heartbeat import LeaseHeartbeat
-from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError, TransactionalProducer
-from workorders.kafka.outbox_relay.shard import ShardRelay
-from workorders.kafka.outbox_relay.topic_metadata import TopicMetadataCache
 from workorders.outbox.exceptions import OutboxFencedError
+from workorders.outbox.relay.checkpoints import Checkpoints
+from workorders.outbox.relay.context import RelayContext
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.lease_heartbeat import LeaseHeartbeat
+from workorders.outbox.relay.producer import ProducerFencedOrLostError, TransactionalProducer
+from workorders.outbox.relay.shard import ShardRelay
+from workorders.outbox.relay.topic_metadata import TopicMetadataCache
 from workorders.outbox.store import leases, settings
 from workorders.outbox.store.claims import prune_sent_log
 from workorders.outbox.store.leases import Lease

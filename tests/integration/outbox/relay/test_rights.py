@@ -19,9 +19,9 @@ from support.rights import Rights
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.outbox_relay import producer as sender
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay import producer as sender
+from workorders.outbox.relay.producer import TransactionalProducer
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.lease_heartbeat import LeaseHeartbeat
+from workorders.outbox.relay.lease_heartbeat import LeaseHeartbeat
 from workorders.outbox.store import leases
 from workorders.outbox.store.leases import Lease
 

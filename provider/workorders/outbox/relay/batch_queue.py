@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.context import RelayContext
-from workorders.kafka.outbox_relay.prefetch import Prefetcher
-from workorders.kafka.outbox_relay.quarantine import Quarantine
+from workorders.outbox.relay.context import RelayContext
+from workorders.outbox.relay.prefetch import Prefetcher
+from workorders.outbox.relay.quarantine import Quarantine
 from workorders.outbox.store.backlog import BatchRequest, DueHold, is_anything_waiting, next_due_hold
 from workorders.outbox.store.claims import (
     ClaimedBatch,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.context import RelayContext
-from workorders.kafka.outbox_relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
-from workorders.kafka.outbox_relay.producer import ProducerFencedOrLostError
+from workorders.outbox.relay.context import RelayContext
+from workorders.outbox.relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
+from workorders.outbox.relay.producer import ProducerFencedOrLostError
 from workorders.outbox.store import holds
 from workorders.outbox.store.backlog import DueHold
 from workorders.outbox.store.claims import drop_claims

@@ -144,7 +144,7 @@ def test_records_that_are_no_checkpoints_are_ignored_with_one_warning(
         strangers.produce(outbox.definition.checkpoint_topic, value, f"{outbox_id}/0", 0)
     assert strangers.flush(30) == 0
     expected += write(outbox, name, MESSAGES)
-    with caplog.at_level(logging.WARNING, "workorders.kafka.outbox_relay.checkpoints"):
+    with caplog.at_level(logging.WARNING, "workorders.outbox.relay.checkpoints"):
         outbox.relay()
     assert_whole(outbox, name, expected)
     (warning,) = caplog.messages

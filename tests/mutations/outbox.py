@@ -2,12 +2,12 @@
 
 from mutations.mutation import Change, Mutation
 
-CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
+CRASHES, HOLDS, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
     f"integration/outbox/relay/test_{name}.py"
-    for name in ("crashes", "holds", "relay", "retries", "changes", "rights", "contradictions")
+    for name in ("crashes", "holds", "retries", "changes", "rights", "contradictions")
 )
 OWN_TOPIC = "integration/outbox/relay/test_own_topic.py"
-BATCHES, BACKLOG = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog.py"
+BATCHES = "integration/outbox/store/test_claims.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
 DEAD_LETTERS, WORKER = "integration/kafka/ingest/test_dead_letters.py", "integration/core/worker/test_worker.py"
 MIGRATION = "outbox/migrations/versions/outbox_0001.sql"
@@ -116,46 +116,16 @@ OUTBOX = (
         (f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",),
     ),
     Mutation(
-        "outbox-read-ahead-takes-what-is-under-way",
-        2,
-        (Change("outbox/store/sql/backlog.sql", "AND id <> ALL (%(in_flight)s::bigint[])", ""),),
-        (f"{DRAIN}::test_a_backlog_of_many_batches_keeps_the_order_of_its_keys",),
-    ),
-    Mutation(
-        "outbox-read-ahead-passes-what-commits-later",
-        3,
-        (
-            Change(
-                "outbox/store/sql/backlog.sql",
-                "AND id <> ALL (%(in_flight)s::bigint[])",
-                "AND id > (SELECT coalesce(max(passed), 0) FROM unnest(%(in_flight)s::bigint[]) AS passed)",
-            ),
-        ),
-        (
-            f"{DRAIN}::test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place",
-            f"{BACKLOG}::test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not",
-        ),
-    ),
-    Mutation(
-        "outbox-read-ahead-passes-what-is-large",
-        3,
-        (Change("outbox/store/backlog.py", "self.stopped_at_oversized = True", "pass"),),
-        (
-            f"{BACKLOG}::test_a_row_too_large_for_a_fetch_ends_the_backlog_before_anything_after_it",
-            f"{DRAIN}::test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes",
-        ),
-    ),
-    Mutation(
-        "outbox-read-ahead-outlives-a-hold",
+        "outbox-part-of-a-batch-sent-after-a-hold",
         3,
         (
             Change(
                 "outbox/relay/shard.py",
-                "rows: Sequence[Row]) -> None:\n        self._queue.discard_prefetched()\n",
-                "rows: Sequence[Row]) -> None:\n",
+                "self._send(self._claim_again(part)) for part in (others, suspects[:middle], suspects[middle:]) if part",
+                "self._send(self._claim_again(part)) or True for part in (others, suspects[:middle], suspects[middle:]) if part",
             ),
         ),
-        (f"{HOLDS}::test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_refused",),
+        (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
     ),
     Mutation(
         "outbox-paused-during-a-transaction-holds-its-shard",
@@ -166,10 +136,8 @@ OUTBOX = (
     Mutation(
         "outbox-paused-during-a-heartbeat-holds-its-shard",
         4,
-        (Change("outbox/relay/lease_heartbeat.py", ", session=leases.SESSION", ""),),
-        (
-            "integration/outbox/relay/test_lease_heartbeat.py::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",
-        ),
+        (Change("outbox/relay/relay.py", ", session=leases.SESSION", ""),),
+        (f"{CRASHES}::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",),
     ),
     Mutation(
         "outbox-relay-that-differs-sends",
@@ -221,7 +189,7 @@ OUTBOX = (
     Mutation(
         "outbox-rights-are-not-asked-again",
         4,
-        (Change("outbox/relay/shard.py", "self._context.topics.clear()", "pass"),),
+        (Change("outbox/relay/shard.py", "self._topics.clear()", "pass"),),
         (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(

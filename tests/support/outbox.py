@@ -48,7 +48,7 @@ class Outbox:
 
     def relay_until(self, stopped: threading.Event, **changes: Any) -> RelayResult:
         """Relay until told to end."""
-        return self._relay_shards(changes, idle_timeout=3600, stopped=stopped.is_set)
+        return self._relay_shards(changes, linger=3600, stopped=stopped.is_set)
 
     def _relay_shards(self, changes: Mapping[str, Any], **options: Any) -> RelayResult:
         """Relay every shard, all at the same time, as their Dags do."""

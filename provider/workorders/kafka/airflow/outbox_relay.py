@@ -186,7 +186,7 @@ class SendMessagesOperator(BaseOperator):
                 JobSecrets(url, kafka_settings(definition.kafka_connection)),
                 definition,
                 shard=self.shard,
-                idle_timeout=definition.idle_timeout,
+                linger=definition.linger,
                 max_duration=definition.max_task_duration,
             )
         self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)

@@ -5,8 +5,8 @@ from typing import Any
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.outbox.store.backlog import OutboxRow, Row
 from workorders.outbox.store.leases import Lease, require_lease
-from workorders.outbox.store.rows import OutboxRow, Row
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/holds.sql")
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50)
+    return new_outbox(stack, max_messages=50)
 
 
 def reset(outbox: Outbox) -> list[int]:

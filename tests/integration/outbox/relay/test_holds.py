@@ -26,7 +26,7 @@ SMALL = {"max.message.bytes": "3000"}
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=64)
+    return new_outbox(stack, max_messages=64)
 
 
 def large() -> bytes:
@@ -106,22 +106,6 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     mine = [value for value in outbox.values(name) if value == b"new" or (value or b"").endswith(b"5")]
     assert mine == [*(b"%d" % n for n in range(5, 200, 10) if n != 105), b"new"]
     assert outbox.waiting() == 0
-
-
-def test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_refused(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
-    topics.create(name)
-    messages = [OutboxMessage(topic=name, key=b"k%d" % (n % 3), value=b"%d" % n) for n in range(600)]
-    messages[300] = OutboxMessage(topic=name, key="k0", value="no such partition", partition=7)
-    outbox.write(*messages)
-    assert len(outbox.relay().failures) == 1
-    found = [int(value or b"") for value in outbox.values(name)]
-    assert sorted(n for n in found if n % 3) == [n for n in range(600) if n % 3]
-    # Those of its own batch wait with it.
-    sent = [n for n in found if n % 3 == 0]
-    assert sent == list(range(0, 3 * len(sent), 3))
-    assert len(sent) <= 100
 
 
 def test_a_held_key_tries_its_oldest_message_alone_and_then_continues_in_order(

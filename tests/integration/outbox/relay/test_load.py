@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=200)
+    return new_outbox(stack, max_messages=200)
 
 
 @pytest.fixture

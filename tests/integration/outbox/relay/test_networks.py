@@ -26,7 +26,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def outbox(site: Site) -> Outbox:
-    return new_outbox(site.stack, batch_messages=200)
+    return new_outbox(site.stack, max_messages=200)
 
 
 @pytest.fixture

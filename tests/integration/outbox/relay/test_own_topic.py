@@ -23,7 +23,7 @@ LIKE_MARKERS = {"cleanup.policy": "compact"}
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50)
+    return new_outbox(stack, max_messages=50)
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_forged_checkpoint_deletes_nothing_that_was_not_sent(
 def test_an_old_checkpoint_that_is_written_again_is_not_the_last_one(
     stack: LocalStack, topics: Topics, strangers: Producer, name: str
 ) -> None:
-    outbox = new_outbox(stack, batch_messages=50)
+    outbox = new_outbox(stack, max_messages=50)
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     killed("committed", outbox)

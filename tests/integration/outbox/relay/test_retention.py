@@ -18,7 +18,7 @@ HOUR = 3600
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50, retention=HOUR)
+    return new_outbox(stack, max_messages=50, retention=HOUR)
 
 
 def kept(outbox: Outbox, columns: str = "value") -> list[tuple[object, ...]]:

@@ -84,13 +84,13 @@ def test_a_zombie_that_was_trying_a_held_key_again_changes_nothing(
     assert_sent_in_order(outbox, name)
 
 
-@pytest.mark.parametrize("step", ["produce", "flush", "commit"])
+@pytest.mark.parametrize("step", ["_produce", "_commit"])
 def test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order(
     outbox: Outbox, topics: Topics, name: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another producer of the shard's id fences it, as a relay does that wakes up late."""
     hold_a_key(outbox, topics, name)
-    original = getattr(TransactionalProducer, step)
+    original = vars(TransactionalProducer)[step]
     tries: list[str] = []
 
     def lost_at_first(*arguments: Any) -> Any:

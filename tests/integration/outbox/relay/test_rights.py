@@ -31,7 +31,7 @@ SECONDS = 30.0
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
     """As a relay reaches it that has no rights but those it is given."""
-    made = new_outbox(stack, batch_messages=64)
+    made = new_outbox(stack, max_messages=64)
     return replace(made, kafka=stack.kafka.limited_settings)
 
 
@@ -92,10 +92,10 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
         rights.give(ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
-    limited, produce = KafkaAdmin(client_settings(outbox.kafka)), TransactionalProducer.produce
+    limited, send = KafkaAdmin(client_settings(outbox.kafka)), TransactionalProducer.send
     began: list[int] = []
 
-    def robbed_produce(producer: TransactionalProducer, rows: Any) -> Any:
+    def robbed_send(producer: TransactionalProducer, rows: Any, checkpoint: Any) -> Any:
         if not began:
             rights.take(ResourceType.TOPIC, lost, AclOperation.WRITE)
             # The broker hears of it a moment later.
@@ -105,9 +105,9 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
                 what="The loss",
             )
         began.append(len(rows))
-        return produce(producer, rows)
+        return send(producer, rows, checkpoint)
 
-    monkeypatch.setattr(TransactionalProducer, "produce", robbed_produce)
+    monkeypatch.setattr(TransactionalProducer, "send", robbed_send)
     write(outbox, kept, lost)
     assert len(outbox.relay().failures) == 1
     assert list(held(outbox)) == [lost]
@@ -120,7 +120,7 @@ def test_a_topic_without_a_leader_is_held_alone(
 ) -> None:
     monkeypatch.setattr(sender, "SECONDS", 8.0)
     without_leader = lost_broker.topic
-    outbox = new_outbox(stack, batch_messages=64)
+    outbox = new_outbox(stack, max_messages=64)
     topics.create(name)
     write(outbox, name, without_leader)
     assert len(outbox.relay().failures) == 1

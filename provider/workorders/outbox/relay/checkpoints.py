@@ -5,6 +5,7 @@ signed with a key that only Postgres stores. The relay ignores records without t
 not compared: signed checkpoints of a higher epoch show that the database was restored to an earlier time.
 """
 
+import asyncio
 import hmac
 import logging
 import time
@@ -13,21 +14,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
     ConfigResource,
-    DescribeClusterResult,
-    OffsetSpec,
     ResourceType,
+    TopicDescription,
 )
 from confluent_kafka.cimpl import NewTopic
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.broker_errors import LEADER_UNAVAILABLE, first_answer
-from workorders.kafka.client.connection_errors import ConnectionErrors
-from workorders.kafka.client.new_client import assigned_consumer, new_client, next_message
-from workorders.kafka.exceptions import KafkaUnavailableError
+from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.range_consumer import read_range
+from workorders.kafka.exceptions import KafkaUnavailableError, TopicForbiddenError, UnknownTopicError
+from workorders.kafka.partitions import OffsetRange, PartitionOffsets
 from workorders.outbox.store.leases import BUCKETS
 
 log: Final = logging.getLogger(__name__)
@@ -38,9 +37,7 @@ _FIRST_WINDOW: Final = 200
 """Offsets before the end that are read first. A checkpoint takes two, with the record that ends its transaction."""
 _POLICY: Final = "cleanup.policy"
 _MAX_REPLICAS: Final = 3
-_UNKNOWN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
 _FORBIDDEN: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
-_TRANSIENT: Final = LEADER_UNAVAILABLE | _UNKNOWN | {KafkaError._UNKNOWN_PARTITION, KafkaError._TRANSPORT}
 
 
 class CheckpointTopicError(ConfigurationError):
@@ -67,8 +64,7 @@ class Checkpoints:
         self._topic = topic
         self._outbox_id = outbox_id
         self._signing_key = key
-        self._connections = ConnectionErrors()
-        self._admin = new_client(AdminClient, {"log_level": 2, **self._settings, "error_cb": self._connections})
+        self._cluster = _Cluster(self._settings)
 
     def checkpoint(self, shard: int, batch: int, epoch: int) -> Checkpoint:
         """Return the checkpoint of a batch."""
@@ -98,20 +94,15 @@ class Checkpoints:
         """
         topic = self._topic
         try:
-            servers = self._settings.get("bootstrap.servers", "")
-            cluster = first_answer(servers, self._connections, self._describe_cluster, self._admin.poll, _SECONDS)
-            found = self._describe_topic()
-            if found is None:
-                found = self._create_topic(new_topic(topic, brokers=len(cluster.nodes)))
-            policy = self._cleanup_policy()
-        except KafkaException as error:
+            cluster_id, found, policy = run(self._cluster.ensure_topic(topic))
+        except (KafkaUnavailableError, TopicForbiddenError) as error:
             raise KafkaUnavailableError(
-                f"The topic {topic}, in which the outbox keeps its checkpoints, could not be described or created: "
-                f"{error.args[0].str()}. Nothing was sent; create it with {BUCKETS} partitions and "
-                f"{_POLICY}=compact, or let the relay create it."
+                f"The topic {topic}, in which the outbox keeps its checkpoints, could not be described or created. "
+                f"{error} Nothing was sent; create it with {BUCKETS} partitions and {_POLICY}=compact, or let the "
+                f"relay create it."
             ) from error
         _require_durable(topic, len(found.partitions), policy)
-        return str(cluster.cluster_id), str(found.topic_id)
+        return cluster_id, str(found.topic_id)
 
     def last(self, shard: int) -> int | None:
         """Return the number of the last batch of a shard that is in Kafka; None if there is none.
@@ -119,144 +110,100 @@ class Checkpoints:
         The shard's older producers must have been fenced, so that none of them can commit another batch.
 
         Raises:
+            KafkaRefusedError: the cluster refused the client.
             KafkaUnavailableError: the cluster did not answer in time.
         """
-        deadline = time.monotonic() + _SECONDS
-        while True:
-            try:
-                return self._last(TopicPartition(self._topic, shard))
-            except KafkaException as error:
-                # A topic that was just created, or whose leader moves, answers so for a moment.
-                if error.args[0].code() not in _TRANSIENT or time.monotonic() > deadline:
-                    raise KafkaUnavailableError(
-                        f"The checkpoint of shard {shard} in topic {self._topic} could not be read: "
-                        f"{error.args[0].str()}. Nothing was sent."
-                    ) from error
-                time.sleep(_POLL_SECONDS)
-
-    def _last(self, place: TopicPartition) -> int | None:
-        low, end = self._ends(place)
-        window = _FIRST_WINDOW
-        while True:
-            start = max(low, end - window)
-            found = self._last_between(place, start, end)
-            if found is not None or start == low:
-                return found
-            window *= 10
+        try:
+            ends, window = run(self._cluster.settled_ends(self._topic, shard)), _FIRST_WINDOW
+            while True:
+                start = max(ends.log_start, ends.high_watermark - window)
+                found = self._last_between(shard, OffsetRange(ends.partition, start, ends.high_watermark))
+                if found is not None or start == ends.log_start:
+                    return found
+                window *= 10
+        except KafkaException as error:
+            raise KafkaUnavailableError(
+                f"The checkpoint of shard {shard} in topic {self._topic} could not be read: {error.args[0].str()}. "
+                f"Nothing was sent."
+            ) from error
 
     def _key(self, shard: int) -> bytes:
         return f"{self._outbox_id}/{shard}".encode()
 
-    def _ends(self, place: TopicPartition) -> tuple[int, int]:
-        """Return the first and the next offset of the partition, once no transaction is open in it."""
-        deadline = time.monotonic() + _SECONDS
-        while True:
-            low = self._offset(place, OffsetSpec.earliest(), IsolationLevel.READ_UNCOMMITTED)
-            end = self._offset(place, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
-            if self._offset(place, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED) >= end:
-                return low, end
-            if time.monotonic() > deadline:
-                raise KafkaUnavailableError(
-                    f"Partition {place.partition} of topic {self._topic} has an open transaction that does not end; "
-                    f"nothing was sent. Only the relays of one outbox may write to that topic."
-                )
-            time.sleep(_POLL_SECONDS)
-
-    def _offset(self, place: TopicPartition, spec: OffsetSpec, isolation: IsolationLevel) -> int:
-        answer = _answer(
-            self._admin.list_offsets({place: spec}, isolation_level=isolation, request_timeout=_SECONDS), place
-        )
-        offset = int(answer.offset)
-        if offset < 0:
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
-        return offset
-
-    def _last_between(self, place: TopicPartition, start: int, end: int) -> int | None:
-        if start >= end:
+    def _last_between(self, shard: int, range_: OffsetRange) -> int | None:
+        if range_.start == range_.end:
             return None
-        consumer = assigned_consumer(
-            {"log_level": 2, **self._settings}, TopicPartition(place.topic, place.partition, start)
-        )
-        key, found, foreign = self._key(place.partition), None, 0
-        deadline = time.monotonic() + _SECONDS
-        try:
-            while time.monotonic() < deadline:
-                message = next_message(consumer, _POLL_SECONDS)
-                if message is None:
-                    continue
-                error = message.error()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    if foreign:
-                        log.warning(
-                            "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its "
-                            "signature. They were ignored. Allow only the relays to write to that topic.",
-                            place.topic,
-                            place.partition,
-                            foreign,
-                        )
-                    return found
-                if error is not None:
-                    raise KafkaException(error)
-                if message.key() != key:
-                    continue
-                batch = self.batch_of(place.partition, message.value())
+        found, foreign = None, 0
+        for record in read_range(self._settings, range_, range_.start):
+            if record.key == self._key(shard):
+                batch = self.batch_of(shard, record.value)
                 # The highest, because numbers grow: a copy of an older checkpoint must not count as the last one.
                 found = found if batch is None else max(found or 0, batch)
                 foreign += batch is None
-        finally:
-            consumer.close()
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-
-    def _create_topic(self, topic: NewTopic) -> Any:
-        """Create the topic, and describe it once the brokers, which learn of it one after the other, know it."""
-        try:
-            _answer(self._admin.create_topics([topic], operation_timeout=_SECONDS), topic.topic)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise
-        deadline = time.monotonic() + _SECONDS
-        while (found := self._describe_topic()) is None:
-            if time.monotonic() > deadline:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-            time.sleep(_POLL_SECONDS)
+        if foreign:
+            log.warning(
+                "Topic %s, partition %s: %s records have the key of this outbox's checkpoints but not its "
+                "signature. They were ignored. Allow only the relays to write to that topic.",
+                self._topic,
+                shard,
+                foreign,
+            )
         return found
 
-    def _describe_cluster(self, limit: float) -> DescribeClusterResult:
-        found: DescribeClusterResult = self._admin.describe_cluster(request_timeout=limit).result(_SECONDS)
-        return found
 
-    def _describe_topic(self) -> Any:
-        try:
-            # Not by a producer's request for the topic, which could create one with the cluster's defaults.
-            topics = TopicCollection([self._topic])
-            return _answer(self._admin.describe_topics(topics, request_timeout=_SECONDS), self._topic)
-        except KafkaException as error:
-            if error.args[0].code() in _UNKNOWN:
-                return None
-            raise
+class _Cluster(KafkaAdmin):
+    """The cluster with the checkpoint topic."""
 
-    def _cleanup_policy(self) -> str | None:
+    async def ensure_topic(self, topic: str) -> tuple[str, TopicDescription, str | None]:
+        """Create the topic if it does not exist; return its cluster's id, the topic, and how it is cleaned.
+
+        A topic that was just created is known to the brokers one after the other.
+        """
+        cluster = await self._ask_one(lambda client: [client.describe_cluster(request_timeout=self._timeout)])
+        deadline, is_created = time.monotonic() + _SECONDS, False
+        # Not by a producer's request for the topic, which could create one with the cluster's defaults.
+        while (found := (described := await self._descriptions([topic])).found.get(topic)) is None:
+            error = described.errors[topic, None]
+            if not isinstance(error, UnknownTopicError) or time.monotonic() > deadline:
+                raise error
+            if not is_created:
+                await self._create(new_topic(topic, brokers=len(cluster.nodes)))
+                is_created = True
+            await asyncio.sleep(_POLL_SECONDS)
+        return str(cluster.cluster_id), found, await self._cleanup_policy(topic)
+
+    async def _create(self, topic: NewTopic) -> None:
+        (result,) = await self._ask(lambda client: client.create_topics([topic], operation_timeout=_SECONDS).values())
+        if isinstance(result, KafkaException) and result.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise self._to_domain_error(result, f"Create on topic {topic.topic}")
+
+    async def _cleanup_policy(self, topic: str) -> str | None:
         """Return how the topic is cleaned; None if we may not know."""
-        resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        try:
-            configuration = _answer(self._admin.describe_configs([resource], request_timeout=_SECONDS), resource)
-            return str(configuration[_POLICY].value)
-        except KafkaException as error:
-            if error.args[0].code() in _FORBIDDEN:
-                return None
-            raise
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        (result,) = await self._ask(
+            lambda client: client.describe_configs([resource], request_timeout=self._timeout).values()
+        )
+        if not isinstance(result, KafkaException):
+            return str(result[_POLICY].value)
+        if result.args[0].code() in _FORBIDDEN:
+            return None
+        raise self._to_domain_error(result)
 
-
-def _answer(answers: dict[Any, Any], key: Any) -> Any:
-    """Return the answer about one thing, or raise its error.
-
-    No variable here or in a caller keeps the futures: the error of one has the traceback, which has those variables. In
-    such a cycle, the client would end in a garbage collection; see `TransactionalProducer`.
-    """
-    try:
-        return answers[key].result(_SECONDS)
-    finally:
-        del answers
+    async def settled_ends(self, topic: str, partition: int) -> PartitionOffsets:
+        """Return the ends of a partition, once it has a leader and no transaction is open in it."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            answers = await self.log_ends([topic], {(topic, partition)})
+            ends = answers.found.get((topic, partition))
+            if ends is not None and ends.last_stable >= ends.high_watermark:
+                return ends
+            if time.monotonic() > deadline:
+                answers.require()
+                raise KafkaUnavailableError(
+                    f"Partition {partition} of topic {topic} does not exist or has an open transaction that does not "
+                    f"end; nothing was sent. Only the relays of one outbox may write to that topic."
+                )
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 def new_topic(topic: str, *, brokers: int) -> NewTopic:

@@ -108,27 +108,6 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     assert outbox.waiting() == 0
 
 
-def test_a_held_key_tries_its_oldest_message_alone_and_then_continues_in_order(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
-    topics.create(name)
-    outbox.write(
-        OutboxMessage(topic=name, key="k", value="1", partition=1),
-        OutboxMessage(topic=name, key="k", value="2"),
-        OutboxMessage(topic=name, key="other", value="3"),
-    )
-    assert len(outbox.relay().failures) == 1
-    assert outbox.values(name) == [b"3"]
-    its_time_comes(outbox)
-    assert len(outbox.relay().failures) == 1
-    assert holds(outbox)[0].tries == 2
-    topics.grow(name, 2)
-    its_time_comes(outbox)
-    assert outbox.relay().failures == []
-    assert set(outbox.values(name)) == {b"1", b"2", b"3"}
-    assert holds(outbox) == []
-
-
 def test_by_policy_a_refused_message_is_set_aside_and_its_key_continues(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:

@@ -13,7 +13,8 @@ from support.consumed import consumed
 from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox import OutboxMessage, admin, enqueue
+from workorders.outbox.admin import Hold
 from workorders.outbox.relay.definition import RelayDefinition
 from workorders.outbox.relay.relay import RelayResult, run_relay
 
@@ -77,6 +78,15 @@ class Outbox:
             connection.execute(
                 "UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() - interval '1 second'"
             )
+
+    def holds(self) -> list[Hold]:
+        """Return what is held."""
+        with self.connect() as connection:
+            return list(admin.holds(connection))
+
+    def holds_come_due(self) -> None:
+        """Do what the time until their next tries does."""
+        self.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
 
     def waiting(self) -> int:
         """Return how many messages are in the table."""

@@ -48,11 +48,6 @@ def open_batches(outbox: Outbox) -> list[tuple[Any, ...]]:
     return found
 
 
-def holds(outbox: Outbox) -> list[tuple[str, str, str]]:
-    with outbox.connect() as connection:
-        return [(hold.kind, hold.topic, hold.reason) for hold in admin.holds(connection)]
-
-
 def test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
@@ -71,7 +66,9 @@ def test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent
     outbox.write(*(OutboxMessage(topic=name, key=f"k{n}", value=f"{n}") for n in range(20)))
     drained = outbox.relay()
     assert sorted(map(int, filter(None, outbox.values(name)))) == list(range(20))
-    assert holds(outbox) == [("topic", own, "the relay keeps its own checkpoints in it")]
+    assert [(hold.kind, hold.topic, hold.reason) for hold in outbox.holds()] == [
+        ("topic", own, "the relay keeps its own checkpoints in it")
+    ]
     assert {sentence.split(";")[0].split(".")[0] for sentence in drained.failures} == {
         f"Topic {own} takes no messages: the relay keeps its own checkpoints in it"
     }
@@ -102,8 +99,8 @@ def test_messages_wait_while_their_topic_is_configured_as_that_of_checkpoints_an
     with outbox.connect() as connection:
         admin.reset_identity(connection)
     outbox.relay()
+    (hold,) = outbox.holds()
     with outbox.connect() as connection:
-        (hold,) = admin.holds(connection)
         admin.release_hold(connection, hold.id)
     assert outbox.relay().failures == []
     assert b"waits" in outbox.values(later)
@@ -122,7 +119,7 @@ def test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it(
     assert len(outbox.relay(**changes).failures) == 1
     assert outbox.values(name) == [b"good"]
     assert outbox.values(other) == []
-    assert [topic for _, topic, _ in holds(outbox)] == [other]
+    assert [hold.topic for hold in outbox.holds()] == [other]
     with pytest.raises(OutboxMessageError, match="sends to listed topics only"):
         outbox.write(OutboxMessage(topic=other, key="k", value="y"))
     outbox.write(OutboxMessage(topic=name, key="k", value="also good"))

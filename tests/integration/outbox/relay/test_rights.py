@@ -19,7 +19,7 @@ from support.rights import Rights
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.outbox import OutboxMessage, admin
+from workorders.outbox import OutboxMessage
 from workorders.outbox.relay import producer as sender
 from workorders.outbox.relay.producer import TransactionalProducer
 
@@ -55,8 +55,7 @@ def write(outbox: Outbox, *topics: str) -> None:
 
 
 def held(outbox: Outbox) -> dict[str, str]:
-    with outbox.connect() as connection:
-        return {hold.topic: hold.reason for hold in admin.holds(connection)}
+    return {hold.topic: hold.reason for hold in outbox.holds()}
 
 
 def values(topics: Topics, topic: str) -> list[bytes | None]:
@@ -129,7 +128,7 @@ def test_a_topic_without_a_leader_is_held_alone(
     }
     assert outbox.values(name) == FIVE
     # Tried again alone it is held again, and a new message of another topic is sent.
-    outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
+    outbox.holds_come_due()
     outbox.write(OutboxMessage(topic=name, key="k", value="5"))
     assert len(outbox.relay().failures) == 1
     assert outbox.ask("SELECT tries FROM workorders.outbox_holds") == [(2,)]

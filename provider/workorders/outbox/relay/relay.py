@@ -21,20 +21,11 @@ from workorders.outbox.exceptions import OutboxFencedError
 from workorders.outbox.relay.definition import RelayDefinition
 from workorders.outbox.relay.shard import RelayResult, ShardRelay
 from workorders.outbox.store import leases, settings
-from workorders.outbox.store.claims import prune_sent_log
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease
 
 log: Final = logging.getLogger(__name__)
 
-_MIN_WAIT: Final = 0.02
-_MAX_WAIT: Final = 0.25
-_PRUNE_EVERY_SECONDS: Final = 60.0
-_PRUNE_SECONDS: Final = 0.25
-_PRUNE_REST_SECONDS: Final = 5.0
-"""After this time the rest of what has expired is deleted, because sending comes first."""
-_MAX_SECONDS_AFTER_FAILURE: Final = 300.0
-"""A relay that had to hold something ends after this time, even if there is more to send, because people see its end in
-Airflow. If failures are frequent, ending with each one would cost all other messages a start each time."""
+_LEASE_WAIT: Final = 0.25
 
 
 def run_relay(
@@ -72,9 +63,7 @@ def run_relay(
             identities.require_ahead(connection)
             with renewed(url, lease):
                 relay = ShardRelay(connection, lease, definition, client_settings(connections.kafka), result)
-                relay.start()
-                _send(connection, relay, definition, result, linger, now + max_duration, stopped)
-                leases.record_error(connection, lease, None)
+                relay.run(linger, now + max_duration, stopped)
     return result
 
 
@@ -98,7 +87,7 @@ def _leased(
         if stopped() or time.monotonic() >= until:
             yield None
             return
-        time.sleep(_MAX_WAIT)
+        time.sleep(_LEASE_WAIT)
     try:
         yield lease
     except OutboxFencedError as error:
@@ -145,30 +134,3 @@ def renewed(database_url: str, lease: Lease, *, every: float = LEASE_SECONDS / 3
     finally:
         ended.set()
         thread.join()
-
-
-def _send(  # noqa: PLR0917 - the loop of `run_relay`
-    connection: Connection,
-    relay: ShardRelay,
-    definition: RelayDefinition,
-    result: RelayResult,
-    linger: float,
-    deadline: float,
-    stopped: Callable[[], bool],
-) -> None:
-    """Send until nothing has waited for a while."""
-    wait, idle_since, prune_at = _MIN_WAIT, time.monotonic(), 0.0
-    while not stopped() and time.monotonic() < deadline:
-        if time.monotonic() >= prune_at:
-            is_pruned = prune_sent_log(connection, older_than=definition.retention, max_seconds=_PRUNE_SECONDS)
-            prune_at = time.monotonic() + (_PRUNE_EVERY_SECONDS if is_pruned else _PRUNE_REST_SECONDS)
-        if relay.step():
-            wait, idle_since = _MIN_WAIT, time.monotonic()
-        elif time.monotonic() - idle_since >= linger:
-            break
-        else:
-            time.sleep(wait)
-            wait = min(wait * 1.5, _MAX_WAIT)
-        if result.failures:
-            deadline = min(deadline, time.monotonic() + _MAX_SECONDS_AFTER_FAILURE)
-    relay.finish()

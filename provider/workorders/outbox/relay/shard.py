@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -27,13 +27,22 @@ from workorders.outbox.store.backlog import (
     next_due_hold,
 )
 from workorders.outbox.store.claims import ClaimedBatch, CompletedBatch
-from workorders.outbox.store.leases import Lease, renew
+from workorders.outbox.store.leases import Lease, record_error, renew
 from workorders.outbox.store.recovery import settle_claims
 from workorders.outbox.store.settings import Identity, id_and_checkpoint_key, require_same_identity
 
 log: Final = logging.getLogger(__name__)
 
+_MIN_WAIT: Final = 0.02
+_MAX_WAIT: Final = 0.25
+_PRUNE_EVERY_SECONDS: Final = 60.0
+_PRUNE_SECONDS: Final = 0.25
+_PRUNE_REST_SECONDS: Final = 5.0
+"""After this time the rest of what has expired is deleted, because sending comes first."""
 _MAX_PRODUCER_LOSSES: Final = 3
+_MAX_SECONDS_AFTER_FAILURE: Final = 300.0
+"""A relay that had to hold something ends after this time, even if there is more to send, because people see its end in
+Airflow. If failures are frequent, ending with each one would cost all other messages a start each time."""
 
 
 @dataclass(slots=True)
@@ -46,7 +55,7 @@ class RelayResult:
 
 
 class ShardRelay:
-    """Relays one shard as long as its lease lasts; each method raises `OutboxFencedError` if another relay has it."""
+    """Relays one shard as long as its lease lasts; raises `OutboxFencedError` if another relay has it."""
 
     def __init__(
         self,
@@ -72,12 +81,12 @@ class ShardRelay:
         #: In Kafka, and deleted together with the next claim.
         self._completed: CompletedBatch | None = None
 
-    def start(self) -> None:
-        """Make sure that this relay sends as all others of the outbox, and settle what an earlier one left.
+    def run(self, linger: float, deadline: float, stopped: Callable[[], bool]) -> None:
+        """Settle what an earlier relay left, and send until nothing has waited for `linger` seconds.
 
         Raises:
             CheckpointTopicError: checkpoints would not last.
-            KafkaUnavailableError: the cluster did not answer in time.
+            KafkaUnavailableError: the cluster repeatedly did not answer in time.
             OutboxContradictionError: checkpoint and database contradict each other.
             OutboxIdentityError: this relay differs from the outbox's recorded identity.
         """
@@ -87,14 +96,30 @@ class ShardRelay:
         )
         require_same_identity(self._connection, self._lease, identity)
         self._recover()
+        wait, idle_since, prune_at = _MIN_WAIT, time.monotonic(), 0.0
+        while not stopped() and time.monotonic() < deadline:
+            if time.monotonic() >= prune_at:
+                prune_at = time.monotonic() + (_PRUNE_EVERY_SECONDS if self._prune() else _PRUNE_REST_SECONDS)
+            if self._step():
+                wait, idle_since = _MIN_WAIT, time.monotonic()
+            elif time.monotonic() - idle_since >= linger:
+                break
+            else:
+                time.sleep(wait)
+                wait = min(wait * 1.5, _MAX_WAIT)
+            if self._result.failures:
+                deadline = min(deadline, time.monotonic() + _MAX_SECONDS_AFTER_FAILURE)
+        if self._completed is not None:
+            claims.complete(self._connection, self._lease, self._completed)
+        record_error(self._connection, self._lease, None)
 
-    def step(self) -> bool:
-        """Send one batch, and hold what Kafka rejects of it; return whether there was one.
+    def _prune(self) -> bool:
+        return claims.prune_sent_log(
+            self._connection, older_than=self._definition.retention, max_seconds=_PRUNE_SECONDS
+        )
 
-        Raises:
-            KafkaUnavailableError: the cluster repeatedly did not answer in time.
-            OutboxContradictionError: checkpoint and database contradict each other.
-        """
+    def _step(self) -> bool:
+        """Send one batch, and hold what Kafka rejects of it; return whether there was one."""
         while self._completed is not None or is_anything_waiting(self._connection, self._lease.buckets):
             due = next_due_hold(self._connection, self._lease.buckets)
             completed, self._completed = self._completed, None
@@ -107,12 +132,6 @@ class ShardRelay:
             # No message of the hold is left.
             claims.complete(self._connection, self._lease, CompletedBatch(number=0, ended_hold=due.id))
         return False
-
-    def finish(self) -> None:
-        """Delete what was sent last, and claim nothing more."""
-        if self._completed is not None:
-            claims.complete(self._connection, self._lease, self._completed)
-            self._completed = None
 
     def _request(self, due: DueHold | None) -> BatchRequest:
         with_event_ids = self._definition.event_id_header is not None

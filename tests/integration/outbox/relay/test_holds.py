@@ -13,7 +13,7 @@ from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
 from workorders.outbox import OutboxMessage, admin
-from workorders.outbox.relay import relay
+from workorders.outbox.relay import shard
 from workorders.outbox.relay.definition import TopicDefinition
 from workorders.outbox.store import leases
 from workorders.outbox.store.holds import hold_topic
@@ -183,7 +183,7 @@ def test_a_refusal_is_seen_in_time_however_much_there_is_to_send(
     outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
-    monkeypatch.setattr(relay, "_MAX_SECONDS_AFTER_FAILURE", 0.5)
+    monkeypatch.setattr(shard, "_MAX_SECONDS_AFTER_FAILURE", 0.5)
     outbox.write(OutboxMessage(topic=name, key="bad", value="no such partition", partition=7))
     assert len(outbox.relay_until(threading.Event()).failures) == 1
 

@@ -140,18 +140,17 @@ def _delete(connection: Connection, lease: Lease, completed: CompletedBatch) -> 
 def _write_claim(connection: Connection, lease: Lease, number: int, rows: Sequence[Row]) -> None:
     parts = [
         # Thousands of numbers are rendered faster as one text.
-        (topic, bucket, f"{{{','.join(str(row[ROW_ID]) for row in part)}}}")
+        (topic, bucket, f"{{{','.join(map(str, map(itemgetter(ROW_ID), part)))}}}")
         for (topic, bucket), part in groupby(rows, itemgetter(ROW_TOPIC, ROW_BUCKET))
     ]
-    topics, buckets, ids = zip(*parts, strict=True) if parts else ((), (), ())
     # In one statement: Postgres does not end the transaction of a relay that is paused between those of a pipeline.
     connection.execute(
         _QUERIES["write_claim"],
         {
             "shard": lease.shard,
             "batch": number,
-            "topics": list(topics),
-            "buckets": list(buckets),
-            "ids": list(ids),
+            "topics": [topic for topic, _, _ in parts],
+            "buckets": [bucket for _, bucket, _ in parts],
+            "ids": [ids for _, _, ids in parts],
         },
     )

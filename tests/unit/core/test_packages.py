@@ -40,6 +40,7 @@ TOUCHED = {
         "outbox/relay/definition.py",
         "outbox/relay/producer.py",
         "outbox/relay/relay.py",
+        "outbox/relay/shard.py",
         "outbox/relay/topic_metadata.py",
         # Pages of its own, the connections by which they ask the cluster, and its part of the overview.
         "pages/airflow.py",

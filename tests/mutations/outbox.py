@@ -127,7 +127,7 @@ OUTBOX = (
     Mutation(
         "outbox-paused-during-a-heartbeat-holds-its-shard",
         4,
-        (Change("outbox/relay/relay.py", ", session=leases.SESSION", ""),),
+        (Change("outbox/relay/relay.py", 'heartbeat", session=leases.SESSION', 'heartbeat"'),),
         (f"{CRASHES}::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",),
     ),
     Mutation(

@@ -16,7 +16,8 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.outbox import OutboxMessage, admin, enqueue
 from workorders.outbox.admin import Hold
 from workorders.outbox.relay.definition import RelayDefinition
-from workorders.outbox.relay.relay import RelayResult, run_relay
+from workorders.outbox.relay.relay import run_relay
+from workorders.outbox.relay.shard import RelayResult
 
 
 @dataclass(frozen=True)

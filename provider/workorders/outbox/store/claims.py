@@ -71,7 +71,7 @@ def complete_and_claim(
 def complete_and_claim_again(
     connection: Connection, lease: Lease, completed: CompletedBatch | None, rows: Sequence[Row]
 ) -> ClaimedBatch:
-    """Delete the batch before, if there is one, give the open batch back, and claim a part of it anew."""
+    """Delete the batch before, if there is one, give the open batch back, and claim a part of it."""
     with connection.transaction():
         number = _next_batch_number(connection, lease, completed)
         drop_claims_of_shard(connection, lease.shard)

@@ -142,12 +142,12 @@ def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
     outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres ends the renewal before the lease is over, and another relay need not wait for longer."""
-    renewed, continued = threading.Event(), threading.Event()
+    renewing, continued = threading.Event(), threading.Event()
 
     def stopped(connection: Connection, lease: Lease) -> None:
         with connection.transaction():
             connection.execute("SELECT FROM workorders.outbox_shards WHERE shard = %s FOR UPDATE", [lease.shard])
-            renewed.set()
+            renewing.set()
             continued.wait(120)
 
     with outbox.connect() as connection:
@@ -156,7 +156,7 @@ def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
     monkeypatch.setattr(leases, "renew", stopped)
     with renewed(outbox.database_url, lease, every=0.05):
         try:
-            assert renewed.wait(30)
+            assert renewing.wait(30)
             with outbox.connect() as connection:
                 connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("SELECT FROM workorders.outbox_shards WHERE shard = 0 FOR UPDATE")

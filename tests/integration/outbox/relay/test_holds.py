@@ -2,8 +2,9 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -170,13 +171,17 @@ def test_after_a_refusal_a_drain_looks_on_for_others_as_long_as_without(
         try:
             for n in range(3):
                 outbox.write(OutboxMessage(topic=name, key=f"bad {n}", value="no such partition", partition=7))
-                eventually(lambda n=n: len(outbox.holds()) > n, seconds=30, what="The hold")
+                eventually(partial(has, outbox.holds, n + 1), seconds=30, what="The hold")
                 outbox.write(OutboxMessage(topic=name, key="good", value=b"%d" % n))
-                eventually(lambda n=n: len(outbox.values(name)) > n, seconds=30, what="The other message")
+                eventually(partial(has, partial(outbox.values, name), n + 1), seconds=30, what="The other message")
         finally:
             ended.set()
         assert len(draining.result(60).failures) == 3
     assert outbox.values(name) == [b"0", b"1", b"2"]
+
+
+def has(find: Callable[[], Sequence[object]], number: int) -> bool:
+    return len(find()) == number
 
 
 def test_a_refusal_is_seen_in_time_however_much_there_is_to_send(

@@ -36,7 +36,9 @@ def test_a_topic_with_a_backlog_leaves_room_for_the_others(outbox: Outbox) -> No
         assert 40 <= sum(row.topic == "many" for row in rows) <= 100
 
 
-@pytest.mark.parametrize("large", [{"value": b"x" * 1000}, {"headers": [("h", "x" * 980)], "value": None}], ids=sorted)
+@pytest.mark.parametrize(
+    "large", [{"value": b"x" * 1000}, {"headers": [("h", "x" * 1000)], "value": None}], ids=["value", "headers"]
+)
 def test_a_batch_has_no_more_bytes_than_asked_for_but_one_message_in_any_case(
     outbox: Outbox, large: dict[str, Any]
 ) -> None:

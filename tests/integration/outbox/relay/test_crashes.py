@@ -15,6 +15,7 @@ from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, wr
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
 from workorders.outbox.relay.producer import TransactionalProducer
+from workorders.outbox.relay.relay import renewed
 from workorders.outbox.store import leases
 from workorders.outbox.store.leases import Lease
 

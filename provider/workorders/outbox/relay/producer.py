@@ -20,6 +20,7 @@ SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
 _MESSAGE_SHARE: Final = 0.75
 """Share of that time after which a message times out: before its transaction, so that its topic is known."""
+_FLUSH_SECONDS: Final = 1.0
 _EXCEPTION_LOST: Final = "returned NULL without setting an exception"
 _QUEUE_FULL_SECONDS: Final = 0.1
 _OVERHEAD_BYTES: Final = 4096
@@ -133,6 +134,9 @@ class TransactionalProducer:
         if rejected is not None:
             self._producer.abort_transaction(SECONDS)
             return rejected
+        # A message that a broker rejects while the commit is under way leaves a gap in the sequence numbers of its
+        # partition, and costs the producer (seen with librdkafka 2.16).
+        self._producer.flush(_FLUSH_SECONDS)
         self._checkpoint_topic = checkpoint.topic
         self._put(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
         return self._commit()

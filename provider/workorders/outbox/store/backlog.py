@@ -20,8 +20,6 @@ ROW_HEADERS: Final = 4
 ROW_PARTITION: Final = 5
 ROW_BUCKET: Final = 8
 
-_ORDER: Final = itemgetter(ROW_TOPIC, ROW_BUCKET, ROW_ID)
-
 
 class OutboxRow(NamedTuple):
     """A message as it waits."""
@@ -79,7 +77,7 @@ def next_due_hold(connection: Connection, buckets: Sequence[int]) -> DueHold | N
 
 
 def read_rows(connection: Connection, buckets: Sequence[int], request: BatchRequest) -> list[Row]:
-    """Return the rows of one batch, those of a bucket together and oldest first."""
+    """Return the rows of one batch, oldest first."""
     arguments = {
         "buckets": list(buckets),
         "messages": request.max_messages,
@@ -92,4 +90,4 @@ def read_rows(connection: Connection, buckets: Sequence[int], request: BatchRequ
         rows: list[Any] = cursor.execute(_QUERIES["read"], arguments).fetchall()
     # Postgres returns them as it finds them: with very many held keys it may join these in another order. Sorting large
     # rows in Postgres would write them to its disk.
-    return sorted(rows, key=_ORDER)
+    return sorted(rows, key=itemgetter(ROW_ID))

@@ -4,10 +4,9 @@ Deleted messages may be kept in the log of sent messages for a time.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from typing import Final
 
 from workorders.core.postgres.connection import Connection
@@ -23,7 +22,7 @@ _PRUNED_ROWS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ClaimedBatch:
-    """Rows that are sent together, those of a bucket one after the other and oldest first."""
+    """Rows that are sent together, oldest first."""
 
     number: int
     rows: Sequence[Row]
@@ -138,19 +137,18 @@ def _delete(connection: Connection, lease: Lease, completed: CompletedBatch) -> 
 
 
 def _write_claim(connection: Connection, lease: Lease, number: int, rows: Sequence[Row]) -> None:
-    parts = [
-        # Thousands of numbers are rendered faster as one text.
-        (topic, bucket, f"{{{','.join(map(str, map(itemgetter(ROW_ID), part)))}}}")
-        for (topic, bucket), part in groupby(rows, itemgetter(ROW_TOPIC, ROW_BUCKET))
-    ]
+    ids: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    for row in rows:
+        ids[row[ROW_TOPIC], row[ROW_BUCKET]].append(row[ROW_ID])
     # In one statement: Postgres does not end the transaction of a relay that is paused between those of a pipeline.
     connection.execute(
         _QUERIES["write_claim"],
         {
             "shard": lease.shard,
             "batch": number,
-            "topics": [topic for topic, _, _ in parts],
-            "buckets": [bucket for _, bucket, _ in parts],
-            "ids": [ids for _, _, ids in parts],
+            "topics": [topic for topic, _ in ids],
+            "buckets": [bucket for _, bucket in ids],
+            # Thousands of numbers are rendered faster as one text.
+            "ids": [f"{{{','.join(map(str, part))}}}" for part in ids.values()],
         },
     )

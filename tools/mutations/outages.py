@@ -138,7 +138,7 @@ OUTAGES = (
     Mutation(
         "messages-relayed-although-their-sequence-is-behind",
         5,
-        (Change("kafka/outbox_relay/relay.py", "        identities.require_ahead(connection)\n", ""),),
+        (Change("outbox/relay/relay.py", "            identities.require_ahead(connection)\n", ""),),
         (
             "integration/core/test_identities.py::"
             "test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers",

@@ -409,7 +409,6 @@ CREATE TABLE workorders.outbox_claims (
     batch bigint NOT NULL,
     topic text NOT NULL COLLATE pg_catalog."C",
     bucket smallint NOT NULL,
-    claimed_at timestamp with time zone DEFAULT now() NOT NULL,
     ids bigint[] NOT NULL
 );
 ALTER TABLE ONLY workorders.outbox_claims ALTER COLUMN ids SET STORAGE EXTERNAL;

@@ -30,9 +30,9 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
+from workorders.outbox.relay.definition import RelayDefinition
 
 Make = Callable[..., BaseOperator]
 

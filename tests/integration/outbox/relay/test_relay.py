@@ -1,23 +1,17 @@
 """What commits in Postgres comes to Kafka once, whole, and in order."""
 
 import gc
-import random
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
-from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
 from support.consumed import consumed
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.topics import Topics
-from workorders.kafka.outbox_relay import producer
-from workorders.kafka.outbox_relay.prefetch import Prefetcher
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, enqueue
-from workorders.outbox.store.rows import total_bytes
+from workorders.outbox.relay import producer
 
 pytestmark = pytest.mark.integration
 
@@ -52,7 +46,7 @@ def test_a_backlog_of_many_batches_keeps_the_order_of_its_keys(outbox: Outbox, t
     topics.create(name, partitions=3)
     expected = [b"%d-%d" % (n % 50, n) for n in range(20_000)]
     outbox.write(*(OutboxMessage(topic=name, key=value.split(b"-")[0], value=value) for value in expected))
-    assert outbox.relay(batch_messages=3000).messages == 20_000
+    assert outbox.relay(max_messages=3000).messages == 20_000
     found = [value for value in outbox.values(name) if value]
     assert_exactly_once(found, expected)
     for key in range(50):
@@ -101,69 +95,6 @@ def test_a_lower_id_that_commits_later_is_sent_later(outbox: Outbox, topics: Top
     assert outbox.values(name) == [b"fast", b"slow"]
 
 
-def test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place(
-    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics.create(name)
-    expected = [b"%d" % n for n in range(3000)]
-    mates = keys_in_the_bucket_of(outbox, name, "slow")
-    offer = vars(Prefetcher)["_publish"]
-    with outbox.connect() as slow:
-        enqueue(slow, OutboxMessage(topic=name, key="slow", value="slow"))
-        outbox.write(*(OutboxMessage(topic=name, key=mates[n % 7], value=value) for n, value in enumerate(expected)))
-
-        def offered(*arguments: Any) -> Any:
-            if slow.info.transaction_status is not TransactionStatus.IDLE:
-                slow.commit()
-                outbox.write(OutboxMessage(topic=name, key="slow", value="later"))
-            return offer(*arguments)
-
-        monkeypatch.setattr(Prefetcher, "_publish", offered)
-        assert outbox.relay(batch_messages=500).messages == 3002
-    found = outbox.values(name)
-    assert_exactly_once(found, [*expected, b"slow", b"later"])
-    assert found.index(b"slow") < found.index(b"later")
-
-
-def keys_in_the_bucket_of(outbox: Outbox, topic: str, key: str) -> list[str]:
-    found = outbox.ask(
-        """
-        SELECT made.key FROM (SELECT 'k' || number AS key FROM generate_series(1, 500) AS number) AS made
-        WHERE get_byte(workorders.outbox_hash(%s, convert_to(made.key, 'UTF8')), 4) & 15
-            = get_byte(workorders.outbox_hash(%s, convert_to(%s, 'UTF8')), 4) & 15
-        """,
-        topic,
-        topic,
-        key,
-    )
-    return [row[0] for row in found]
-
-
-def test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes(
-    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics.create(name, partitions=2)
-    chance = random.Random(7)
-    expected = [b"%d-%d-" % (n % 5, n) + b"x" * chance.choice([1, 50, 900, 20_000, 90_000]) for n in range(600)]
-    outbox.write(*(OutboxMessage(topic=name, key=value[:1], value=value) for value in expected))
-    sizes: list[int] = []
-    produce = TransactionalProducer.produce
-
-    def noted_produce(sender: TransactionalProducer, rows: Any) -> Any:
-        sizes.append(total_bytes(rows))
-        return produce(sender, rows)
-
-    monkeypatch.setattr(TransactionalProducer, "produce", noted_produce)
-    assert outbox.relay(batch_bytes=200_000, batch_messages=300).messages == 600
-    found = [value or b"" for value in outbox.values(name)]
-    assert_exactly_once(found, expected)
-    for key in range(5):
-        mine = [int(value.split(b"-")[1]) for value in found if value.startswith(b"%d-" % key)]
-        assert mine == sorted(mine)
-    # The first one is not read ahead: each of its buckets may go over its share by a message.
-    assert max(sizes[1:]) <= 200_000
-
-
 def test_messages_carry_their_event_id_where_a_header_is_named_for_it(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
@@ -188,21 +119,3 @@ def test_a_producers_full_queue_makes_it_wait_and_nothing_else(
     drained = outbox.relay()
     assert (drained.messages, drained.failures) == (100, [])
     assert outbox.values(name) == expected
-
-
-def test_headers_count_among_the_bytes_of_a_batch(
-    outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    topics.create(name)
-    header = ("h", "x" * 10_000)
-    outbox.write(*(OutboxMessage(topic=name, key="k", value=b"%d" % n, headers=[header]) for n in range(100)))
-    counts: list[int] = []
-    produce = TransactionalProducer.produce
-
-    def noted_produce(sender: TransactionalProducer, rows: Any) -> Any:
-        counts.append(len(rows))
-        return produce(sender, rows)
-
-    monkeypatch.setattr(TransactionalProducer, "produce", noted_produce)
-    assert outbox.relay(batch_bytes=50_000).messages == 100
-    assert max(counts) <= 5

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Final
 
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.outbox_relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
-from workorders.outbox.store.rows import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
+from workorders.outbox.relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
+from workorders.outbox.store.backlog import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
 _CACHE_SECONDS: Final = 60.0
 _TOPIC: Final = itemgetter(ROW_TOPIC)

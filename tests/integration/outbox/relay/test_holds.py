@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,9 +13,9 @@ from support.eventually import eventually
 from support.outbox import Outbox, new_outbox
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay import relay
-from workorders.kafka.outbox_relay.definition import TopicDefinition
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay import shard
+from workorders.outbox.relay.definition import TopicDefinition
 from workorders.outbox.store import leases
 from workorders.outbox.store.holds import hold_topic
 
@@ -26,7 +26,7 @@ SMALL = {"max.message.bytes": "3000"}
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=64)
+    return new_outbox(stack, max_messages=64)
 
 
 def large() -> bytes:
@@ -34,19 +34,10 @@ def large() -> bytes:
     return os.urandom(5000)
 
 
-def holds(outbox: Outbox) -> list[admin.Hold]:
-    with outbox.connect() as connection:
-        return list(admin.holds(connection))
-
-
 def release(outbox: Outbox) -> None:
     with outbox.connect() as connection:
-        for hold in admin.holds(connection):
+        for hold in outbox.holds():
             admin.release_hold(connection, hold.id)
-
-
-def its_time_comes(outbox: Outbox) -> None:
-    outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
 
 
 def test_a_missing_topic_waits_alone_and_is_sent_once_it_is_there(outbox: Outbox, topics: Topics, name: str) -> None:
@@ -56,7 +47,7 @@ def test_a_missing_topic_waits_alone_and_is_sent_once_it_is_there(outbox: Outbox
     drained = outbox.relay()
     assert outbox.values(name) == [b"0", b"1", b"2", b"3", b"4"]
     assert [sentence.split(":")[0] for sentence in drained.failures] == [f"Topic {missing} takes no messages"]
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     assert (hold.kind, hold.topic, hold.tries, hold.reason) == (
         "topic",
         missing,
@@ -65,17 +56,17 @@ def test_a_missing_topic_waits_alone_and_is_sent_once_it_is_there(outbox: Outbox
     )
     assert not topics.exists(missing)
     assert outbox.relay().failures == []
-    its_time_comes(outbox)
+    outbox.holds_come_due()
     assert len(outbox.relay().failures) == 1
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     assert hold.tries == 2
     minutes = outbox.ask("SELECT extract(epoch FROM next_try_at - now()) / 60 FROM workorders.outbox_holds")[0][0]
     assert 1.5 < minutes <= 2
     topics.create(missing)
-    its_time_comes(outbox)
+    outbox.holds_come_due()
     assert outbox.relay().failures == []
     assert outbox.values(missing) == [b"0", b"1", b"2", b"3", b"4"]
-    assert holds(outbox) == []
+    assert outbox.holds() == []
 
 
 def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it(
@@ -93,7 +84,7 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     assert len(found) == len(set(found))
     assert set(found) == {b"%d" % n for n in range(200) if n % 10 != 5 or n < 105}
     assert outbox.values(other) == [b"%d" % n for n in range(200)]
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     assert (hold.kind, hold.key) == ("key", b"k5")
     # Later ones of the key step aside, and so do new ones.
     outbox.write(OutboxMessage(topic=name, key="k5", value=b"new"), OutboxMessage(topic=name, key="k6", value=b"free"))
@@ -108,43 +99,6 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     assert outbox.waiting() == 0
 
 
-def test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_refused(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
-    topics.create(name)
-    messages = [OutboxMessage(topic=name, key=b"k%d" % (n % 3), value=b"%d" % n) for n in range(600)]
-    messages[300] = OutboxMessage(topic=name, key="k0", value="no such partition", partition=7)
-    outbox.write(*messages)
-    assert len(outbox.relay().failures) == 1
-    found = [int(value or b"") for value in outbox.values(name)]
-    assert sorted(n for n in found if n % 3) == [n for n in range(600) if n % 3]
-    # Those of its own batch wait with it.
-    sent = [n for n in found if n % 3 == 0]
-    assert sent == list(range(0, 3 * len(sent), 3))
-    assert len(sent) <= 100
-
-
-def test_a_held_key_tries_its_oldest_message_alone_and_then_continues_in_order(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
-    topics.create(name)
-    outbox.write(
-        OutboxMessage(topic=name, key="k", value="1", partition=1),
-        OutboxMessage(topic=name, key="k", value="2"),
-        OutboxMessage(topic=name, key="other", value="3"),
-    )
-    assert len(outbox.relay().failures) == 1
-    assert outbox.values(name) == [b"3"]
-    its_time_comes(outbox)
-    assert len(outbox.relay().failures) == 1
-    assert holds(outbox)[0].tries == 2
-    topics.grow(name, 2)
-    its_time_comes(outbox)
-    assert outbox.relay().failures == []
-    assert set(outbox.values(name)) == {b"1", b"2", b"3"}
-    assert holds(outbox) == []
-
-
 def test_by_policy_a_refused_message_is_set_aside_and_its_key_continues(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
@@ -154,7 +108,7 @@ def test_by_policy_a_refused_message_is_set_aside_and_its_key_continues(
     aside = {name: TopicDefinition(on_refused="set_aside")}
     assert len(outbox.relay(topics=aside).failures) == 1
     assert outbox.values(name) == [b"1", b"2"]
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     assert (hold.kind, hold.messages, hold.next_try_at) == ("message", 1, None)
     assert outbox.ask("SELECT value FROM workorders.outbox_held") == [(poison,)]
 
@@ -187,7 +141,7 @@ def test_unreadable_headers_hold_their_key_alone(outbox: Outbox, topics: Topics,
     found = set(outbox.values(name))
     assert found >= {b"1", b"3", b"5"}
     assert not found & {b"2", b"4"}
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     # Those of its own batch wait with it.
     assert (hold.kind, hold.key, hold.messages) == ("key", b"k0", 3)
     assert outbox.relay().failures == []
@@ -203,7 +157,7 @@ def test_by_policy_a_message_with_unreadable_headers_is_set_aside(outbox: Outbox
     )
     assert len(outbox.relay(topics={name: TopicDefinition(on_refused="set_aside")}).failures) == 1
     assert outbox.values(name) == [b"0", b"2"]
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     assert (hold.kind, hold.messages) == ("message", 1)
 
 
@@ -217,28 +171,24 @@ def test_after_a_refusal_a_drain_looks_on_for_others_as_long_as_without(
         try:
             for n in range(3):
                 outbox.write(OutboxMessage(topic=name, key=f"bad {n}", value="no such partition", partition=7))
-                eventually(partial(is_held, outbox, n + 1), seconds=30, what="The hold")
+                eventually(partial(has, outbox.holds, n + 1), seconds=30, what="The hold")
                 outbox.write(OutboxMessage(topic=name, key="good", value=b"%d" % n))
-                eventually(partial(is_sent, outbox, name, n + 1), seconds=30, what="The other message")
+                eventually(partial(has, partial(outbox.values, name), n + 1), seconds=30, what="The other message")
         finally:
             ended.set()
         assert len(draining.result(60).failures) == 3
     assert outbox.values(name) == [b"0", b"1", b"2"]
 
 
-def is_held(outbox: Outbox, number: int) -> bool:
-    return len(holds(outbox)) == number
-
-
-def is_sent(outbox: Outbox, topic: str, number: int) -> bool:
-    return len(outbox.values(topic)) == number
+def has(find: Callable[[], Sequence[object]], number: int) -> bool:
+    return len(find()) == number
 
 
 def test_a_refusal_is_seen_in_time_however_much_there_is_to_send(
     outbox: Outbox, topics: Topics, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics.create(name)
-    monkeypatch.setattr(relay, "_MAX_SECONDS_AFTER_FAILURE", 0.5)
+    monkeypatch.setattr(shard, "_MAX_SECONDS_AFTER_FAILURE", 0.5)
     outbox.write(OutboxMessage(topic=name, key="bad", value="no such partition", partition=7))
     assert len(outbox.relay_until(threading.Event()).failures) == 1
 
@@ -255,9 +205,9 @@ def test_shards_that_meet_the_same_failure_hold_the_topic_longer_once(
                 assert lease is not None
                 hold_topic(connection, lease, f"{name}-missing", "the cluster has no such topic")
                 leases.release(connection, lease)
-            (hold,) = holds(outbox)
+            (hold,) = outbox.holds()
             assert hold.tries == tries
-            its_time_comes(outbox)
+            outbox.holds_come_due()
 
 
 @pytest.mark.parametrize("ending", [admin.release_hold, admin.purge_hold])
@@ -267,7 +217,7 @@ def test_a_hold_that_ends_while_rows_step_aside_ends_no_drain(
     topics.create(name)
     outbox.write(OutboxMessage(topic=name, key="k", value=b"1", partition=1))
     assert len(outbox.relay().failures) == 1
-    (hold,) = holds(outbox)
+    (hold,) = outbox.holds()
     topics.grow(name, 2)
     outbox.write(OutboxMessage(topic=name, key="k", value=b"2", partition=1))
     with ThreadPoolExecutor(1) as pool, outbox.connect() as connection:
@@ -278,7 +228,7 @@ def test_a_hold_that_ends_while_rows_step_aside_ends_no_drain(
         assert draining.result(60).failures == []
     outbox.relay()
     assert outbox.values(name) == ([b"1", b"2"] if ending is admin.release_hold else [b"2"])
-    assert holds(outbox) == []
+    assert outbox.holds() == []
     assert outbox.waiting() == 0
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-from workorders.outbox.store.rows import OutboxRow
+from workorders.outbox.store.backlog import OutboxRow
 
 OF_MESSAGE: Final = frozenset(
     {

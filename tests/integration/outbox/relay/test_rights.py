@@ -19,9 +19,9 @@ from support.rights import Rights
 from support.topics import Topics
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.outbox_relay import producer as sender
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
-from workorders.outbox import OutboxMessage, admin
+from workorders.outbox import OutboxMessage
+from workorders.outbox.relay import producer as sender
+from workorders.outbox.relay.producer import TransactionalProducer
 
 pytestmark = pytest.mark.integration
 
@@ -31,7 +31,7 @@ SECONDS = 30.0
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
     """As a relay reaches it that has no rights but those it is given."""
-    made = new_outbox(stack, batch_messages=64)
+    made = new_outbox(stack, max_messages=64)
     return replace(made, kafka=stack.kafka.limited_settings)
 
 
@@ -55,8 +55,7 @@ def write(outbox: Outbox, *topics: str) -> None:
 
 
 def held(outbox: Outbox) -> dict[str, str]:
-    with outbox.connect() as connection:
-        return {hold.topic: hold.reason for hold in admin.holds(connection)}
+    return {hold.topic: hold.reason for hold in outbox.holds()}
 
 
 def values(topics: Topics, topic: str) -> list[bytes | None]:
@@ -92,10 +91,10 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
     kept, lost = (topics.create(f"{name}-{what}") for what in ("kept", "lost"))
     for topic in (kept, lost):
         rights.give(ResourceType.TOPIC, topic, AclOperation.WRITE, AclOperation.DESCRIBE)
-    limited, produce = KafkaAdmin(client_settings(outbox.kafka)), TransactionalProducer.produce
+    limited, send = KafkaAdmin(client_settings(outbox.kafka)), TransactionalProducer.send
     began: list[int] = []
 
-    def robbed_produce(producer: TransactionalProducer, rows: Any) -> Any:
+    def robbed_send(producer: TransactionalProducer, rows: Any, checkpoint: Any) -> Any:
         if not began:
             rights.take(ResourceType.TOPIC, lost, AclOperation.WRITE)
             # The broker hears of it a moment later.
@@ -105,9 +104,9 @@ def test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone(
                 what="The loss",
             )
         began.append(len(rows))
-        return produce(producer, rows)
+        return send(producer, rows, checkpoint)
 
-    monkeypatch.setattr(TransactionalProducer, "produce", robbed_produce)
+    monkeypatch.setattr(TransactionalProducer, "send", robbed_send)
     write(outbox, kept, lost)
     assert len(outbox.relay().failures) == 1
     assert list(held(outbox)) == [lost]
@@ -120,7 +119,7 @@ def test_a_topic_without_a_leader_is_held_alone(
 ) -> None:
     monkeypatch.setattr(sender, "SECONDS", 8.0)
     without_leader = lost_broker.topic
-    outbox = new_outbox(stack, batch_messages=64)
+    outbox = new_outbox(stack, max_messages=64)
     topics.create(name)
     write(outbox, name, without_leader)
     assert len(outbox.relay().failures) == 1
@@ -129,7 +128,7 @@ def test_a_topic_without_a_leader_is_held_alone(
     }
     assert outbox.values(name) == FIVE
     # Tried again alone it is held again, and a new message of another topic is sent.
-    outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
+    outbox.holds_come_due()
     outbox.write(OutboxMessage(topic=name, key="k", value="5"))
     assert len(outbox.relay().failures) == 1
     assert outbox.ask("SELECT tries FROM workorders.outbox_holds") == [(2,)]

@@ -1,8 +1,7 @@
 """Sends batches to Kafka, each in a transaction with its checkpoint."""
 
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,10 +11,10 @@ from workorders.kafka.client.broker_errors import FORBIDDEN, first_answer, refus
 from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.outbox_relay.checkpoints import Checkpoint
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.delivery_errors import OF_MESSAGE, OF_TOPIC, DeliveryFailures, RejectedMessage
-from workorders.outbox.store.rows import ROW_TOPIC, OutboxRow, Row, header_text
+from workorders.outbox.relay.checkpoints import Checkpoint
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.delivery_errors import OF_MESSAGE, OF_TOPIC, DeliveryFailures, RejectedMessage, Rejection
+from workorders.outbox.store.backlog import ROW_TOPIC, OutboxRow, Row
 
 SECONDS: Final = 60.0
 """Limit of a transaction, and of every wait for Kafka."""
@@ -106,52 +105,16 @@ class TransactionalProducer:
                 raise refused_error(servers, error.args[0], right) from error
             raise _lost(f"its producer {transactional_id} could not start", error.args[0]) from error
 
-    def produce(self, rows: Sequence[Row]) -> RejectedMessage | None:
-        """Begin to send rows, in a transaction that stays open until `commit`; return what was rejected at once.
+    def send(self, rows: Sequence[Row], checkpoint: Checkpoint) -> Rejection | None:
+        """Send rows in one transaction with their checkpoint; return what was rejected, if anything.
 
-        After a rejection the transaction is aborted, and nothing of it is visible to readers of committed messages.
+        After a rejection nothing of it is visible to readers of committed messages. After an error it may be.
         """
         self._errors.clear()
         self._rows, self._checkpoint_topic = rows, None
-        with self._losing("a batch was not sent to its end"):
-            self._producer.begin_transaction()
-            rejected = self._produce(rows)
-            if rejected is not None:
-                self._producer.abort_transaction(SECONDS)
-            return rejected
-
-    def flush(self) -> None:
-        """Do what a commit begins with: wait for no more messages that could share a request, and let brokers answer.
-
-        `commit` finds out whether all messages were delivered.
-        """
-        with self._losing("a batch was not sent to its end"):
-            self._producer.flush(_FLUSH_SECONDS)
-
-    def commit(self, checkpoint: Checkpoint) -> DeliveryFailures | None:
-        """Commit what `produce` began, with the checkpoint in the same transaction; return what was rejected, if any.
-
-        After a rejection nothing of the batch is visible to readers of committed messages. After an error it may be.
-        """
-        with self._losing("a batch was not sent to its end"):
-            self._checkpoint_topic = checkpoint.topic
-            while True:
-                try:
-                    self._producer.produce(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
-                    break
-                except BufferError:
-                    self._producer.poll(_QUEUE_FULL_SECONDS)
-            return self._commit()
-
-    def abort(self) -> None:
-        """Abort what `produce` began; after an error the cluster itself ends the transaction."""
-        with self._losing("a batch could not be aborted"):
-            self._producer.abort_transaction(SECONDS)
-
-    @contextmanager
-    def _losing(self, what: str) -> Iterator[None]:
+        what = "a batch was not sent to its end"
         try:
-            yield
+            return self._send(rows, checkpoint)
         except KafkaException as error:
             raise _lost(what, error.args[0], self._failures()) from error
         except SystemError as error:
@@ -165,34 +128,52 @@ class TransactionalProducer:
                 raise
             raise _lost(what, fatal, self._failures()) from error
 
+    def _send(self, rows: Sequence[Row], checkpoint: Checkpoint) -> Rejection | None:
+        self._producer.begin_transaction()
+        rejected = self._produce(rows)
+        if rejected is not None:
+            self._producer.abort_transaction(SECONDS)
+            return rejected
+        # A message that a broker rejects while the commit is under way leaves a gap in the sequence numbers of its
+        # partition, and costs the producer (seen with librdkafka 2.16).
+        self._producer.flush(_FLUSH_SECONDS)
+        self._checkpoint_topic = checkpoint.topic
+        self._put(checkpoint.topic, checkpoint.value, checkpoint.key, checkpoint.partition)
+        return self._commit()
+
     def _produce(self, rows: Iterable[Row]) -> RejectedMessage | None:
-        produce, header = self._producer.produce, self._definition.event_id_header
+        put, header = self._put, self._definition.event_id_header
         for row in rows:
             _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
-            while True:
-                try:
-                    if headers is None and partition is None and timestamp_ms is None and header is None:
-                        produce(topic, value, key)
-                    else:
-                        produce(
-                            topic,
-                            value,
-                            key,
-                            _ANY_PARTITION if partition is None else partition,
-                            timestamp=timestamp_ms or _NOW,
-                            headers=record_headers(headers, header, event_id),
-                        )
-                    break
-                except BufferError:
-                    # librdkafka's queue is full. Its messages are delivered or time out, so there will be space.
-                    self._producer.poll(_QUEUE_FULL_SECONDS)
-                except ValueError as error:
-                    return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")
-                except KafkaException as error:
-                    if error.args[0].code() not in OF_MESSAGE:
-                        raise
-                    return RejectedMessage(OutboxRow._make(row), error.args[0].str())
+            try:
+                if headers is None and partition is None and timestamp_ms is None and header is None:
+                    put(topic, value, key)
+                else:
+                    put(
+                        topic,
+                        value,
+                        key,
+                        _ANY_PARTITION if partition is None else partition,
+                        timestamp=timestamp_ms or _NOW,
+                        headers=record_headers(headers, header, event_id),
+                    )
+            except ValueError as error:
+                return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")
+            except KafkaException as error:
+                if error.args[0].code() not in OF_MESSAGE:
+                    raise
+                return RejectedMessage(OutboxRow._make(row), error.args[0].str())
         return None
+
+    def _put(self, *record: Any, **more: Any) -> None:
+        while True:
+            try:
+                self._producer.produce(*record, **more)
+            except BufferError:
+                # librdkafka's queue is full. Its messages are delivered or time out, so there will be space.
+                self._producer.poll(_QUEUE_FULL_SECONDS)
+            else:
+                return
 
     def _commit(self) -> DeliveryFailures | None:
         try:
@@ -232,7 +213,8 @@ def record_headers(
 ) -> list[RecordHeader]:
     """Return the headers in their order, followed by the event's id if a header is named for it."""
     found: list[RecordHeader] = [
-        (name, b64decode(header_text(value) or "") if isinstance(value, dict) else value)
+        # PostgreSQL also accepts further fields next to `base64`, or a number as its value.
+        (name, b64decode(str(value["base64"])) if isinstance(value, dict) else value)
         for name, value in headers or ()
     ]
     if event_id_header is not None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
+from workorders.outbox.relay.definition import RelayDefinition, load_relay
 
 
 def file(folder: Path, text: str) -> Path:

@@ -12,8 +12,8 @@ from support.outbox import Outbox, new_outbox
 from support.relay_process import RETRY_STEPS
 from support.stopped_relay import relay_that
 from support.topics import Topics
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay.producer import TransactionalProducer
 
 pytestmark = pytest.mark.integration
 
@@ -40,11 +40,7 @@ def hold_a_key(outbox: Outbox, topics: Topics, topic: str) -> None:
     assert outbox.relay().failures == []
     outbox.write(message(topic, IN_ORDER[3]))
     topics.grow(topic, PARTITION + 1)
-    its_time_comes(outbox)
-
-
-def its_time_comes(outbox: Outbox) -> None:
-    outbox.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
+    outbox.holds_come_due()
 
 
 def values(outbox: Outbox, topic: str) -> list[bytes | None]:
@@ -84,13 +80,13 @@ def test_a_zombie_that_was_trying_a_held_key_again_changes_nothing(
     assert_sent_in_order(outbox, name)
 
 
-@pytest.mark.parametrize("step", ["produce", "flush", "commit"])
+@pytest.mark.parametrize("step", ["_produce", "_commit"])
 def test_a_producer_lost_while_a_held_key_is_tried_again_keeps_its_order(
     outbox: Outbox, topics: Topics, name: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another producer of the shard's id fences it, as a relay does that wakes up late."""
     hold_a_key(outbox, topics, name)
-    original = getattr(TransactionalProducer, step)
+    original = vars(TransactionalProducer)[step]
     tries: list[str] = []
 
     def lost_at_first(*arguments: Any) -> Any:
@@ -143,12 +139,11 @@ def test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_olde
         return commit(sender)
 
     for tries, change in ((2, None), (3, lost)):
-        its_time_comes(outbox)
+        outbox.holds_come_due()
         if change is not None:
             monkeypatch.setattr(TransactionalProducer, "_commit", change)
         assert len(outbox.relay(**uncompressed).failures) == 1
-        with outbox.connect() as connection:
-            (hold,) = admin.holds(connection)
+        (hold,) = outbox.holds()
         assert (hold.tries, hold.messages) == (tries, 2)
         assert outbox.waiting() == 0
 
@@ -157,15 +152,13 @@ def test_a_held_key_waits_while_its_topic_is_held(outbox: Outbox, topics: Topics
     hold_a_key(outbox, topics, name)
     topics.delete(name)
     assert len(outbox.relay().failures) == 1
-    with outbox.connect() as connection:
-        assert [(hold.kind, hold.tries) for hold in admin.holds(connection)] == [("key", 1), ("topic", 1)]
+    assert [(hold.kind, hold.tries) for hold in outbox.holds()] == [("key", 1), ("topic", 1)]
     assert outbox.relay().failures == []
-    its_time_comes(outbox)
+    outbox.holds_come_due()
     assert len(outbox.relay().failures) == 1
-    with outbox.connect() as connection:
-        assert [(hold.kind, hold.tries) for hold in admin.holds(connection)] == [("key", 1), ("topic", 2)]
+    assert [(hold.kind, hold.tries) for hold in outbox.holds()] == [("key", 1), ("topic", 2)]
     topics.create(name, PARTITION + 1)
-    its_time_comes(outbox)
+    outbox.holds_come_due()
     assert outbox.relay().failures == []
     assert_sent_in_order(outbox, name)
 
@@ -177,11 +170,11 @@ def test_a_topic_of_which_every_message_is_of_a_held_key_is_tried_again_too(
     outbox.write(message(name, IN_ORDER[0]))
     assert len(outbox.relay().failures) == 1
     topics.delete(name)
-    its_time_comes(outbox)
+    outbox.holds_come_due()
     assert len(outbox.relay().failures) == 1
     assert outbox.waiting() == 0
     topics.create(name, PARTITION + 1)
-    its_time_comes(outbox)
+    outbox.holds_come_due()
     assert outbox.relay().failures == []
     assert values(outbox, name) == IN_ORDER[:1]
     assert outbox.ask("SELECT * FROM workorders.outbox_holds") == []

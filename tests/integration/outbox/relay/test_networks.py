@@ -26,7 +26,7 @@ def site() -> Iterator[Site]:
 
 @pytest.fixture
 def outbox(site: Site) -> Outbox:
-    return new_outbox(site.stack, batch_messages=200)
+    return new_outbox(site.stack, max_messages=200)
 
 
 @pytest.fixture
@@ -42,32 +42,23 @@ def load(site: Site, outbox: Outbox) -> Load:
     return Load(outbox, [topics.create(f"cut-{uuid4().hex[:8]}", partitions=2) for _ in range(2)], relayed)
 
 
-def go_wrong(proxy: Proxy, load: Load, outbox: Outbox) -> None:
-    """Cut what is there, then refuse, then fall silent; the relays get on after each."""
-    for _ in range(3):
-        load.until_written(40)
-        eventually(proxy.cut, seconds=30, what="A relay's connection through the proxy")
+@pytest.mark.parametrize("server", ["kafka", "postgres"])
+def test_the_network_between_relay_and_a_server_is_cut_refused_and_silent(
+    site: Site, outbox: Outbox, load: Load, server: str
+) -> None:
+    proxy: Proxy = getattr(site, server)
+    with load.running(relays=2):
+        for _ in range(3):
+            load.until_written(40)
+            eventually(proxy.cut, seconds=30, what="A relay's connection through the proxy")
+            outbox.leases_run_out()
+        with proxy.unreachable():
+            load.until_written(40)
         outbox.leases_run_out()
-    with proxy.unreachable():
         load.until_written(40)
-    outbox.leases_run_out()
-    load.until_written(40)
-    with proxy.stalled():
+        with proxy.stalled():
+            load.until_written(40)
         load.until_written(40)
-    load.until_written(40)
-
-
-def test_the_network_between_relay_and_broker_is_cut(site: Site, outbox: Outbox, load: Load) -> None:
-    with load.running(relays=2):
-        go_wrong(site.kafka, load, outbox)
-    outbox.leases_run_out()
-    outbox.relay()
-    load.assert_right()
-
-
-def test_the_network_between_relay_and_postgres_is_cut(site: Site, outbox: Outbox, load: Load) -> None:
-    with load.running(relays=2):
-        go_wrong(site.postgres, load, outbox)
     outbox.leases_run_out()
     outbox.relay()
     load.assert_right()

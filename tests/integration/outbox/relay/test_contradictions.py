@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
-    made = new_outbox(stack, batch_messages=50)
+    made = new_outbox(stack, max_messages=50)
     monkeypatch.setenv("WORKORDERS_DATABASE_URL", made.database_url)
     return made
 

@@ -7,8 +7,8 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from support.spans import PARENT, TRACE, ids_of, parent_of
-from workorders.kafka.outbox_relay import send_spans
-from workorders.outbox.store.rows import Row
+from workorders.outbox.relay import send_spans
+from workorders.outbox.store.backlog import Row
 
 SAMPLED, NOT_SAMPLED = (f"00-{TRACE}-{PARENT}-{flags}" for flags in ("01", "00"))
 BEGUN = 1_700_000_000_000_000_000

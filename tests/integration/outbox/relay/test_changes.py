@@ -10,9 +10,9 @@ from local_stack.stack import LocalStack
 from support.outbox import Outbox, assert_exactly_once, new_outbox
 from support.stopped_relay import MESSAGES, assert_whole, killed, relay_that, write
 from support.topics import Topics
-from workorders.kafka.outbox_relay.checkpoints import CheckpointTopicError
 from workorders.outbox import admin
 from workorders.outbox.exceptions import OutboxDecisionError, OutboxIdentityError
+from workorders.outbox.relay.checkpoints import CheckpointTopicError
 from workorders.outbox.store import leases
 
 pytestmark = pytest.mark.integration
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50)
+    return new_outbox(stack, max_messages=50)
 
 
 def reset(outbox: Outbox) -> list[int]:

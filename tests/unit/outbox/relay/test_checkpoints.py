@@ -3,7 +3,7 @@ from typing import Any
 import orjson
 import pytest
 
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints, new_topic
+from workorders.outbox.relay.checkpoints import Checkpoints, new_topic
 
 OUTBOX = "0f3b1c0e-7f4e-4c51-9a1c-2d6a1a3a0001"
 

@@ -39,9 +39,9 @@ class RelayDefinition(Definition):
     """Prefix of the transactional ids; the outbox's id and the shard follow."""
     checkpoint_topic: TopicName = "workorders-outbox-checkpoints"
     """Compacted topic that records which batches are in Kafka; the relay creates it if it does not exist."""
-    batch_messages: Whole = Field(default=20_000, ge=1, le=100_000)
+    max_messages: Whole = Field(default=20_000, ge=1, le=100_000)
     """Maximum number of messages in a batch."""
-    batch_bytes: Bytes = 16 * MIB
+    max_bytes: Bytes = 16 * MIB
     """Maximum bytes of a batch; a larger message is sent alone."""
     compression: Literal["none", "lz4", "zstd", "snappy", "gzip"] = "lz4"
     """Compression of batches."""
@@ -49,8 +49,8 @@ class RelayDefinition(Definition):
     """Maximum size of a message with key and headers; the topics must accept it."""
     event_id_header: str | None = None
     """Name of a header with the event's id; by default there is none."""
-    idle_timeout: Seconds = 30.0
-    """How long the task keeps looking after the last message, before it ends and the sensor waits instead."""
+    linger: Seconds = 30.0
+    """How long the task waits for more messages before it ends and the sensor waits instead."""
     max_task_duration: Seconds = 3600.0
     """After this time the task ends even if more messages wait; the next Dag run continues."""
     retention: Seconds = 0.0

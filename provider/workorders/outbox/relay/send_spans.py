@@ -7,7 +7,7 @@ from typing import Final
 
 from workorders.core import tracing
 from workorders.core.worker.context import first_header_values
-from workorders.outbox.store.rows import ROW_HEADERS, OutboxRow, Row
+from workorders.outbox.store.backlog import ROW_HEADERS, OutboxRow, Row
 
 MAX_MESSAGES: Final = 100
 """Messages with headers that are searched for traces, per batch. A batch may have thousands; a trace shows one."""

@@ -23,7 +23,7 @@ LIKE_MARKERS = {"cleanup.policy": "compact"}
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50)
+    return new_outbox(stack, max_messages=50)
 
 
 @pytest.fixture
@@ -48,11 +48,6 @@ def open_batches(outbox: Outbox) -> list[tuple[Any, ...]]:
     return found
 
 
-def holds(outbox: Outbox) -> list[tuple[str, str, str]]:
-    with outbox.connect() as connection:
-        return [(hold.kind, hold.topic, hold.reason) for hold in admin.holds(connection)]
-
-
 def test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
@@ -71,7 +66,9 @@ def test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent
     outbox.write(*(OutboxMessage(topic=name, key=f"k{n}", value=f"{n}") for n in range(20)))
     drained = outbox.relay()
     assert sorted(map(int, filter(None, outbox.values(name)))) == list(range(20))
-    assert holds(outbox) == [("topic", own, "the relay keeps its own checkpoints in it")]
+    assert [(hold.kind, hold.topic, hold.reason) for hold in outbox.holds()] == [
+        ("topic", own, "the relay keeps its own checkpoints in it")
+    ]
     assert {sentence.split(";")[0].split(".")[0] for sentence in drained.failures} == {
         f"Topic {own} takes no messages: the relay keeps its own checkpoints in it"
     }
@@ -102,8 +99,8 @@ def test_messages_wait_while_their_topic_is_configured_as_that_of_checkpoints_an
     with outbox.connect() as connection:
         admin.reset_identity(connection)
     outbox.relay()
+    (hold,) = outbox.holds()
     with outbox.connect() as connection:
-        (hold,) = admin.holds(connection)
         admin.release_hold(connection, hold.id)
     assert outbox.relay().failures == []
     assert b"waits" in outbox.values(later)
@@ -122,7 +119,7 @@ def test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it(
     assert len(outbox.relay(**changes).failures) == 1
     assert outbox.values(name) == [b"good"]
     assert outbox.values(other) == []
-    assert [topic for _, topic, _ in holds(outbox)] == [other]
+    assert [hold.topic for hold in outbox.holds()] == [other]
     with pytest.raises(OutboxMessageError, match="sends to listed topics only"):
         outbox.write(OutboxMessage(topic=other, key="k", value="y"))
     outbox.write(OutboxMessage(topic=name, key="k", value="also good"))
@@ -144,7 +141,7 @@ def test_records_that_are_no_checkpoints_are_ignored_with_one_warning(
         strangers.produce(outbox.definition.checkpoint_topic, value, f"{outbox_id}/0", 0)
     assert strangers.flush(30) == 0
     expected += write(outbox, name, MESSAGES)
-    with caplog.at_level(logging.WARNING, "workorders.kafka.outbox_relay.checkpoints"):
+    with caplog.at_level(logging.WARNING, "workorders.outbox.relay.checkpoints"):
         outbox.relay()
     assert_whole(outbox, name, expected)
     (warning,) = caplog.messages
@@ -185,7 +182,7 @@ def test_a_forged_checkpoint_deletes_nothing_that_was_not_sent(
 def test_an_old_checkpoint_that_is_written_again_is_not_the_last_one(
     stack: LocalStack, topics: Topics, strangers: Producer, name: str
 ) -> None:
-    outbox = new_outbox(stack, batch_messages=50)
+    outbox = new_outbox(stack, max_messages=50)
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     killed("committed", outbox)

@@ -1,15 +1,12 @@
 """What was sent is kept for as long as it was asked for, and no longer."""
 
-from collections import Counter
-
 import pytest
 
 from local_stack.stack import LocalStack
 from support.outbox import Outbox, new_outbox
-from support.stopped_relay import assert_whole, relay_that, write
 from support.topics import Topics
-from workorders.kafka.outbox_relay.definition import TopicDefinition
 from workorders.outbox import OutboxMessage, admin
+from workorders.outbox.relay.definition import TopicDefinition
 
 pytestmark = pytest.mark.integration
 
@@ -18,7 +15,7 @@ HOUR = 3600
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, batch_messages=50, retention=HOUR)
+    return new_outbox(stack, max_messages=50, retention=HOUR)
 
 
 def kept(outbox: Outbox, columns: str = "value") -> list[tuple[object, ...]]:
@@ -40,20 +37,6 @@ def test_sent_messages_are_kept_whole_and_are_sent_no_more(outbox: Outbox, topic
     with outbox.connect() as connection:
         (topic,) = admin.topics(connection)
     assert (topic.sent, topic.waiting) == (2, 0)
-
-
-@pytest.mark.parametrize("step", ["claimed", "committed"])
-def test_a_relay_killed_at_a_step_keeps_each_sent_message_once(
-    outbox: Outbox, topics: Topics, name: str, step: str
-) -> None:
-    topics.create(name)
-    expected = write(outbox, name)
-    with relay_that(step, "SIGKILL", outbox) as process:
-        process.wait(30)
-    outbox.leases_run_out()
-    outbox.relay()
-    assert_whole(outbox, name, expected)
-    assert Counter(value for (value,) in kept(outbox)) == Counter(expected)
 
 
 def test_what_is_older_than_asked_for_is_deleted_and_nothing_else(outbox: Outbox, topics: Topics, name: str) -> None:

@@ -170,7 +170,7 @@ def test_the_overview_counts_all_that_needs_a_person_and_shows_the_worst(
         "FROM generate_series(1, 57) AS n"
     )
     page = TestClient(served(site(outbox.database_url, {}))).get("/workorders/").text
-    assert "Needs you 57" in text_of(page)
+    assert "Needs attention 57" in text_of(page)
     assert "7 more are not shown" in text_of(page)
     assert page.count('class="need bad"') == 50
     assert ("Outbox topic topic-57<" in page, "Outbox topic topic-7<" in page) == (True, False)

@@ -17,7 +17,7 @@ from support.working import Working
 from support.working import positions as positions_of
 from workorders.core import triggers
 from workorders.core.admission.pipeline import reject_written
-from workorders.core.admission.sequence_order import AdmissionRejection
+from workorders.core.admission.rules import AdmissionRejection
 from workorders.core.bulk import export as exports
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job

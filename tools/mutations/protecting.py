@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 NETWORK, SOCKETS = "unit/kafka/spark/test_network.py", "integration/kafka/spark/test_network.py"
-RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequence_store.sql"
+RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequences.sql"
 CHILD_TEXTS, POOL = "unit/core/worker/test_captured_text.py", "integration/core/worker/test_process_pool.py"
 
 SECRETS_AND_AUDIT = (

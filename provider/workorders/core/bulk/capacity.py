@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from workorders.core.admission import limits
-from workorders.core.admission.limits import Capacity
+from workorders.core.admission.limits import Capacity, LimitSettings
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import LimitSettings
 
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 

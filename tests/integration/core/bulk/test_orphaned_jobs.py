@@ -13,6 +13,7 @@ from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
+from workorders.core.admission.limits import LimitSettings
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.bulk.runner import ResumeResult
@@ -20,7 +21,6 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.rule_settings import LimitSettings
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration

@@ -1,6 +1,5 @@
 """Reruns of a workflow with limits: as many as it has capacity for, and then the job waits."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,19 +16,12 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import HardLimitError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
 
 LIMITS = [("waiting", "hard"), ("waiting", "soft"), ("per_day", "hard"), ("per_day", "soft")]
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def failed(connection: Connection, name: str, inputs: str) -> Trigger:

@@ -6,16 +6,8 @@ from collections import Counter
 import pytest
 
 from workorders.core.admission.duplicates import DUPLICATE
-from workorders.core.admission.sequence_order import (
-    LATE,
-    NO_NUMBER,
-    RUN_LIMIT,
-    Decision,
-    Entry,
-    Numbered,
-    SequenceState,
-    decide,
-)
+from workorders.core.admission.limits import RUN_LIMIT
+from workorders.core.admission.sequences import LATE, Decision, Entry, Numbered, SequenceState, decide
 
 KEY = b"k" * 16
 
@@ -51,12 +43,6 @@ def test_a_number_beyond_a_gap_is_parked() -> None:
     assert (verdict.admitted, state.high_water_mark) == (0, 5)
 
 
-def test_a_parked_number_that_comes_again_is_a_duplicate_of_the_parked_one() -> None:
-    verdict = decide(entries(7), {KEY: SequenceState(5, {7: id_of(1)})})
-    assert verdict.rejected[0].original == id_of(1)
-    assert refused(verdict) == [(100, DUPLICATE)]
-
-
 def test_the_number_that_fills_the_gap_releases_what_follows_up_to_the_next_gap() -> None:
     state = SequenceState(5, {7: id_of(1), 8: id_of(2), 10: id_of(3)})
     verdict = decide(entries(6), {KEY: state})
@@ -80,14 +66,6 @@ def test_a_sequence_without_a_mark_begins_with_the_first_to_arrive() -> None:
 def test_a_number_in_a_gap_that_was_given_up_is_late_and_no_duplicate() -> None:
     verdict = decide(entries(4, 6, 7), {KEY: SequenceState(9, skipped=[(4, 6)])})
     assert refused(verdict) == [(100, DUPLICATE), (101, LATE), (102, DUPLICATE)]
-
-
-def test_an_event_with_a_key_and_no_number_is_rejected() -> None:
-    assert refused(decide(entries(None), {KEY: SequenceState(0)})) == [(100, NO_NUMBER)]
-
-
-def test_an_event_without_a_key_is_held_to_no_order() -> None:
-    assert decide([Entry(id_of(1)), Entry(id_of(2))], {}).admitted == 2
 
 
 def test_what_finds_no_room_leaves_no_trace_in_its_sequence() -> None:

@@ -1,7 +1,6 @@
 """Events of one key are let in by their numbers; what lies beyond a gap is parked, and nothing is lost."""
 
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -22,13 +21,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     return register(connection, name, sequence=BY_NUMBER)
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def numbers(*given: int, start: int = 0, key: str = "k", stream: str = "s") -> list[Item]:
@@ -57,6 +49,12 @@ def test_what_lies_beyond_a_gap_is_parked_until_the_gap_is_filled(
     create_for(connection, trigger, numbers(2, start=3), fresh=fresh)
     assert {state for _, state in states(connection, trigger)} == {"pending"}
     assert sequences_of(connection, trigger) == [('"k"', 4, 0)]
+
+
+def test_a_sequence_may_begin_with_the_first_number_to_arrive(connection: Connection, name: str) -> None:
+    trigger = register(connection, name, sequence={**BY_NUMBER, "start": "first"})
+    create_for(connection, trigger, numbers(7, 10, 8, 6), fresh=True)
+    assert states(connection, trigger) == [(7, "pending"), (10, "parked"), (8, "pending"), (6, "rejected")]
 
 
 def test_a_number_that_comes_again_is_a_duplicate(connection: Connection, trigger: Trigger) -> None:
@@ -94,13 +92,6 @@ def test_a_parked_work_order_that_a_replay_restores_is_parked_again(connection: 
     assert create_for(connection, trigger, numbers(1, 3)) == Created(1, 0, 1)
     create_for(connection, trigger, numbers(2, start=2), fresh=True)
     assert states(connection, trigger) == [(1, "pending"), (3, "pending"), (2, "pending")]
-
-
-def test_a_crash_between_leaves_neither_mark_nor_parked(connection: Connection, trigger: Trigger) -> None:
-    create_for(connection, trigger, numbers(1, 3), fresh=True)
-    connection.rollback()
-    assert sequences_of(connection, trigger) == []
-    assert ids(connection, trigger) == []
 
 
 @pytest.mark.parametrize("commits", [True, False])

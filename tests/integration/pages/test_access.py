@@ -54,7 +54,7 @@ class Address:
     path: str
     right: Right
     dag: str
-    """The Dag to which it takes the right."""
+    """The Dag to which it requires the right."""
     method: str = "GET"
     data: Mapping[str, str] = field(default_factory=dict)
     """Fields of the form, which a check after that of the right refuses, or which change nothing."""
@@ -72,7 +72,7 @@ class Address:
 
     def refusal(self, names: Mapping[str, str]) -> str:
         """Return the words that name the right."""
-        return f"This takes the right to {WORDS[self.right]} {self.dag.format(**names)}. "
+        return f"This requires the right to {WORDS[self.right]} {self.dag.format(**names)}. "
 
 
 WORDS = {

@@ -555,7 +555,7 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
     read = reader.get(address).text
     assert task not in read
-    assert f"A replay takes the right to change task instances of {name}_ingest." in read
+    assert f"A replay requires the right to change task instances of {name}_ingest." in read
 
 
 @pytest.mark.parametrize(

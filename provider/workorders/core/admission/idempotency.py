@@ -158,7 +158,7 @@ def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[by
 
     The keys are acquired in their own order instead of that of the events, so two transactions that share
     several keys never wait for each other. A transaction calls this once per rule, with all keys it has: what
-    `binary_rows.keyed` returns for each work order that was written, sorted here. None is a window without end.
+    `binary_rows.keyed` returns for each work order that was written, sorted here. None is an unlimited window.
     """
     keyed.sort()
     first, repeats = _by_key(keyed)

@@ -58,7 +58,7 @@ class RetentionBusyError(WorkOrdersError):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long a workflow keeps its data; None means without end."""
+    """How long a workflow keeps its data; None means indefinitely."""
 
     workflow_id: int
     workflow: str

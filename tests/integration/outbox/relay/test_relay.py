@@ -57,7 +57,7 @@ def test_a_backlog_of_many_batches_keeps_the_order_of_its_keys(outbox: Outbox, t
 def test_a_relay_that_has_ended_leaves_no_client_to_the_garbage_collection(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
-    # In a process that was forked since, that collection would wait for the client's threads without end.
+    # In a process that was forked since, that collection would wait for the client's threads indefinitely.
     topics.create(name)
     outbox.write(OutboxMessage(topic=name, value="a"))
     gc.collect()

@@ -93,6 +93,7 @@ bench: $(INSTALLED) check-java ## measure, against plain COPY, Debezium's JDBC s
 
 faults: $(INSTALLED) check-java ## inject faults and count the messages; SEED= and MINUTES= for random ones
 	$(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FAULTS)
+	$(if $(FAULTS)$(MINUTES),,$(BIN)/python -m pytest -m long tests/integration/core/worker/test_steps_under_faults.py)
 
 lock: $(INSTALLED) ## resolve the Python packages again into requirements.lock
 	$(BIN)/uv pip compile setup.cfg --all-extras --universal --python-version 3.11 --generate-hashes --upgrade --quiet \

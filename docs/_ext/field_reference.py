@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from workorders.core.definitions.json_schema import schema_of, trigger_schema, workflow_schema
-from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.outbox.relay.definition import RelayDefinition
 
 Schema = Mapping[str, Any]
 

@@ -51,7 +51,8 @@ def test_airflow_does_every_duty_by_the_clock_without_being_asked(api: AirflowAp
 def test_a_queued_rerun_is_done_by_the_next_dag_run(
     airflow_stack: LocalStack, api: AirflowApi, ordered: list[Place]
 ) -> None:
-    selection = ("--trigger", "orders", "--stream", "e2e.orders/0@", "--to-position", "20", "--reason", "a test")
+    options = ("--to-position", "20", "--reason", "a test", "--yes")
+    selection = ("--trigger", "orders", "--stream", "e2e.orders/0@", *options)
     wanted = Filter(trigger="orders", stream="e2e.orders/0@", to_position=20)
 
     def states() -> dict[str, int]:

@@ -59,6 +59,14 @@ def connection(database_url: str, whole_work_orders: None) -> Iterator[Connectio
 
 
 @pytest.fixture
+def other(database_url: str) -> Iterator[Connection]:
+    """A connection of another caller."""
+    with connect(database_url, application_name="test other") as connection:
+        yield connection
+        connection.rollback()
+
+
+@pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     """A registered trigger."""
     trigger = triggers.register(connection, name=name, type_="kafka", workflow="admit", definition={})

@@ -26,10 +26,10 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import positions
-from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.spark.connect import ConnectServer, ConnectSession
 from workorders.outbox import OutboxMessage
+from workorders.outbox.relay.relay import run_relay
 
 MESSAGES = [b'{"n":%d}' % n for n in range(5)]
 

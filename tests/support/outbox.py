@@ -13,9 +13,11 @@ from support.consumed import consumed
 from workorders.core import schema
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.relay import RelayResult, run_relay
-from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox import OutboxMessage, admin, enqueue
+from workorders.outbox.admin import Hold
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.relay import run_relay
+from workorders.outbox.relay.shard import RelayResult
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Outbox:
 
     def relay_until(self, stopped: threading.Event, **changes: Any) -> RelayResult:
         """Relay until told to end."""
-        return self._relay_shards(changes, idle_timeout=3600, stopped=stopped.is_set)
+        return self._relay_shards(changes, linger=3600, stopped=stopped.is_set)
 
     def _relay_shards(self, changes: Mapping[str, Any], **options: Any) -> RelayResult:
         """Relay every shard, all at the same time, as their Dags do."""
@@ -77,6 +79,15 @@ class Outbox:
             connection.execute(
                 "UPDATE workorders.outbox_shards SET leased_until = clock_timestamp() - interval '1 second'"
             )
+
+    def holds(self) -> list[Hold]:
+        """Return what is held."""
+        with self.connect() as connection:
+            return list(admin.holds(connection))
+
+    def holds_come_due(self) -> None:
+        """Do what the time until their next tries does."""
+        self.ask("UPDATE workorders.outbox_holds SET next_try_at = now()")
 
     def waiting(self) -> int:
         """Return how many messages are in the table."""

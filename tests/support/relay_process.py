@@ -9,19 +9,16 @@ import functools
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.outbox_relay import batch_queue, producer, shard
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.prefetch import Prefetcher
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
-from workorders.kafka.outbox_relay.relay import run_relay
+from workorders.outbox.relay import producer, shard
+from workorders.outbox.relay.checkpoints import Checkpoints
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.producer import TransactionalProducer
+from workorders.outbox.relay.relay import run_relay
 from workorders.outbox.store import claims
-from workorders.outbox.store.rows import FetchedRows
 
 DEFINITION_VARIABLE = "TEST_RELAY"
 
@@ -73,73 +70,27 @@ def _second(*_: Any, **__: Any) -> bool:
 _second.calls = 0  # type: ignore[attr-defined]
 
 
-def _acknowledged() -> None:
-    """The broker has the second batch, the next one is read, and the commit is still to come."""
-    read = threading.Semaphore(0)
-
-    def reading(original: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        found = original(*arguments, **named)
-        read.release()
-        return found
-
-    def flushed(sender: TransactionalProducer) -> bool:
-        sender._producer.flush(30)
-        assert read.acquire(timeout=30)
-        return _second()
-
-    _around(Prefetcher, "_publish", reading)
-    _before(TransactionalProducer, "_commit", flushed)
-
-
 def _flushed(sender: TransactionalProducer) -> bool:
     sender._producer.flush(30)
     return True
-
-
-def _filled() -> None:
-    """The broker has the second batch, while its claim is not even begun."""
-    filled = threading.Event()
-
-    def filling(original: Callable[..., Any], sender: TransactionalProducer, rows: Any) -> Any:
-        refused = original(sender, rows)
-        if _second():
-            sender._producer.flush(30)
-            filled.set()
-        return refused
-
-    _around(TransactionalProducer, "produce", filling)
-    _before(batch_queue, "complete_and_claim_prefetched", lambda *_, **__: filled.wait(30))
-
-
-def _read_ahead() -> None:
-    """A batch is being sent, another one lies ready, and a third one is read."""
-    offered: list[int] = []
-
-    def third(ahead: Prefetcher, reading: FetchedRows, deadline: float | None) -> bool:
-        offered.append(len(reading.rows))
-        return len(offered) == 3
-
-    _before(Prefetcher, "_publish", third)
 
 
 STEPS: dict[str, Callable[[], None]] = {
     "fenced": lambda: _before(Checkpoints, "last", _always),
     "checkpoint read": lambda: _after(Checkpoints, "last", _always),
     "settled": lambda: _after(shard, "settle_claims", _always),
-    "read ahead": _read_ahead,
-    "filled": _filled,
     "claiming": lambda: _before(claims, "_write_claim", _second),
-    "claimed": lambda: _after(batch_queue, "complete_and_claim_prefetched", _always),
+    "claimed": lambda: _after(claims, "complete_and_claim", _second),
+    "filled": lambda: _after(TransactionalProducer, "_produce", _second),
     "produced": lambda: _before(TransactionalProducer, "_commit", _second),
-    "acknowledged": _acknowledged,
+    "acknowledged": lambda: _before(TransactionalProducer, "_commit", lambda sender: _flushed(sender) and _second()),
     "first committed": lambda: _after(TransactionalProducer, "_commit", _always),
     "committed": lambda: _after(TransactionalProducer, "_commit", _second),
 }
 
 RETRY_STEPS: dict[str, Callable[[], None]] = {
     "claiming again": lambda: _before(claims, "_write_claim", _always),
-    "claimed again": lambda: _after(batch_queue, "complete_and_claim", _always),
-    "filled again": lambda: _after(TransactionalProducer, "produce", _always),
+    "claimed again": lambda: _after(claims, "complete_and_claim", _always),
     "produced again": lambda: _before(TransactionalProducer, "_commit", _always),
     "acknowledged again": lambda: _before(TransactionalProducer, "_commit", _flushed),
     "committed again": lambda: _after(TransactionalProducer, "_commit", _always),

@@ -23,6 +23,7 @@ from typing import Any
 
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import NonRetryableError
+from workorders.core.worker.ipc import Frame
 
 
 def echo(body: Any, context: Context) -> Any:
@@ -227,8 +228,11 @@ def _fork(body: dict[str, Any], context: Context) -> str:
 
 
 def _send_nonsense(body: dict[str, Any], context: Context) -> None:
-    """Write to the pipes of the process, as a function does that confuses descriptors."""
-    for descriptor in range(3, 500):
+    """Send the input's header, or write to the pipes of the process, as a function does that confuses descriptors."""
+    if body["header"] is not None:
+        header = json.loads(json.dumps(body["header"]).replace("RUN", context.run_id))
+        context._step_host._write(Frame(header))  # type: ignore[union-attr]
+    for descriptor in range(3, 500 if body["header"] is None else 0):
         with suppress(OSError):
             os.write(descriptor, b"by mistake, and more than a length")
     time.sleep(60)

@@ -15,7 +15,7 @@ _LENGTH: Final = 1000
 
 
 async def stranger(port: int, path: str, header: str, begun: asyncio.Semaphore) -> None:
-    """Trickle without end."""
+    """Trickle indefinitely."""
     field = "" if header == "-" else header.replace("=", ": ", 1) + "\r\n"
     head = (
         f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n{field}Content-Length: {_LENGTH}\r\n\r\n"

@@ -18,8 +18,8 @@ import psycopg
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from support.outbox import Outbox
-from workorders.kafka.outbox_relay.relay import run_relay
 from workorders.outbox import OutboxMessage, enqueue
+from workorders.outbox.relay.relay import run_relay
 
 MESSAGE_BYTES: Final = 230
 _KEYS: Final = 10_000

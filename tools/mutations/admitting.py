@@ -55,13 +55,13 @@ ADMISSION = (
     Mutation(
         "repeat-of-a-repeat-names-no-run",
         2,
-        (Change("core/admission/duplicates.py", "holders.get(part.first, part.first)", "part.first"),),
+        (Change("core/admission/duplicates.py", "holders.get(part.original, part.original)", "part.original"),),
         (f"{KEYS}::test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run",),
     ),
     Mutation(
         "key-kept-by-what-was-turned-away",
         1,
-        (Change("core/admission/idempotency.py", "for part in state.decision.rejected)", "for part in ())"),),
+        (Change("core/admission/idempotency.py", "for part in state.rejections if", "for part in () if"),),
         (f"{LIMITS}::test_what_found_no_room_may_come_again",),
     ),
     Mutation(
@@ -93,7 +93,7 @@ ADMISSION = (
         2,
         (
             Change(
-                "core/rule_settings.py",
+                "core/admission/idempotency.py",
                 'self.on_repeat == "ignore" and position is None',
                 'self.on_repeat == "ignore"',
             ),

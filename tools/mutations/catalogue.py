@@ -364,8 +364,8 @@ ISOLATED_AND_SEEN = (
         (
             Change(
                 "core/items.py",
-                "from typing import Final, NamedTuple",
-                "from typing import Final, NamedTuple\n\nimport confluent_kafka",
+                "from typing import Any, Final, NamedTuple",
+                "from typing import Any, Final, NamedTuple\n\nimport confluent_kafka",
             ),
         ),
         (CONTRACTS,),

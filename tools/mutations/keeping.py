@@ -120,8 +120,8 @@ DELETED_IS_NOT_NEW = (
         (
             Change(
                 "core/maintenance/retention.py",
-                'with self._connection.transaction():\n            found: dict[int, UUID] = dict(self._rows("marks"))',
-                'if True:\n            found: dict[int, UUID] = dict(self._rows("marks"))',
+                "with self._connection.transaction():\n            marks = _marks(",
+                "if True:\n            marks = _marks(",
             ),
         ),
         (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
@@ -162,9 +162,9 @@ DELETED_IS_NOT_NEW = (
         (
             Change(
                 "core/maintenance/sql/retention.sql",
-                "    AND work_orders.id < %(end_id)s\n    AND work_orders.state NOT IN "
+                "WHERE work_orders.id < %(end_id)s\n    AND work_orders.state NOT IN "
                 "('pending', 'requeued', 'running', 'parked')\n    AND work_orders.created_at <\n        CASE",
-                "    AND work_orders.id < %(end_id)s\n    AND work_orders.created_at <\n        CASE",
+                "WHERE work_orders.id < %(end_id)s\n    AND work_orders.created_at <\n        CASE",
             ),
         ),
         (f"{RETENTION}::test_what_ended_well_goes_first_and_errors_are_kept_longer",),

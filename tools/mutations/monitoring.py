@@ -134,9 +134,9 @@ MONITORING = (
     Mutation(
         "send-begins-a-trace-of-its-own",
         5,
-        (Change("kafka/outbox_relay/send_spans.py", "tracing.sent_context(headers)", "tracing.sent_context({})"),),
+        (Change("outbox/relay/send_spans.py", "tracing.sent_context(headers)", "tracing.sent_context({})"),),
         (
-            "unit/kafka/outbox_relay/test_send_spans.py::test_a_message_gets_a_span_in_the_trace_that_it_carries",
+            "unit/outbox/relay/test_send_spans.py::test_a_message_gets_a_span_in_the_trace_that_it_carries",
             "integration/core/test_tracing.py::"
             "test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_what_is_published",
         ),

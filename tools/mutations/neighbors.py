@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 INGEST_RUNS = "unit/kafka/airflow/test_ingest_runs.py"
 CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
-BULK, EXPORTS = "integration/core/bulk/test_runner.py", "integration/core/bulk/test_export.py"
+BULK, EXPORTS = "integration/core/bulk/test_runner.py", "integration/core/history/test_export.py"
 SLOW, PLAN_BATCH = "integration/kafka/planning/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
 
 ISOLATION = (
@@ -75,7 +75,7 @@ ISOLATION = (
         4,
         (
             Change("core/bulk/revalidation.py", "cursor.itersize = 1 ", "cursor.itersize = 1_000 "),
-            Change("core/bulk/runner.py", "if doing.sizes is None or not ids:", "if True:"),
+            Change("core/bulk/runner.py", "total <= STEP_BYTES for total", "True for _"),
         ),
         (f"{BULK}::test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time",),
     ),
@@ -84,36 +84,17 @@ ISOLATION = (
         4,
         (
             Change(
-                "core/bulk/export.py",
-                'connection.cursor().stream(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)})',
-                'connection.execute(_QUERIES["cells" if is_csv else "lines"], {"ids": list(ids)}).fetchall()',
+                "core/history/export.py",
+                'connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)})',
+                'connection.execute(_QUERIES["lines"], {"ids": list(ids)}).fetchall()',
             ),
         ),
-        (f"{BULK}::test_an_export_of_large_values_holds_one_of_them_at_a_time",),
+        (f"{EXPORTS}::test_an_export_of_large_values_holds_one_of_them_at_a_time",),
     ),
     Mutation(
         "step-of-any-number-of-bytes",
         4,
-        (Change("core/bulk/runner.py", "if doing.sizes is None or not ids:", "if True:"),),
-        (
-            f"{BULK}::test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own",
-            f"{BULK}::test_inputs_count_for_an_export_and_not_for_a_rerun",
-        ),
-    ),
-    Mutation(
-        "export-for-everybody-to-read",
-        4,
-        (Change("core/bulk/export.py", "0o600", "0o666"),),
-        (f"{EXPORTS}::test_an_export_is_for_its_owner_alone_while_it_is_written_and_when_it_is_whole",),
-    ),
-    Mutation(
-        "export-to-the-path-of-the-row",
-        4,
-        (
-            Change(
-                "core/bulk/export.py", "if self._wanted is None or self._wanted.absolute() != self._file:", "if False:"
-            ),
-        ),
-        (f"{EXPORTS}::test_the_jobs_row_does_not_choose_where_an_export_is_written",),
+        (Change("core/bulk/runner.py", "total <= STEP_BYTES for total", "True for _"),),
+        (f"{BULK}::test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own",),
     ),
 )

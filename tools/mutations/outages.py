@@ -103,9 +103,15 @@ OUTAGES = (
         ),
     ),
     Mutation(
+        "run-that-was-taken-back-executed",
+        5,
+        (Change("core/worker/child.py", "                return False\n", "                return True\n"),),
+        ("integration/core/worker/test_process_pool.py::test_what_is_taken_back_from_a_slow_process_is_executed_once",),
+    ),
+    Mutation(
         "program-in-a-session-of-its-own-survives",
         11,
-        (Change("core/worker/child_handle.py", "            kill_descendants(self._mark)\n", "            pass\n"),),
+        (Change("core/worker/child_handle.py", "            _kill_marked(self._mark)\n", "            pass\n"),),
         (
             "integration/core/worker/test_process_pool.py::"
             "test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force",
@@ -132,7 +138,7 @@ OUTAGES = (
     Mutation(
         "messages-relayed-although-their-sequence-is-behind",
         5,
-        (Change("kafka/outbox_relay/relay.py", "        identities.require_ahead(connection)\n", ""),),
+        (Change("outbox/relay/relay.py", "            identities.require_ahead(connection)\n", ""),),
         (
             "integration/core/test_identities.py::"
             "test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers",
@@ -143,7 +149,7 @@ OUTAGES = (
         5,
         (
             Change(
-                "core/bulk/jobs.py",
+                "core/bulk/runner.py",
                 '"waiting" if is_outage(error) else',
                 '"waiting" if isinstance(error, Exception) else',
             ),

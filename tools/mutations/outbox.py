@@ -2,12 +2,12 @@
 
 from mutations.mutation import Change, Mutation
 
-CRASHES, HOLDS, DRAIN, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
-    f"integration/kafka/outbox_relay/test_{name}.py"
-    for name in ("crashes", "holds", "relay", "retries", "changes", "rights", "contradictions")
+CRASHES, HOLDS, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
+    f"integration/outbox/relay/test_{name}.py"
+    for name in ("crashes", "holds", "retries", "changes", "rights", "contradictions")
 )
-OWN_TOPIC = "integration/kafka/outbox_relay/test_own_topic.py"
-BATCHES, BACKLOG = "integration/outbox/store/test_claims.py", "integration/outbox/store/test_backlog.py"
+OWN_TOPIC = "integration/outbox/relay/test_own_topic.py"
+BATCHES = "integration/outbox/store/test_claims.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
 DEAD_LETTERS, WORKER = "integration/kafka/ingest/test_dead_letters.py", "integration/core/worker/test_worker.py"
 MIGRATION = "outbox/migrations/versions/outbox_0001.sql"
@@ -16,7 +16,7 @@ OUTBOX = (
     Mutation(
         "outbox-batch-not-known-by-its-checkpoint",
         2,
-        (Change("outbox/store/recovery.py", "if claim.number == found:", "if False:"),),
+        (Change("outbox/store/recovery.py", "if number == found:", "if False:"),),
         (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
@@ -25,28 +25,25 @@ OUTBOX = (
         (
             Change(
                 "outbox/store/recovery.py",
-                "    if known == ACCEPT_ANY_CHECKPOINT:\n        return None\n",
-                "    return None\n",
+                "if known not in {found, _ACCEPT_ANY_CHECKPOINT} and (number is not None or found > known):",
+                "if False:",
             ),
         ),
-        (
-            f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",
-            f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",
-        ),
+        (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
         "outbox-checkpoint-of-any-program-counts",
         1,
         (
             Change(
-                "kafka/outbox_relay/checkpoints.py",
+                "outbox/relay/checkpoints.py",
                 'return batch if hmac.compare_digest(written, value or b"") else None',
                 "return batch if written else None",
             ),
         ),
         (
             f"{OWN_TOPIC}::test_a_forged_checkpoint_deletes_nothing_that_was_not_sent",
-            "unit/kafka/outbox_relay/test_checkpoints.py::test_a_checkpoint_of_which_a_word_was_changed_is_none",
+            "unit/outbox/relay/test_checkpoints.py::test_a_checkpoint_of_which_a_word_was_changed_is_none",
         ),
     ),
     Mutation(
@@ -54,26 +51,26 @@ OUTBOX = (
         4,
         (
             Change(
-                "kafka/outbox_relay/checkpoints.py",
+                "outbox/relay/checkpoints.py",
                 "except (ValueError, TypeError, KeyError):",
                 "except ZeroDivisionError:",
             ),
         ),
         (
             f"{OWN_TOPIC}::test_records_that_are_no_checkpoints_are_ignored_with_one_warning",
-            "unit/kafka/outbox_relay/test_checkpoints.py::test_what_is_no_checkpoint_is_none",
+            "unit/outbox/relay/test_checkpoints.py::test_what_is_no_checkpoint_is_none",
         ),
     ),
     Mutation(
         "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
-        (Change("kafka/outbox_relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
+        (Change("outbox/relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
         (f"{OWN_TOPIC}::test_an_old_checkpoint_that_is_written_again_is_not_the_last_one",),
     ),
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("kafka/outbox_relay/topic_metadata.py", "if topic == self._checkpoint_topic:", "if False:"),),
+        (Change("outbox/relay/topic_metadata.py", "if topic == self._checkpoint_topic:", "if False:"),),
         (f"{OWN_TOPIC}::test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(
@@ -96,7 +93,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "kafka/outbox_relay/topic_metadata.py",
+                "outbox/relay/topic_metadata.py",
                 "elif self._listed is not None and topic not in self._listed:",
                 "elif False:",
             ),
@@ -106,56 +103,20 @@ OUTBOX = (
     Mutation(
         "outbox-rows-deleted-that-were-only-claimed",
         1,
-        (
-            Change(
-                "outbox/store/recovery.py",
-                "        if claim.number == found:\n            return claim",
-                "        return claim",
-            ),
-        ),
+        (Change("outbox/store/recovery.py", "if number == found:", "if number is not None:"),),
         (f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",),
     ),
     Mutation(
-        "outbox-read-ahead-takes-what-is-under-way",
-        2,
-        (Change("outbox/store/sql/backlog.sql", "AND id <> ALL (%(in_flight)s::bigint[])", ""),),
-        (f"{DRAIN}::test_a_backlog_of_many_batches_keeps_the_order_of_its_keys",),
-    ),
-    Mutation(
-        "outbox-read-ahead-passes-what-commits-later",
+        "outbox-part-of-a-batch-sent-after-a-hold",
         3,
         (
             Change(
-                "outbox/store/sql/backlog.sql",
-                "AND id <> ALL (%(in_flight)s::bigint[])",
-                "AND id > (SELECT coalesce(max(passed), 0) FROM unnest(%(in_flight)s::bigint[]) AS passed)",
+                "outbox/relay/shard.py",
+                "self._send(self._claim_again(part)) for part in",
+                "self._send(self._claim_again(part)) or True for part in",
             ),
         ),
-        (
-            f"{DRAIN}::test_a_lower_id_that_commits_while_batches_are_read_ahead_keeps_its_place",
-            f"{BACKLOG}::test_what_is_under_way_is_left_out_and_a_lower_id_that_has_come_since_is_not",
-        ),
-    ),
-    Mutation(
-        "outbox-read-ahead-passes-what-is-large",
-        3,
-        (Change("outbox/store/backlog.py", "self.stopped_at_oversized = True", "pass"),),
-        (
-            f"{BACKLOG}::test_a_row_too_large_for_a_fetch_ends_the_backlog_before_anything_after_it",
-            f"{DRAIN}::test_messages_of_all_sizes_are_sent_in_order_and_in_batches_of_few_bytes",
-        ),
-    ),
-    Mutation(
-        "outbox-read-ahead-outlives-a-hold",
-        3,
-        (
-            Change(
-                "kafka/outbox_relay/shard.py",
-                "rows: Sequence[Row]) -> None:\n        self._queue.discard_prefetched()\n",
-                "rows: Sequence[Row]) -> None:\n",
-            ),
-        ),
-        (f"{HOLDS}::test_what_was_read_ahead_of_a_key_is_not_sent_once_one_of_its_messages_is_refused",),
+        (f"{HOLDS}::test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_it",),
     ),
     Mutation(
         "outbox-paused-during-a-transaction-holds-its-shard",
@@ -166,10 +127,8 @@ OUTBOX = (
     Mutation(
         "outbox-paused-during-a-heartbeat-holds-its-shard",
         4,
-        (Change("kafka/outbox_relay/lease_heartbeat.py", ", session=leases.SESSION", ""),),
-        (
-            "integration/kafka/outbox_relay/test_lease_heartbeat.py::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",
-        ),
+        (Change("outbox/relay/relay.py", 'heartbeat", session=leases.SESSION', 'heartbeat"'),),
+        (f"{CRASHES}::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",),
     ),
     Mutation(
         "outbox-relay-that-differs-sends",
@@ -211,7 +170,7 @@ OUTBOX = (
         4,
         (
             Change(
-                "kafka/outbox_relay/producer.py",
+                "outbox/relay/producer.py",
                 "elif error.code() == KafkaError._MSG_TIMED_OUT and self._is_other_topic_delivered():",
                 "elif False:",
             ),
@@ -221,7 +180,7 @@ OUTBOX = (
     Mutation(
         "outbox-rights-are-not-asked-again",
         4,
-        (Change("kafka/outbox_relay/shard.py", "self._context.topics.clear()", "pass"),),
+        (Change("outbox/relay/shard.py", "self._topics.clear()", "pass"),),
         (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(
@@ -285,7 +244,7 @@ OUTBOX = (
         3,
         (
             Change(
-                "core/worker/kept_results.py",
+                "core/worker/result_store.py",
                 "return keys if result.ordering_key is None else keys | {result.ordering_key}",
                 "return keys",
             ),
@@ -368,7 +327,7 @@ OUTBOX = (
         5,
         (
             Change(
-                "kafka/outbox_relay/relay.py",
+                "outbox/relay/relay.py",
                 "            leases.record_error(connection, lease, one_line(error))\n",
                 "",
             ),

@@ -6,7 +6,7 @@ ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_page
 CSRF, SEARCH = "unit/pages/test_csrf.py", "unit/pages/test_search.py"
 NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
-DOWNLOAD = "integration/core/bulk/test_download.py"
+EXPORT = "integration/core/history/test_export.py"
 
 PAGES_OF_AIRFLOW = (
     Mutation(
@@ -29,7 +29,7 @@ PAGES_OF_AIRFLOW = (
         "export-that-is-cut-off-without-a-word",
         0,
         (Change("pages/downloads.py", "            yield export.cut_off(", "            _ = export.cut_off("),),
-        (f"{PAGES}::test_an_export_that_is_cut_off_ends_with_a_line_that_says_so_and_can_be_downloaded_again",),
+        (f"{PAGES}::test_an_export_that_is_cut_off_ends_with_a_line_that_says_so",),
     ),
     Mutation(
         "place-of-a-browser-that-left-is-kept",
@@ -39,15 +39,15 @@ PAGES_OF_AIRFLOW = (
     ),
     Mutation(
         "download-within-a-transaction",
-        0,
+        4,
         (
             Change(
-                "core/bulk/download.py",
-                "            yield from doing.take()\n        with",
-                "            with connection.transaction():\n                yield from doing.take()\n        with",
+                "core/history/export.py",
+                "            lines.seek(0)\n            while part",
+                "            connection.execute('SELECT 1')\n            lines.seek(0)\n            while part",
             ),
         ),
-        (f"{DOWNLOAD}::test_no_transaction_is_open_while_a_part_is_taken_and_the_row_has_the_progress",),
+        (f"{EXPORT}::test_no_transaction_is_open_while_the_caller_has_a_part_and_later_work_orders_are_left_out",),
     ),
     Mutation(
         "rerun-that-counts-erased-inputs",
@@ -64,7 +64,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "choice-of-the-start-that-is-ignored",
         0,
-        (Change("pages/work_orders.py", '        options["from_start"] = True\n', "        pass\n"),),
+        (Change("pages/work_orders.py", 'if kind == "rerun" and from_start else {}', "if False else {}"),),
         (f"{PAGES}::test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_again",),
     ),
     Mutation(

@@ -3,8 +3,8 @@
 from mutations.mutation import Change, Mutation
 
 NETWORK, SOCKETS = "unit/kafka/spark/test_network.py", "integration/kafka/spark/test_network.py"
-RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequence_store.sql"
-CHILD_TEXTS, POOL = "unit/core/worker/test_log_capture.py", "integration/core/worker/test_process_pool.py"
+RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequences.sql"
+CHILD_TEXTS, POOL = "unit/core/worker/test_captured_text.py", "integration/core/worker/test_process_pool.py"
 
 SECRETS_AND_AUDIT = (
     Mutation(
@@ -13,8 +13,8 @@ SECRETS_AND_AUDIT = (
         (
             Change(
                 "core/worker/run_results.py",
-                "        text, _ = masked(error, self.mask)\n",
-                "        text, _ = masked(Captured(error.text[:MAX_ERROR_CHARACTERS]), self.mask)\n",
+                "        text = self.mask(error)\n",
+                "        text = self.mask(error[:MAX_ERROR_CHARACTERS])\n",
             ),
         ),
         (f"{POOL}::test_no_part_of_a_known_secret_is_in_an_error_or_a_log_wherever_they_are_cut",),
@@ -22,7 +22,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "part-of-a-secret-next-to-a-gap",
         0,
-        (Change("core/worker/log_capture.py", "mask(captured.end)[margin:]", "mask(captured.end)"),),
+        (Change("core/worker/secret_masking.py", "end[margin if beginnings else 0 :]", "end"),),
         (
             f"{CHILD_TEXTS}::test_a_log_that_was_emptied_at_any_byte_shows_no_part_of_a_secret",
             f"{CHILD_TEXTS}::test_a_log_that_is_read_in_two_parts_shows_no_part_of_a_secret_next_to_the_gap",
@@ -31,15 +31,18 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "forked-copy-reports-a-result",
         5,
-        (Change("core/worker/child.py", "if self._is_copy or _file_of", "if _file_of"),),
+        (Change("core/worker/child.py", "if self._is_copy or [", "if ["),),
         (f"{POOL}::test_a_forked_copy_of_a_process_reports_nothing",),
     ),
     Mutation(
         "published-messages-without-a-bound",
         4,
         (
-            Change("core/worker/published_messages.py", "if self._count > self._max_messages:", "if False:"),
-            Change("core/worker/published_messages.py", "if self._bytes > self._max_bytes:", "if False:"),
+            Change(
+                "core/worker/published_messages.py",
+                "if self._count > self._max_messages or self._bytes > self._max_bytes:",
+                "if False:",
+            ),
         ),
         (f"{POOL}::test_a_run_that_publishes_more_than_its_workflow_allows_fails_alone_and_is_not_retried",),
     ),
@@ -125,8 +128,8 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "account-taken-from-the-environment",
         10,
-        (Change("cli/account.py", "pwd.getpwuid(number).pw_name", 'os.environ["USER"]'),),
-        ("unit/cli/test_account.py::test_the_account_is_the_operating_systems_in_any_environment",),
+        (Change("cli/changes.py", "pwd.getpwuid(number).pw_name", 'os.environ["USER"]'),),
+        ("unit/cli/test_changes.py::test_the_account_is_the_operating_systems_in_any_environment",),
     ),
     Mutation(
         "user-of-a-form-not-kept",

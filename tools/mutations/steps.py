@@ -21,7 +21,7 @@ STEPS_ONCE = (
         (
             Change(
                 "core/worker/sql/user_database.sql",
-                "AND name = %(name)s\n    AND xmin = pg_current_xact_id()::xid\n",
+                "AND name = %(name)s\n        AND xmin = pg_current_xact_id()::xid\n",
                 "AND name = %(name)s\n",
             ),
         ),
@@ -37,21 +37,18 @@ STEPS_ONCE = (
         "step-of-a-run-of-another-worker-stored",
         12,
         (Change("core/runs/sql/steps.sql", "worker_id = %(worker_id)s AND ", ""),),
-        (f"{STEPS}::test_a_run_that_its_worker_no_longer_owns_stores_no_step_and_its_process_is_killed",),
+        (f"{STEPS}::test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_killed",),
     ),
     Mutation(
         "step-of-a-worker-without-its-row-stored",
         12,
         (
-            Change(
-                "core/runs/steps.py",
-                "    workers.lock_worker(connection, worker_id)\n",
-                "",
-            ),
+            Change("core/runs/sql/steps.sql", "EXISTS (SELECT FROM owner) AND ", ""),
             Change("core/runs/sql/steps.sql", "worker_id = %(worker_id)s AND claimed_at", "claimed_at"),
             Change("core/runs/sql/steps.sql", "AND finished_at IS NULL", "AND (finished_at IS NULL OR true)"),
+            Change("core/runs/steps.py", "        raise workers.lost(worker_id)\n", "        return frozenset()\n"),
         ),
-        (f"{STEPS}::test_a_worker_without_its_row_stores_no_step_and_its_process_is_killed",),
+        (f"{STEPS}::test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_killed",),
     ),
     Mutation(
         "step-not-waited-for",
@@ -59,11 +56,8 @@ STEPS_ONCE = (
         (
             Change(
                 CHILD,
-                "            while (answer := self._receive()).header[:3] != [STORED, run_id, name]:\n"
-                "                pass\n"
-                "        if answer.header[3] is not None:\n"
-                '            raise InvalidValueError(f"The result of {name!r} cannot be stored: {answer.header[3]}")\n',
-                "",
+                "            error = self._receive_answer([STORED, run_id, name])\n",
+                "            error = None\n",
             ),
         ),
         (f"{STEPS}::test_a_result_that_only_postgres_refuses_fails_its_run_alone",),

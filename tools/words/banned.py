@@ -55,6 +55,8 @@ BANNED = (
     # The idiom "stands for" and the adjective "stand-alone" are the field's.
     Entry("stands?(?! for|-)|stood|(?<!-)standing", "is, has, are", _IDIOM),
     Entry("after this page", "This page explains ..., Use this guide to ...", _CALQUE),
+    Entry("without end", "indefinitely, unlimited", _CALQUE),
+    Entry("takes? the right", "requires the right", _CALQUE),
     Entry("in the median", "median", _CALQUE),
     Entry("behind the last", "after the last", _CALQUE),
     Entry("says|said", "reports, contains, shows", "a program or a file does not speak"),

@@ -1,42 +1,36 @@
-"""`workorders work-orders rerun`, `cancel`, `export`: one work order, or all that match, as a job that can be seen."""
+"""`workorders work-orders rerun` and `cancel`, and `workorders bulk`: one work order, or all that match."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
 from workorders import dag_ids
 from workorders.cli import filters
-from workorders.cli.account import account
-from workorders.cli.connections import connect_to_write
-from workorders.cli.jobs import run
-from workorders.cli.options import Actor, AsJson, Database, DryRun, argument, option, takes
-from workorders.cli.output import note, print_json, print_state_counts
-from workorders.core.bulk import capacity, jobs
-from workorders.core.bulk import export as exports
+from workorders.cli.changes import Change, PreviewedChange, account
+from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.options import AsJson, Database, Listing, argument, takes
+from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
+from workorders.core.bulk import capacity, jobs, runner
+from workorders.core.bulk.jobs import Job
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 
-_Id = Annotated[UUID | None, argument("ID", "Id of a single work order.")]
+app = typer.Typer(no_args_is_help=True)
+
+_WorkOrderId = Annotated[UUID | None, argument("ID", "Id of a single work order.")]
+_Id = Annotated[int, argument("ID", "Number of the bulk operation.")]
+_COLUMNS: Final = "id created_at kind state done skipped total filter actor account reason error"
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Request:
+class _Request(PreviewedChange):
     """How a job is run and recorded."""
 
-    reason: Annotated[
-        str | None, option("TEXT", "Reason, which is recorded; required without --dry-run.", "--reason")
-    ] = None
-    actor: Actor = None
-    dry_run: DryRun = False
-    detach: Annotated[
-        bool, typer.Option("--detach", help=f"Only queue the job, for the Dag {dag_ids.MAINTENANCE}.")
-    ] = False
-    as_json: AsJson = False
-    database: Database = None
+    detach: Annotated[bool, typer.Option("--detach", help=f"Only queue it, for the Dag {dag_ids.MAINTENANCE}.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +40,8 @@ class _RerunRequest(_Request):
     from_start: Annotated[bool, typer.Option("--from-start", help="Execute every step again.")] = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class _ExportRequest(_Request):
-    """How an export is run and recorded."""
-
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, which is recorded.")] = "an export"
-    detach: Annotated[bool, typer.Option("--detach", help="Only queue the job, for `jobs resume` on this machine.")] = (
-        False
-    )
-
-
 @takes(wanted=filters.chosen, request=_RerunRequest)
-def rerun(id_: _Id = None, *, wanted: Filter, request: _RerunRequest) -> None:
+def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -> None:
     """Run work orders again, before all others.
 
     A rerun continues: it gets the results of finished steps, and executes only the others. With --from-start, it
@@ -66,6 +50,9 @@ def rerun(id_: _Id = None, *, wanted: Filter, request: _RerunRequest) -> None:
     Skips work orders that wait or run, and those whose input was erased. A rejected work order is validated again by
     its trigger's current definition: it gets an input and a run, or stays rejected with the new reason.
 
+    Counts the work orders and asks for confirmation, unless you name one by its id. Exits with 1 if it waits for
+    capacity, or the one work order that you named was not changed.
+
     \b
     Examples:
       workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "the registry was down"
@@ -73,79 +60,146 @@ def rerun(id_: _Id = None, *, wanted: Filter, request: _RerunRequest) -> None:
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
       workorders work-orders rerun --rejection too-large --trigger orders --reason "the limit was raised"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    options = {"from_start": True} if request.from_start else None
-    _start("rerun", replace(wanted, id=id_), request, options=options)
+    _start("rerun", replace(wanted, id=id_), request, options={"from_start": True} if request.from_start else {})
 
 
 @takes(wanted=filters.chosen, request=_Request)
-def cancel(id_: _Id = None, *, wanted: Filter, request: _Request) -> None:
+def cancel_work_orders(id_: _WorkOrderId = None, *, wanted: Filter, request: _Request) -> None:
     """Cancel runs that wait; what runs already is not touched.
 
-    A work order that is cancelled can be rerun later.
+    A work order that is cancelled can be rerun later. Counts the work orders and asks for confirmation, unless you name
+    one by its id. Exits with 1 if the one work order that you named was not changed.
 
     \b
     Examples:
       workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "sent by mistake"
       workorders work-orders cancel --trigger orders --since 1h --reason "the sender will send them again" --dry-run
     """  # noqa: D301 - as above
-    _start("cancel", replace(wanted, id=id_), request)
+    _start("cancel", replace(wanted, id=id_), request, options={})
 
 
-@takes(wanted=filters.chosen, request=_ExportRequest)
-def export(
-    file: Annotated[Path, argument("FILE", "New file, created when it is complete.")],
-    *,
-    format_: Annotated[
-        str | None, option("FORM", "Format jsonl or csv; the file's suffix if not given.", "--format")
-    ] = None,
-    wanted: Filter,
-    request: _ExportRequest,
-) -> None:
-    """Write work orders to a JSON Lines or CSV file.
-
-    The oldest is the first.
+@app.command("list")
+@takes(listing=Listing)
+def list_(*, listing: Listing) -> None:
+    """List bulk operations, newest first, with their progress.
 
     \b
-    Examples:
-      workorders work-orders export failed.jsonl --state failed --since 7d
-      workorders work-orders export ward.csv --text "ward W13" --trigger orders
+    Example:
+      workorders bulk list
     """  # noqa: D301 - as above
-    _start("export", wanted, request, options=exports.export_options(file, format_), file=file)
+    with connect(listing.database) as connection:
+        found = jobs.list_jobs(connection, before=listing.before, limit=listing.limit)
+    show_page(Job, found, "bulk list", listing, columns=_COLUMNS)
 
 
-def _start(
-    kind: str,
-    wanted: Filter,
-    request: _Request,
-    *,
-    options: Mapping[str, Any] | None = None,
-    file: Path | None = None,
-) -> None:
-    reason = request.reason or ""
-    if not request.dry_run and not reason.strip():
-        raise typer.BadParameter("expected the reason, which is recorded; or --dry-run.", param_hint="--reason")
+@app.command("show")
+def show_job(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
+    """Show a bulk operation, its progress, and its error.
+
+    \b
+    Example:
+      workorders bulk show 7
+    """  # noqa: D301 - as above
+    with connect(database) as connection:
+        show_one(jobs.get_job(connection, id_), as_json=as_json)
+
+
+@app.command()
+def resume(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
+    """Continue a bulk operation that waits, failed, or is orphaned.
+
+    Exits with 1 if it waits for capacity again, or the one work order that it names was not changed.
+
+    \b
+    Example:
+      workorders bulk resume 7
+    """  # noqa: D301 - as above
+    with connect_to_write(database) as connection:
+        job = jobs.get_job(connection, id_)
+        connection.commit()
+        _run(connection, job, as_json=as_json)
+
+
+@app.command("cancel")
+@takes(change=Change)
+def cancel_job(id_: _Id, *, change: Change) -> None:
+    """Cancel a bulk operation; its finished steps remain.
+
+    \b
+    Example:
+      workorders bulk cancel 7 --reason "the wrong filter"
+    """  # noqa: D301 - as above
+    with connect_to_write(change.database) as connection:
+        job = jobs.get_job(connection, id_)
+        connection.commit()
+        change.confirm(f"{job} It will not continue.")
+        change.record(connection, "bulk cancel", bulk_operation=id_)
+        jobs.cancel_job(connection, id_)
+        connection.commit()
+        print(jobs.get_job(connection, id_))
+
+
+def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str, Any]) -> None:
     with connect_to_write(request.database) as connection:
         if request.dry_run:
             _show_counts(connection, kind, wanted, as_json=request.as_json)
+            note(f"This was a dry run of {kind}; nothing was changed.")
             return
-        me = account()
+        if wanted.id is None:
+            if not request.yes and not request.as_json:
+                _show_counts(connection, kind, wanted, as_json=False)
+                connection.commit()
+            request.confirm()
         job = jobs.create_job(
-            connection, kind, wanted, actor=request.actor or me, reason=reason, options=options, account=me
+            connection, kind, wanted, actor=request.who, reason=request.reason, options=options, account=account()
         )
         connection.commit()
-        run(connection, job, detach=request.detach, as_json=request.as_json, file=file)
+        if not request.detach:
+            _run(connection, job, as_json=request.as_json)
+            return
+    note(f"{_named(job)} is queued; the Dag {dag_ids.MAINTENANCE} runs it unless it is paused, or {_resume(job)}.")
+    if request.as_json:
+        print_json(job)
+
+
+def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
+    """Run a bulk operation, and print its progress.
+
+    Exits with 1 if it waits for capacity, or if a single work order was requested and not changed.
+    """
+    note(f"{_named(job)} has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
+    job = runner.run_job(connection, job.id, progress=_progress)
+    if as_json:
+        print_json(job)
+    else:
+        print(job)
+    if job.state == "waiting":
+        note(f"{job.error} {_resume(job)} tries again.")
+        raise typer.Exit(1)
+    if job.filter.id is not None and not job.done:
+        raise typer.Exit(1)
+
+
+def _named(job: Job) -> str:
+    return f"Bulk operation {job.id} ({job.kind})"
+
+
+def _resume(job: Job) -> str:
+    return f"`workorders bulk resume {job.id}`"
+
+
+def _progress(job: Job) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{job.looked_at:,} of {job.total:,}", end="\n" if job.looked_at >= job.total else "", file=sys.stderr)
 
 
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
     counts = jobs.count_matching(connection, wanted)
     workflows = capacity.capacity_for(connection, wanted) if kind == "rerun" else []
     if as_json:
-        shown = {"kind": kind, "filter": wanted.to_json(), "total": sum(counts.values()), "by_state": counts}
-        if kind == "rerun":
-            shown["capacity"] = {at.workflow: at.capacity.remaining for at in workflows}
-        print_json(shown)
+        shown = {"kind": kind, "filter": wanted, "total": sum(counts.values()), "by_state": counts}
+        print_json(shown | {"capacity": {at.workflow: at.capacity.remaining for at in workflows}})
         return
     print_state_counts(counts)
     for at in workflows:
         note(str(at))
-    note(f"This was a dry run of {kind}; nothing was changed.")

@@ -16,13 +16,14 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "runs": "List and show the runs of work orders.",
         "batches": "List batches, and show one with its offset ranges.",
         "decisions": "List what operators decided, newest first.",
+        "actions": "List what operators did to the outbox and to data.",
     },
     "Act": {
         "start": "Check a trigger, unpause it, and wait for its first poll.",
         "create": "Create one work order by hand.",
         "resolve": "Decide how a partition continues after data loss in Kafka.",
         "sequences": "List gaps in sequences, and decide how one continues.",
-        "jobs": "Show, resume, and cancel bulk jobs.",
+        "bulk": "List, show, resume, and cancel bulk operations.",
         "outbox": "Show the outbox, release or purge held messages.",
     },
     "Configure": {
@@ -52,6 +53,7 @@ _PLACES: Final = {
     "init": "init:init",
     "create": "create:create",
     "decisions": "resolve:decisions",
+    "actions": "maintenance:actions",
     "db": "maintenance:db",
     "retention": "maintenance:retention",
     "search": "maintenance:search",
@@ -114,9 +116,7 @@ def _load(name: str) -> Any:
     if isinstance(found, typer.Typer):
         for command in found.registered_commands:
             command.cls = LeafCommand
-        # A group that is a command as well has a longer text of its own.
-        if not found.registered_callback:
-            found.info.help = SUMMARIES[name]
+        found.info.help = SUMMARIES[name]
         root.add_typer(found, name=name, short_help=SUMMARIES[name])
     else:
         root.command(name, cls=LeafCommand)(found)

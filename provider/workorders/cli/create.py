@@ -6,7 +6,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from workorders.cli.account import account
+from workorders.cli.changes import account
 from workorders.cli.connections import connect_to_write
 from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
 from workorders.cli.output import print_json

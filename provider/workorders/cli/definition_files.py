@@ -1,8 +1,9 @@
 """Reads the files of triggers and workflows that a command names, and reports what is wrong in them."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+import typer
 
 from workorders.cli.output import note
 from workorders.core.definitions.loading import D, Definitions, Kind, label, read
@@ -35,4 +36,4 @@ def report(kind: Kind[D], found: Definitions[D], verdict: str = "is valid") -> N
     for mistake in found.mistakes:
         note(str(mistake.error))
     if found.mistakes:
-        sys.exit(1)
+        raise typer.Exit(1)

@@ -2,31 +2,20 @@
 
 import logging
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.definition_files import read_paths, report
 from workorders.cli.options import AsJson, Database, argument
-from workorders.cli.output import Column, print_json, print_table
+from workorders.cli.output import show_rows
 from workorders.core.definitions.loading import TRIGGERS
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
 
-if TYPE_CHECKING:
-    from workorders.webhook.stored_webhooks import StoredWebhook
-
 app = typer.Typer(no_args_is_help=True)
-
-_COLUMNS: "Sequence[Column[StoredWebhook]]" = (
-    Column("name", lambda webhook: webhook.name),
-    Column("path", lambda webhook: webhook.path),
-    Column("workflow", lambda webhook: webhook.definition.get("workflow")),
-    Column("stored", lambda webhook: webhook.stored_at),
-)
 
 
 @app.command("list")
@@ -40,27 +29,24 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
       workorders hooks list
       workorders hooks list --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    from workorders.webhook.stored_webhooks import list_stored  # noqa: PLC0415 - the database's driver
+    from workorders.webhook.stored_webhooks import StoredWebhook, list_stored  # noqa: PLC0415 - the database's driver
 
     with connect(database) as connection:
-        found = list_stored(connection)
-    if as_json:
-        print_json(found)
-    else:
-        print_table(_COLUMNS, found)
+        show_rows(StoredWebhook, list_stored(connection), as_json=as_json, columns="name path stored_at")
 
 
 @app.command()
 def apply(
     paths: Annotated[
-        list[Path], argument("FILE|FOLDER...", "All trigger files; those of other types are left out.", exists=True)
+        list[Path], argument("PATH...", "All trigger files; those of other types are left out.", exists=True)
     ],
     database: Database = None,
 ) -> None:
     """Store the webhooks of files, and remove all others.
 
     The database then has exactly the webhooks of these files. API servers without a folder of trigger files serve them
-    within a second. Run it in each deployment, after `workorders db upgrade`. Changes nothing if a file is wrong.
+    within a second. Run it in each deployment, after `workorders db upgrade`. Exits with 1, and changes nothing, if a
+    file is wrong.
 
     \b
     Example:

@@ -11,6 +11,7 @@ import typer
 from workorders.airflow import dag_bundles
 from workorders.airflow.dag_files import dag_files
 from workorders.cli.connections import airflow_is_configured
+from workorders.cli.options import argument
 from workorders.core.definitions.json_schema import WORKFLOW, published
 from workorders.core.definitions.trigger import trigger_types
 from workorders.core.exceptions import ConfigurationError
@@ -71,7 +72,7 @@ For another function, add a file like `shipping.py`; for another topic, one like
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder; it is created if it does not exist.")],
+    folder: Annotated[Path, argument("FOLDER", "Folder; created if it does not exist.")],
     with_dag_files: Annotated[
         bool, typer.Option("--dag-files", help="Write Dag files also outside of Airflow's Dags folder.")
     ] = False,

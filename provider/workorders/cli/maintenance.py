@@ -1,26 +1,22 @@
 """`workorders db`, `retention`, `search`: upkeep of the database."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from workorders.cli.connections import connect_to_write, database_url
-from workorders.cli.options import AsJson, Database, DryRun
-from workorders.cli.output import Column, count, note, print_json, print_table
-from workorders.core import schema
-from workorders.core.maintenance import refresh
+from workorders.cli.changes import PreviewedChange
+from workorders.cli.connections import connect, connect_to_write, database_url
+from workorders.cli.options import Database, Listing, takes
+from workorders.cli.output import count, note, print_json, show_page, show_rows
+from workorders.core import operator_actions, schema
+from workorders.core.maintenance.refresh import refresh_history
 from workorders.core.maintenance.retention import RetentionPreview, delete_expired, preview
+from workorders.core.operator_actions import OperatorAction
 
 db = typer.Typer(no_args_is_help=True)
 retention = typer.Typer(no_args_is_help=True)
 search = typer.Typer(no_args_is_help=True)
-
-_COLUMNS: Sequence[Column[RetentionPreview]] = (
-    Column("workflow", lambda due: due.workflow),
-    Column("to delete", lambda due: count(due.deleted), number=True),
-    Column("to erase", lambda due: count(due.wiped), number=True),
-)
+actions = typer.Typer(no_args_is_help=True)
 
 
 @db.command()
@@ -73,7 +69,8 @@ def version(database: Database = None) -> None:
 
 
 @retention.command()
-def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = None) -> None:
+@takes(change=PreviewedChange)
+def run(*, change: PreviewedChange) -> None:
     """Erase and delete what is due, old batches included, in small steps.
 
     A dry run counts work orders and inputs, and no batches.
@@ -81,34 +78,48 @@ def run(dry_run: DryRun = False, as_json: AsJson = False, database: Database = N
     \b
     Examples:
       workorders retention run --dry-run
-      workorders retention run
+      workorders retention run --reason "before the audit" --yes
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    with connect_to_write(database) as connection:
-        if not dry_run:
-            swept = delete_expired(connection)
-            if as_json:
-                print_json(swept)
-            else:
-                print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
+    with connect_to_write(change.database) as connection:
+        if change.dry_run:
+            show_rows(RetentionPreview, preview(connection), as_json=change.as_json)
+            note("This was a dry run; nothing was changed. An input to erase may belong to a work order to delete.")
             return
-        due = preview(connection)
-    if as_json:
-        print_json(due)
-        return
-    print_table(_COLUMNS, due)
-    note("This was a dry run; nothing was changed. An input to erase may belong to a work order to delete.")
+        change.confirm("What is due will be erased and deleted permanently; --dry-run counts it.")
+        change.record(connection, "retention run")
+        swept = delete_expired(connection)
+    if change.as_json:
+        print_json(swept)
+    else:
+        print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
 
 
 @search.command()
-def update(database: Database = None) -> None:
+def refresh(database: Database = None) -> None:
     """Add new work orders to the index and the counts.
 
     The Dag workorders_maintenance does the same.
 
     \b
     Example:
-      workorders search update
+      workorders search refresh
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect_to_write(database) as connection:
-        done = refresh.refresh_history(connection)
+        done = refresh_history(connection)
     print(f"The words of {count(done.filled)} work orders were added, {count(done.looked_again)} were looked at again.")
+
+
+@actions.command("list")
+@takes(listing=Listing)
+def list_(*, listing: Listing) -> None:
+    """List what operators did to the outbox, to bulk operations, and by retention, newest first.
+
+    Decisions about Kafka are in `workorders decisions list`.
+
+    \b
+    Example:
+      workorders actions list
+    """  # noqa: D301 - as above
+    with connect(listing.database) as connection:
+        found = operator_actions.list_actions(connection, before=listing.before, limit=listing.limit)
+    show_page(OperatorAction, found, "actions list", listing)

@@ -1,6 +1,7 @@
 """Options and arguments that several commands share."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -50,6 +51,7 @@ Database = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
+DefinitionPath = Annotated[Path, argument("PATH", "File, or a folder of files.", exists=True)]
 Folder = Annotated[Path | None, option("FOLDER", "Folder of the trigger files.", "--folder", envvar=TRIGGERS_VARIABLE)]
 
 TriggerName = Annotated[str, argument("TRIGGER", "Name of the trigger.")]
@@ -59,9 +61,29 @@ BeforeNumber = Annotated[int | None, option("ID", "Only rows before the one with
 BeforeId = Annotated[UUID | None, option("ID", "Only rows before the one with this id.", "--before")]
 
 Reason = Annotated[str, option("TEXT", "Reason, which is recorded.", "--reason")]
+ReasonUnlessDryRun = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Reason, which is recorded; required without --dry-run.")
+]
 Actor = Annotated[str | None, option("NAME", "Person who asks or decides; your account if not given.", "--actor")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply without confirmation.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """The options of a command that lists numbered rows, page by page."""
+
+    limit: Limit = 20
+    before: BeforeNumber = None
+    as_json: AsJson = False
+    database: Database = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListingById(Listing):
+    """The options of a command that lists rows with ids."""
+
+    before: BeforeId = None  # type: ignore[assignment]
 
 
 def takes(**makers: Callable[..., Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -1,54 +1,29 @@
 """`workorders outbox`: messages that wait for Kafka, holds, and operators' decisions."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
 
-from workorders.cli.confirmation import confirm
+from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, Yes, argument, option
-from workorders.cli.output import Column, count, print_json, print_table
+from workorders.cli.options import AsJson, Database, argument, option, takes
+from workorders.cli.output import count, show_one
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus, TopicStatus
+from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 
-_KEY_BYTES_SHOWN: Final = 40
+_SHARD_COLUMNS: Final = "shard owner is_expired leased_until epoch last_batch in_flight"
 
-_TOPIC_COLUMNS: Sequence[Column[TopicStatus]] = (
-    Column("topic", lambda topic: topic.topic),
-    Column("waiting", lambda topic: count(topic.waiting), number=True),
-    Column(
-        "oldest", lambda topic: None if topic.oldest_seconds is None else f"{topic.oldest_seconds:,.1f} s", number=True
-    ),
-    Column("held", lambda topic: count(topic.held), number=True),
-    Column("sent", lambda topic: count(topic.sent), number=True),
-    Column("compacted", lambda topic: count(topic.compacted), number=True),
-    Column("failed", lambda topic: count(topic.failed), number=True),
-    Column("last sent", lambda topic: topic.last_sent_at),
-)
-_HOLD_COLUMNS: Sequence[Column[Hold]] = (
-    Column("hold", lambda hold: hold.id, number=True),
-    Column("scope", lambda hold: hold.kind),
-    Column("topic", lambda hold: hold.topic),
-    Column("key", lambda hold: _text(hold.key and hold.key[:_KEY_BYTES_SHOWN])),
-    Column("messages", lambda hold: count(hold.messages), number=True),
-    Column("tries", lambda hold: hold.tries, number=True),
-    Column("since", lambda hold: hold.since),
-    Column("next try", lambda hold: hold.next_try_at),
-    Column("reason", lambda hold: hold.reason),
-)
-_SHARD_COLUMNS: Sequence[Column[ShardStatus]] = (
-    Column("shard", lambda shard: shard.shard, number=True),
-    Column("owner", lambda shard: shard.owner and f"{shard.owner}{' (expired)' if shard.is_expired else ''}"),
-    Column("leased until", lambda shard: shard.leased_until),
-    Column("epoch", lambda shard: shard.epoch, number=True),
-    Column("last batch", lambda shard: count(shard.last_batch), number=True),
-    Column("in flight", lambda shard: count(shard.in_flight), number=True),
-    Column("error", lambda shard: shard.last_error),
-)
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    topics: Sequence[TopicStatus]
+    shards: Sequence[ShardStatus]
+    holds: Sequence[Hold]
 
 
 @app.command()
@@ -63,31 +38,26 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
       workorders outbox status --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        topics, held, shards = admin.topics(connection), admin.holds(connection), admin.shards(connection)
-    if as_json:
-        holds = [asdict(hold) | {"key": _text(hold.key)} for hold in held]
-        print_json({"topics": topics, "holds": holds, "shards": shards})
-    else:
-        print_table(_TOPIC_COLUMNS, topics)
-        print()
-        print_table(_SHARD_COLUMNS, shards)
-        if held:
-            print()
-            print_table(_HOLD_COLUMNS, held)
-    if held or any(shard.last_error for shard in shards):
+        found = _Status(admin.topics(connection), admin.shards(connection), admin.holds(connection))
+    show_one(found, as_json=as_json, columns={ShardStatus: _SHARD_COLUMNS})
+    for shard in () if as_json else found.shards:
+        if shard.last_error:
+            print(safe(f"\nShard {shard.shard}: {shard.last_error}"))
+    if found.holds or any(shard.last_error for shard in found.shards):
         raise typer.Exit(1)
 
 
 @app.command()
+@takes(change=Change)
 def release(
     hold: Annotated[int | None, argument("HOLD", "Number of the hold.")] = None,
+    *,
     shard: Annotated[int | None, option("N", "Number of a stalled shard, instead of a hold.", "--shard")] = None,
     sent: Annotated[
         bool | None,
         typer.Option("--sent/--unsent", help="Whether the shard's open batch is in Kafka.", show_default=False),
     ] = None,
-    yes: Yes = False,
-    database: Database = None,
+    change: Change,
 ) -> None:
     """End a hold, so that its messages are sent in their order.
 
@@ -96,45 +66,47 @@ def release(
 
     \b
     Examples:
-      workorders outbox release 17
-      workorders outbox release --shard 0 --unsent
+      workorders outbox release 17 --reason "the topic exists now"
+      workorders outbox release --shard 0 --unsent --reason "the topic has none of them"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     if (hold is None) == (shard is None) or (shard is None) != (sent is None):
         raise typer.BadParameter("name a hold, or a shard with --sent or --unsent.")
-    if sent:
-        confirm(f"The messages of the open batch of shard {shard} will be deleted, because they are in Kafka.", yes=yes)
-    with connect_to_write(database) as connection:
+    with connect_to_write(change.database) as connection:
         if hold is not None:
+            change.confirm(f"Hold {hold} will end, and its messages will be sent.")
+            change.record(connection, "outbox release", hold=hold)
             messages = admin.release_hold(connection, hold)
             print(f"Hold {hold} has ended; {count(messages)} of its messages wait again.")
         elif shard is not None and sent is not None:
+            will_be = "deleted, because they are in Kafka" if sent else "sent"
+            change.confirm(f"The messages of the open batch of shard {shard} will be {will_be}.")
+            change.record(connection, "outbox release", shard=shard, sent=sent)
             messages = admin.release_shard(connection, shard, sent=sent)
             done = "were deleted as sent" if sent else "are sent by the next relay"
             print(f"Shard {shard} continues; {count(messages)} messages of its open batch {done}.")
 
 
 @app.command()
-def purge(
-    hold: Annotated[int, argument("HOLD", "Number of the hold.")],
-    yes: Yes = False,
-    database: Database = None,
-) -> None:
+@takes(change=Change)
+def purge(hold: Annotated[int, argument("HOLD", "Number of the hold.")], *, change: Change) -> None:
     """Delete the messages of a hold, unsent and permanently.
 
     Later messages of its key then continue.
 
     \b
     Example:
-      workorders outbox purge 17
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    confirm(f"The messages of hold {hold} will be deleted, and never sent.", yes=yes)
-    with connect_to_write(database) as connection:
+      workorders outbox purge 17 --reason "the sender corrects them itself"
+    """  # noqa: D301 - as above
+    with connect_to_write(change.database) as connection:
+        change.confirm(f"The messages of hold {hold} will be deleted, and never sent.")
+        change.record(connection, "outbox purge", hold=hold)
         messages = admin.purge_hold(connection, hold)
     print(f"{count(messages)} messages of hold {hold} were deleted unsent.")
 
 
 @app.command("reset-identity")
-def reset_identity(yes: Yes = False, database: Database = None) -> None:
+@takes(change=Change)
+def reset_identity(*, change: Change) -> None:
     """Let the next relay record another identity.
 
     That is: number of shards, cluster, checkpoint topic, and transactional-id prefix. First pause all Dags of the
@@ -142,10 +114,11 @@ def reset_identity(yes: Yes = False, database: Database = None) -> None:
 
     \b
     Example:
-      workorders outbox reset-identity
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    confirm("The next relay will record another identity, and will not fence a relay of the old one.", yes=yes)
-    with connect_to_write(database) as connection:
+      workorders outbox reset-identity --reason "moved to another cluster"
+    """  # noqa: D301 - as above
+    with connect_to_write(change.database) as connection:
+        change.confirm("The next relay will record another identity, and will not fence a relay of the old one.")
+        change.record(connection, "outbox reset-identity")
         released = admin.reset_identity(connection)
     if released:
         shards = ", ".join(map(str, released))
@@ -156,7 +129,3 @@ def reset_identity(yes: Yes = False, database: Database = None) -> None:
         )
     else:
         print("The next relay records its number of shards, cluster, checkpoint topic and transactional-id prefix.")
-
-
-def _text(key: bytes | None) -> str | None:
-    return None if key is None else key.decode(errors="replace")

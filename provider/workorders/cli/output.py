@@ -1,29 +1,36 @@
-"""What the commands print: tables, JSON, and text that came from outside."""
+"""What the commands print: tables and JSON of any dataclass, and text that came from outside."""
 
 import os
+import re
 import shlex
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
-from uuid import UUID
+from operator import attrgetter, itemgetter
+from typing import Any, Final
 
 import orjson
 import typer
 
 from workorders import times
+from workorders.cli.options import Listing
 from workorders.core.states import WorkOrderState
 from workorders.kafka.partitions import PartitionState
 from workorders.text_table import text_table
-from workorders.visible_text import safe
+from workorders.visible_text import hexdump, safe
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+Columns = str | Mapping[str, Callable[[Any], object]]
+"""Names of attributes, with spaces between them, or a function per heading; empty for all fields of the dataclass."""
 
-T = TypeVar("T")
-
+_CELL_CHARACTERS: Final = 300
+_RAW_BYTES_SHOWN: Final = 512
+_JSON: Final = (
+    orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
+)
+_NUMBER: Final = re.compile(r"[-?]|[\d,.]*")
 _TONES: Final = {"bad": "bright_red", "warn": "yellow", "good": "green"}
 _COLORS: Final = {
     **{str(state): _TONES[state.tone] for state in PartitionState if state.tone in _TONES},
@@ -31,97 +38,96 @@ _COLORS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Column(Generic[T]):
-    """A column of a table."""
+class JsonText(str):
+    """JSON as text, with every digit: a number of jsonb may be wider than any that Python reads from JSON."""
 
-    heading: str
-    value: Callable[[T], object]
-    """Its value in a row, shown as `shown` does."""
-    number: bool = False
-    """Whether its values are aligned to the right."""
+    __slots__ = ()
 
 
-class Numbered(Protocol):
-    """A row of a list that continues on another page."""
+class Raw(bytes):
+    """Bytes that are no text: hexadecimal for people, and base64 in JSON."""
 
-    @property
-    def id(self) -> int | UUID:
-        """Number or id, after which the next page continues."""
+    __slots__ = ()
 
 
-N = TypeVar("N", bound=Numbered)
+def show_one(thing: Any, *, as_json: bool, columns: Mapping[type, Columns] | None = None, **more: object) -> None:
+    """Print the fields of a dataclass, and what else is given."""
+    show_fields(_fields(thing) | more, as_json=as_json, columns=columns)
 
 
-def print_page(columns: Sequence[Column[N]], rows: Sequence[N], command: str, *, limit: int, **filters: object) -> None:
-    """Print a page of a list; if it is full, its last line is the command for the next page.
+def show_fields(named: Mapping[str, Any], *, as_json: bool, columns: Mapping[type, Columns] | None = None) -> None:
+    """Print names and values as JSON, or each in a line, and then what needs a table or a block.
 
     Args:
-        columns: of the table.
+        named: the values; dataclasses among them are printed by their fields.
+        as_json: prints JSON, whose keys are the names.
+        columns: of the tables, by the type of their rows.
+    """
+    if as_json:
+        print_json(named)
+    else:
+        _print_fields(named, columns or {})
+
+
+def show_rows(kind: type, rows: Sequence[Any], *, as_json: bool, columns: Columns = "") -> None:
+    """Print dataclasses of a kind as JSON, or as a table."""
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(kind, rows, columns)
+
+
+def show_page(
+    kind: type,
+    rows: Sequence[Any],
+    command: str,
+    listing: Listing,
+    *,
+    columns: Columns = "",
+    **filters: object,
+) -> None:
+    """Print a page of a list; if it is full, the last line of the table is the command for the next page.
+
+    Args:
+        kind: the dataclass of the rows, which has an `id`.
         rows: of this page.
         command: which prints the list, such as `batches list`.
-        limit: rows of a full page.
+        listing: the options of the page.
+        columns: of the table.
         filters: options of the command; None was not given.
     """
-    print_table(columns, rows)
-    if len(rows) == limit:
-        options = {**filters, "limit": limit, "before": rows[-1].id}
+    show_rows(kind, rows, as_json=listing.as_json, columns=columns)
+    if len(rows) == listing.limit and not listing.as_json:
+        options = {**filters, "limit": listing.limit, "before": rows[-1].id}
         given = [(f"--{name.replace('_', '-')}", str(value)) for name, value in options.items() if value is not None]
         print(f"\nNext page: {shlex.join(['workorders', *command.split(), *chain(*given)])}")
 
 
-def print_table(columns: Sequence[Column[T]], rows: Sequence[T]) -> None:
+def print_table(kind: type, rows: Sequence[Any], columns: Columns = "") -> None:
     """Print rows under headings: with colors on a terminal, as plain text to a file or a pipe.
 
-    A column without a single value is left out.
+    A column without a single value is left out; one of numbers is aligned to the right.
     """
-    cells = [[safe(shown(column.value(row))).replace("\n", " ") for column in columns] for row in rows]
-    used = [place for place in range(len(columns)) if not rows or any(line[place] for line in cells)]
-    columns = [columns[place] for place in used]
-    cells = [[line[place] for place in used] for line in cells]
+    shown = _columns(kind, columns)
+    cells = [[_cell(value(row)) for value in shown.values()] for row in rows]
+    used = [place for place in range(len(shown)) if not rows or any(line[place] for line in cells)]
+    headings = list(shown)
+    numbers = {to for to, place in enumerate(used) if all(_NUMBER.fullmatch(line[place]) for line in cells)}
+    lines = [[line[place] for place in used] for line in [headings, *cells]]
     has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    lines = [[column.heading for column in columns], *cells]
-    numbers = {place for place, column in enumerate(columns) if column.number}
     print(text_table(lines, right=numbers, paint=_paint if has_colors else str))
 
 
 def print_state_counts(counts: Mapping[str, int]) -> None:
     """Print numbers of work orders by state, and their sum."""
     rows = [(state.value, counts[state]) for state in WorkOrderState if state in counts]
-    columns: Sequence[Column[tuple[str, int]]] = (
-        Column("state", lambda row: row[0]),
-        Column("work orders", lambda row: count(row[1]), number=True),
-    )
-    print_table(columns, [*rows, ("total", sum(counts.values()))])
-
-
-def _paint(cell: str) -> str:
-    return typer.style(cell, fg=_COLORS[cell]) if cell in _COLORS else cell
-
-
-def print_fields(named: Sequence[tuple[str, object]]) -> None:
-    """Print a name and its value on a line each; empty values are left out."""
-    width = max(len(name) for name, _ in named)
-    for name, value in named:
-        if text := shown(value):
-            print(f"{name.ljust(width)}  {safe(text)}")
-
-
-def shown(value: object) -> str:
-    """Return a value as text: nothing for None, and a time to the second in UTC."""
-    if isinstance(value, datetime):
-        return times.show(value)
-    return "" if value is None else str(value)
+    columns: Columns = {"state": itemgetter(0), "work orders": lambda row: count(row[1])}
+    print_table(tuple, [*rows, ("total", sum(counts.values()))], columns)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; dataclasses, times and UUIDs have their usual forms."""
-    print(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z).decode())
-
-
-def json_object(row: "DataclassInstance", **keys: str) -> dict[str, Any]:
-    """Return the fields of a dataclass as the keys of a JSON object; `keys` has those that are named otherwise."""
-    return {keys.get(field.name, field.name): getattr(row, field.name) for field in fields(row)}
+    print(orjson.dumps(value, default=_json, option=_JSON).decode())
 
 
 def note(sentence: str) -> None:
@@ -132,3 +138,93 @@ def note(sentence: str) -> None:
 def count(number: int | None, *, unknown: str = "?") -> str:
     """Return a number with separators; None is not known."""
     return unknown if number is None else f"{number:,}"
+
+
+def _print_fields(named: Mapping[str, Any], columns: Mapping[type, Columns]) -> None:
+    lines = {_heading(name): text for name, value in named.items() if not _is_block(value) and (text := _text(value))}
+    width = max(map(len, lines), default=0)
+    for heading, text in lines.items():
+        print(f"{heading.ljust(width)}  {safe(text)}")
+    for name, value in named.items():
+        if not _is_block(value):
+            continue
+        print(f"\n{_heading(name)}:")
+        if _is_record(value):
+            _print_fields(_fields(value), columns)
+        elif isinstance(value, Raw):
+            print(_dump(value))
+        elif isinstance(value, str):
+            print(safe(value))
+        else:
+            print_table(type(value[0]), value, columns.get(type(value[0]), ""))
+
+
+def _fields(thing: Any) -> dict[str, Any]:
+    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+
+
+def _is_record(value: object) -> bool:
+    """Return whether its fields are printed, because it is a dataclass without a text of its own."""
+    return is_dataclass(value) and type(value).__str__ is object.__str__
+
+
+def _is_block(value: object) -> bool:
+    """Return whether a value takes lines of its own."""
+    if isinstance(value, str):
+        return isinstance(value, JsonText) or "\n" in value
+    if isinstance(value, list | tuple):
+        return any(map(_is_record, value))
+    return isinstance(value, Raw) or _is_record(value)
+
+
+def _columns(kind: type, columns: Columns) -> Mapping[str, Callable[[Any], object]]:
+    if isinstance(columns, Mapping):
+        return columns
+    names = columns.split() or [field.name for field in fields(kind)]
+    return {_heading(name): attrgetter(name) for name in names}
+
+
+def _heading(name: str) -> str:
+    return name.removeprefix("shown_").removesuffix("_at").replace("_", " ")
+
+
+def _cell(value: object) -> str:
+    text = safe(_text(value)).replace("\n", " ")
+    return text if len(text) <= _CELL_CHARACTERS else f"{text[:_CELL_CHARACTERS]}..."
+
+
+def _text(value: object) -> str:
+    """Return a value as text: nothing for None and False, and a time to the second in UTC."""
+    if value is None or isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, datetime):
+        return times.show(value)
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_text(of)}" for name, of in value.items())
+    return ", ".join(map(_text, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _dump(raw: Raw) -> str:
+    dump = f"{len(raw):,} bytes\n{hexdump(raw, most=_RAW_BYTES_SHOWN)}".rstrip()
+    return dump if len(raw) <= _RAW_BYTES_SHOWN else f"{dump}\n(the rest is not shown; --raw FILE writes all)"
+
+
+def _json(value: Any) -> object:
+    """Return what stands for a value that JSON does not know."""
+    if isinstance(value, JsonText):
+        return orjson.Fragment(str(value))
+    if isinstance(value, Raw):
+        return b64encode(value).decode()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    return _fields(value)
+
+
+def _paint(cell: str) -> str:
+    return typer.style(cell, fg=_COLORS[cell]) if cell in _COLORS else cell

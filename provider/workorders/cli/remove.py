@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from workorders import dag_ids
-from workorders.cli.confirmation import confirm
+from workorders.cli.changes import confirm
 from workorders.cli.connections import require_airflow
 from workorders.cli.options import Yes, argument
 from workorders.cli.output import note

@@ -1,32 +1,22 @@
 """`workorders resolve` and `workorders decisions`: decisions of operators where Kafka lost data."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from workorders.cli import times
-from workorders.cli.account import account, signed
-from workorders.cli.confirmation import confirm
+from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
 from workorders.cli.options import (
-    Actor,
-    AsJson,
-    BeforeNumber,
-    Database,
-    DryRun,
-    Limit,
+    Listing,
     OfTrigger,
-    Reason,
     TriggerName,
-    Yes,
     argument,
     option,
     takes,
 )
-from workorders.cli.output import Column, json_object, note, print_json, print_page
+from workorders.cli.output import note, print_json, show_page
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.open import open_admin
@@ -54,42 +44,16 @@ _Partitions = Annotated[
     option("N", "Partition number, repeatable; all that need the decision if not given.", "--partition", min=0),
 ]
 
-_COLUMNS: Sequence[Column[RecordedDecision]] = (
-    Column("decision", lambda decision: decision.id, number=True),
-    Column("decided", lambda decision: decision.decided_at),
-    Column("actor", lambda decision: signed(decision.actor, decision.account)),
-    Column("trigger", lambda decision: decision.trigger),
-    Column("partition", lambda decision: f"{decision.topic} {decision.partition}"),
-    Column("kind", lambda decision: decision.kind),
-    Column("from", lambda decision: decision.from_offset, number=True),
-    Column("to", lambda decision: decision.to_offset, number=True),
-    Column("lost", lambda decision: _offsets(decision.lost_start, decision.lost_end)),
-    Column("superseded batch", lambda decision: decision.superseded_batch_id, number=True),
-    Column("reason", lambda decision: decision.reason),
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Mode:
-    """How a decision is shown, confirmed, and recorded."""
-
-    reason: Reason
-    actor: Actor = None
-    dry_run: DryRun = False
-    yes: Yes = False
-    as_json: AsJson = False
-    database: Database = None
-
 
 @app.command("skip-lost")
-@takes(mode=_Mode)
+@takes(mode=PreviewedChange)
 def skip_lost(
     trigger: TriggerName,
     topic: _Topic,
     *,
     partition: _Partitions = None,
     offset: Annotated[int | None, option("N", "First new offset, only for a truncated log.", "--offset", min=0)] = None,
-    mode: _Mode,
+    mode: PreviewedChange,
 ) -> None:
     """Skip messages that Kafka has lost.
 
@@ -105,7 +69,7 @@ def skip_lost(
 
 
 @app.command("accept-topic")
-@takes(mode=_Mode)
+@takes(mode=PreviewedChange)
 def accept_topic(
     trigger: TriggerName,
     topic: _Topic,
@@ -114,7 +78,7 @@ def accept_topic(
     offset: Annotated[
         int | None, option("N", "First offset to read; the new topic's first one if not given.", "--offset", min=0)
     ] = None,
-    mode: _Mode,
+    mode: PreviewedChange,
 ) -> None:
     """Follow a topic that was re-created under its name.
 
@@ -128,7 +92,7 @@ def accept_topic(
 
 
 @app.command("seek")
-@takes(mode=_Mode)
+@takes(mode=PreviewedChange)
 def seek(
     trigger: TriggerName,
     topic: _Topic,
@@ -144,7 +108,7 @@ def seek(
             parser=times.option,
         ),
     ] = None,
-    mode: _Mode,
+    mode: PreviewedChange,
 ) -> None:
     """Continue at an offset or a time, forward or back.
 
@@ -163,45 +127,39 @@ def seek(
 
 
 @app.command("remove-topic")
-def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, yes: Yes = False, database: Database = None) -> None:
+@takes(change=Change)
+def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, change: Change) -> None:
     """Remove a deleted topic from the ledger.
 
     Only for a topic that Kafka does not have and that no batch holds. Its work orders stay.
 
     \b
     Example:
-      workorders resolve remove-topic orders orders-2025
+      workorders resolve remove-topic orders orders-2025 --reason "moved to orders-2026"
     """  # noqa: D301 - as above
-    with connect_to_write(database) as connection:
+    with connect_to_write(change.database) as connection:
         cluster = _open_cluster(source_of(connection, trigger))
-        confirm(f"Topic {safe(topic)} will be removed from the ledger of trigger {trigger}.", yes=yes)
+        connection.rollback()  # no transaction stays open while a person decides
+        change.confirm(f"Topic {safe(topic)} will be removed from the ledger of trigger {trigger}.")
+        change.record(connection, "resolve remove-topic", trigger=trigger, topic=topic)
         removed = remove_topic(connection, cluster, trigger, topic)
     print(f"Removed {removed} partitions of topic {safe(topic)} from the ledger of trigger {trigger}.")
 
 
 @decisions.command("list")
-def list_(
-    trigger: OfTrigger = None,
-    limit: Limit = 20,
-    before: BeforeNumber = None,
-    as_json: AsJson = False,
-    database: Database = None,
-) -> None:
+@takes(listing=Listing)
+def list_(*, trigger: OfTrigger = None, listing: Listing) -> None:
     """List the decisions of operators, newest first.
 
     \b
     Example:
       workorders decisions list --trigger orders
     """  # noqa: D301 - as above
-    with connect(database) as connection:
+    with connect(listing.database) as connection:
         if trigger is not None:
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
-        found = list_decisions(connection, trigger, before=before, limit=limit)
-    if as_json:
-        keys = {"id": "decision", "superseded_batch_id": "superseded_batch"}
-        print_json([json_object(decision, **keys) for decision in found])
-    else:
-        print_page(_COLUMNS, found, "decisions list", limit=limit, trigger=trigger)
+        found = list_decisions(connection, trigger, before=listing.before, limit=listing.limit)
+    show_page(RecordedDecision, found, "decisions list", listing, trigger=trigger)
 
 
 def _open_cluster(source: KafkaSource) -> "KafkaAdmin":
@@ -211,9 +169,7 @@ def _open_cluster(source: KafkaSource) -> "KafkaAdmin":
         raise ConfigurationError(f"{error} Nothing was changed.") from error
 
 
-def _resolve(request: DecisionRequest, mode: _Mode) -> None:
-    if mode.as_json and not (mode.dry_run or mode.yes):
-        raise typer.BadParameter("--json cannot ask for confirmation, so it needs --dry-run or --yes.")
+def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
     with connect_to_write(mode.database) as connection:
         source = source_of(connection, request.trigger)
         connection.rollback()
@@ -228,10 +184,9 @@ def _resolve(request: DecisionRequest, mode: _Mode) -> None:
         if mode.dry_run:
             print("Nothing was changed.")
             return
-        confirm(yes=mode.yes)
-        me = account()
+        mode.confirm()
         applied = apply(
-            connection, cluster, found, actor=mode.actor or me, reason=mode.reason, group=source.group, account=me
+            connection, cluster, found, actor=mode.who, reason=mode.reason, group=source.group, account=account()
         )
     if mode.as_json:
         print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
@@ -244,7 +199,3 @@ def _resolve(request: DecisionRequest, mode: _Mode) -> None:
 
 def _json(decision: Decision, number: int | None) -> dict[str, Any]:
     return {"decision": number, "trigger": decision.state.trigger, **decision.facts, "sentence": str(decision)}
-
-
-def _offsets(start: int | None, end: int | None) -> str:
-    return "" if start is None else f"[{start}, {end})"

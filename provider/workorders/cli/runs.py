@@ -1,37 +1,40 @@
 """`workorders runs`: list the attempts at work orders, and look at one."""
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
 from workorders.cli.connections import connect
-from workorders.cli.options import AsJson, BeforeId, Database, Limit, argument, option, state_option
-from workorders.cli.output import Column, json_object, print_fields, print_json, print_page
-from workorders.cli.steps_table import print_steps, steps_json
+from workorders.cli.options import AsJson, Database, ListingById, argument, option, state_option, takes
+from workorders.cli.output import JsonText, show_one, show_page
 from workorders.core.history import runs
-from workorders.core.history.runs import RunDetails
 from workorders.core.history.work_orders import RunRow
 from workorders.core.states import RunState
 from workorders.core.steps import history as steps
+from workorders.core.steps.history import Step
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 
-_ERROR_CHARACTERS: Final = 80
+_COLUMNS: Final = "id work_order_id workflow attempt shown_state actor reason started_at finished_at error_type error"
+SHOWN_COLUMNS: Final[Mapping[type, str]] = {
+    RunRow: "attempt generation id shown_state actor reason created_at started_at finished_at error_type error",
+    Step: "name kind generation attempt finished_at result",
+}
+"""Of the tables of one run, and of one work order."""
 
 
 @app.command("list")
+@takes(listing=ListingById)
 def list_(
     *,
     workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", "--workflow")] = None,
     state: Annotated[RunState | None, state_option(RunState)] = None,
     work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.", "--work-order")] = None,
-    limit: Limit = 20,
-    before: BeforeId = None,
-    as_json: AsJson = False,
-    database: Database = None,
+    listing: ListingById,
 ) -> None:
     """List runs, newest first.
 
@@ -43,14 +46,10 @@ def list_(
       workorders runs list --workflow register_event --state failed
       workorders runs list --work-order 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    with connect(database) as connection:
-        found = runs.list_runs(
-            connection, workflow=workflow, state=state, work_order=work_order, before=before, limit=limit
-        )
-    if as_json:
-        print_json(found)
-    else:
-        print_page(_COLUMNS, found, "runs list", limit=limit, workflow=workflow, state=state, work_order=work_order)
+    filters: dict[str, Any] = {"workflow": workflow, "state": state, "work_order": work_order}
+    with connect(listing.database) as connection:
+        found = runs.list_runs(connection, **filters, before=listing.before, limit=listing.limit)
+    show_page(RunRow, found, "runs list", listing, columns=_COLUMNS, **filters)
 
 
 @app.command()
@@ -66,55 +65,12 @@ def show(
     with connect(database) as connection:
         run = runs.get_run(connection, id_)
         finished = steps.list_steps_at_end(connection, run)
-    if as_json:
-        print_json(json_object(run) | {"steps": steps_json(finished)})
-    else:
-        _print(run)
-        print_steps(finished, steps.describe_end(run.state, finished))
+    output = None if run.output is None else JsonText(run.output)
+    show_one(replace(run, output=output), as_json=as_json, columns=SHOWN_COLUMNS, steps=with_results(finished))
+    if not as_json and (sentence := steps.describe_end(run.state, finished)):
+        print(f"\n{safe(sentence)}")
 
 
-def _print(run: RunDetails) -> None:
-    print_fields(
-        [
-            ("run", run.id),
-            ("work order", run.work_order_id),
-            ("workflow", run.workflow),
-            ("attempt", f"{run.attempt}, automatic retry {run.retry}" if run.retry else run.attempt),
-            ("state", run.shown_state),
-            ("due", run.not_before if run.state == "available" else None),
-            ("claimed", run.claimed_at),
-            ("started", run.started_at),
-            ("finished", run.finished_at),
-            ("seconds", _seconds(run)),
-            ("heartbeat due", None if run.finished_at else run.expires_at),
-            ("actor", run.actor),
-            ("reason", run.reason),
-            ("generation", run.generation),
-            ("error", _error(run)),
-        ]
-    )
-    for title, text in (("output", run.output), ("log, shortened" if run.log_truncated else "log", run.log)):
-        if text:
-            print(f"\n{title}:\n{safe(text)}")
-
-
-def _seconds(run: RunRow) -> str:
-    return f"{(run.finished_at - run.started_at).total_seconds():.3f}" if run.started_at and run.finished_at else ""
-
-
-def _error(run: RunRow) -> str:
-    return f"{run.error_type or ''}: {run.error}" if run.error else run.error_type or ""
-
-
-_COLUMNS: Sequence[Column[RunRow]] = (
-    Column("id", lambda run: run.id),
-    Column("work order", lambda run: run.work_order_id),
-    Column("workflow", lambda run: run.workflow),
-    Column("run", lambda run: run.attempt, number=True),
-    Column("state", lambda run: run.shown_state),
-    Column("actor", lambda run: run.actor),
-    Column("reason", lambda run: run.reason),
-    Column("started", lambda run: run.started_at),
-    Column("seconds", _seconds, number=True),
-    Column("error", lambda run: _error(run).partition("\n")[0][:_ERROR_CHARACTERS]),
-)
+def with_results(finished: Sequence[Step]) -> list[Step]:
+    """Return steps whose results are printed as JSON."""
+    return [replace(step, result=JsonText(step.result)) for step in finished]

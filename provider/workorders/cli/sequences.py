@@ -7,11 +7,10 @@ from uuid import UUID
 import typer
 
 from workorders.cli import times
-from workorders.cli.account import account
-from workorders.cli.confirmation import confirm
+from workorders.cli.changes import Change, account
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import Actor, AsJson, Database, Limit, OfTrigger, Reason, TriggerName, Yes, argument, option
-from workorders.cli.output import Column, count, json_object, print_json, print_table
+from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, option, takes
+from workorders.cli.output import count, print_json, show_rows
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts, gaps
 from workorders.core.admission.gaps import Decider, Gap
@@ -21,25 +20,6 @@ app = typer.Typer(no_args_is_help=True)
 
 _DAY: Final = 86_400.0
 _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its key.")]
-
-_COLUMNS: Sequence[Column[Gap]] = (
-    Column("trigger", lambda gap: gap.trigger),
-    Column("sequence", lambda gap: gap.key),
-    Column("key", lambda gap: gap.name),
-    Column("high-water mark", lambda gap: gap.high_water_mark, number=True),
-    Column("next parked", lambda gap: gap.next_parked, number=True),
-    Column("parked", lambda gap: count(gap.parked), number=True),
-    Column("since", lambda gap: gap.parked_since),
-    Column("waits until", lambda gap: gap.wait_until),
-    Column("alerted", lambda gap: "yes" if gap.alerted else ""),
-)
-_KEYS = {
-    "key": "sequence",
-    "name": "key",
-    "next_id": "next_work_order",
-    "parked_since": "since",
-    "wait_until": "waits_until",
-}
 
 
 @app.command("list")
@@ -51,11 +31,7 @@ def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False,
       workorders sequences list --trigger orders
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        found = gaps.gaps(connection, trigger, limit=limit)
-    if as_json:
-        print_json([json_object(gap, **_KEYS) for gap in found])
-    else:
-        print_table(_COLUMNS, found)
+        show_rows(Gap, gaps.gaps(connection, trigger, limit=limit), as_json=as_json)
 
 
 @app.command()
@@ -80,16 +56,15 @@ def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = N
 
 
 @app.command()
+@takes(change=Change)
 def wait(
     trigger: TriggerName,
     key: _Key,
     *,
-    reason: Reason,
     duration: Annotated[
         float | None, option("DURATION", "Time without an alert; 1d if not given.", "--for", parser=times.seconds)
     ] = None,
-    actor: Actor = None,
-    database: Database = None,
+    change: Change,
 ) -> None:
     """Suspend the alert of a gap for some time.
 
@@ -98,16 +73,16 @@ def wait(
       workorders sequences wait orders order-7 --for 1h --reason "the shop sends it again tonight"
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     seconds = _DAY if duration is None else duration
-    with connect_to_write(database) as connection:
+    with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
-        gaps.wait(connection, found, sequence, _decider(actor, reason), seconds=seconds)
+        change.confirm(f"There will be no alert for sequence {sequence} for the next {seconds:g} s.")
+        gaps.wait(connection, found, sequence, _decider(change), seconds=seconds)
     print(f"Done: there is no alert for sequence {sequence} for the next {seconds:g} s.")
 
 
 @app.command()
-def skip(
-    trigger: TriggerName, key: _Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
-) -> None:
+@takes(change=Change)
+def skip(trigger: TriggerName, key: _Key, *, change: Change) -> None:
     """Skip the missing numbers of the first gap.
 
     Admits the parked work orders up to the next gap.
@@ -115,17 +90,16 @@ def skip(
     \b
     Example:
       workorders sequences skip orders order-7 --reason "number 4 was never sent"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    with connect_to_write(database) as connection:
+    """  # noqa: D301 - as above
+    with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
-        confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.", yes=yes)
-        _report(sequence, gaps.skip(connection, found, sequence, _decider(actor, reason)))
+        change.confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.")
+        _report(sequence, gaps.skip(connection, found, sequence, _decider(change)))
 
 
 @app.command()
-def release(
-    trigger: TriggerName, key: _Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
-) -> None:
+@takes(change=Change)
+def release(trigger: TriggerName, key: _Key, *, change: Change) -> None:
     """Skip the missing numbers of all gaps.
 
     Admits all parked work orders, in the order of their numbers.
@@ -133,17 +107,16 @@ def release(
     \b
     Example:
       workorders sequences release orders order-7 --reason "the order was closed"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    with connect_to_write(database) as connection:
+    """  # noqa: D301 - as above
+    with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
-        confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.", yes=yes)
-        _report(sequence, gaps.release(connection, found, sequence, _decider(actor, reason)))
+        change.confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.")
+        _report(sequence, gaps.release(connection, found, sequence, _decider(change)))
 
 
 @app.command()
-def drop(
-    trigger: TriggerName, key: _Key, *, reason: Reason, actor: Actor = None, yes: Yes = False, database: Database = None
-) -> None:
+@takes(change=Change)
+def drop(trigger: TriggerName, key: _Key, *, change: Change) -> None:
     """Delete a finished sequence without parked events.
 
     The next event of its key starts a new sequence.
@@ -151,11 +124,11 @@ def drop(
     \b
     Example:
       workorders sequences drop orders order-7 --reason "the order was delivered"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    with connect_to_write(database) as connection:
+    """  # noqa: D301 - as above
+    with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
-        confirm(f"A number of sequence {sequence} that comes again will be new.", yes=yes)
-        gaps.drop(connection, found, sequence, _decider(actor, reason))
+        change.confirm(f"A number of sequence {sequence} that comes again will be new.")
+        gaps.drop(connection, found, sequence, _decider(change))
     print(f"Done: sequence {sequence} is forgotten.")
 
 
@@ -166,9 +139,8 @@ def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trig
     return found, sequence
 
 
-def _decider(actor: str | None, reason: str) -> Decider:
-    me = account()
-    return Decider(actor or me, reason, me)
+def _decider(change: Change) -> Decider:
+    return Decider(change.who, change.reason, account())
 
 
 def _report(sequence: UUID, numbers: Sequence[int]) -> None:

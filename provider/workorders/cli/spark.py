@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from workorders.cli.options import argument
 from workorders.core.environment import SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.cache import make_cache_folder
@@ -13,11 +14,6 @@ from workorders.kafka.spark.class_archive import create_archive
 from workorders.kafka.spark.kafka_source import EXCLUDED, download, package, split_jars
 
 app = typer.Typer(no_args_is_help=True)
-
-
-@app.callback()
-def about() -> None:
-    """Run a Spark Connect server, archive Spark's classes, and download Spark's jars."""
 
 
 @app.command()
@@ -70,9 +66,7 @@ def archive() -> None:
 
 @app.command()
 def jars(
-    folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Where to; by default a folder in ~/.cache/workorders.")
-    ] = None,
+    folder: Annotated[Path | None, argument("FOLDER", "Folder; default: one in ~/.cache/workorders.")] = None,
     *,
     unchecked: Annotated[bool, typer.Option("--unchecked", help="Keep jars without a known checksum.")] = False,
 ) -> None:

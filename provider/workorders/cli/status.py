@@ -1,16 +1,16 @@
 """`workorders status`: status of every partition."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
 from workorders.cli import times
 from workorders.cli.connections import connect, kafka_settings
 from workorders.cli.options import AsJson, Database, argument, option, takes
-from workorders.cli.output import Column, count, json_object, note, print_json, print_table
+from workorders.cli.output import count, note, print_json, print_table
 from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import list_workloads
@@ -25,31 +25,23 @@ from workorders.monitoring.problems import Facts, Thresholds, find_problems
 from workorders.outbox import admin
 from workorders.visible_text import safe
 
-_COLUMNS: Sequence[Column[PartitionRow]] = (
-    Column("partition", lambda row: f"{row.topic} {row.partition}"),
-    Column("ledger", lambda row: count(row.next_offset, unknown="-"), number=True),
+_COLUMNS: Final[Mapping[str, Callable[[PartitionRow], object]]] = {
+    "partition": lambda row: f"{row.topic} {row.partition}",
+    "ledger": lambda row: count(row.next_offset, unknown="-"),
     # With an end of the log Kafka has answered, so the group has no offset.
-    Column("group", lambda row: count(row.group_offset, unknown="?" if row.last_stable is None else "-"), number=True),
-    Column("group is", lambda row: row.group_relation),
-    Column("last stable", lambda row: count(row.last_stable), number=True),
-    Column("high watermark", lambda row: count(row.high_watermark), number=True),
-    Column("lag", lambda row: count(row.lag), number=True),
-    Column("group lag", lambda row: count(row.group_lag), number=True),
-    Column("status", lambda row: row.status),
-    Column("since", lambda row: row.since),
-    Column("attempts", lambda row: row.attempts or None, number=True),
-    Column("next try", lambda row: row.next_attempt_at),
-)
+    "group": lambda row: count(row.group_offset, unknown="?" if row.last_stable is None else "-"),
+    "group is": lambda row: row.group_relation,
+    "last stable": lambda row: count(row.last_stable),
+    "high watermark": lambda row: count(row.high_watermark),
+    "lag": lambda row: count(row.lag),
+    "group lag": lambda row: count(row.group_lag),
+    "status": lambda row: row.status,
+    "since": lambda row: row.since,
+    "attempts": lambda row: row.attempts or None,
+    "next try": lambda row: row.next_attempt_at,
+}
 _JOBS: Final = 20
 """Newest bulk jobs among which failed ones are looked for."""
-_KEYS = {
-    "next_offset": "ledger",
-    "state": "status",
-    "group_offset": "group",
-    "group_relation": "group_is",
-    "batch_id": "batch",
-    "next_attempt_at": "next_try",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +68,8 @@ def status(
 
     With --check, exits with 1 if a partition is stalled or does not match Kafka, if Kafka does not answer, if a
     listener does not look, or if messages wait and none becomes a work order. Without TRIGGER, also if work orders of a
-    workflow wait and none runs, if messages of the outbox are held, if its last relay failed, or if a bulk job failed.
+    workflow wait and none runs, if messages of the outbox are held, if its last relay failed, or if a bulk operation
+    failed.
 
     \b
     ledger          the first offset without a work order
@@ -107,13 +100,13 @@ def status(
       workorders status orders
       watch -n 2 workorders status orders
       workorders status --check --max-lag 100000 --max-age 15m
-      workorders status --json | jq '.[].partitions[] | select(.status == "stalled")'
+      workorders status --json | jq '.[].partitions[] | select(.state == "stalled")'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         triggers = collect(connection, KafkaAnswers(kafka_settings), trigger)
         facts = _facts(connection, triggers, trigger) if limits.check else Facts()
     if as_json:
-        print_json([_json(found) for found in triggers])
+        print_json(triggers)
     else:
         _print_all(triggers)
     wrong = find_problems(facts, Thresholds(max_lag=limits.max_lag, max_age_seconds=limits.max_age))
@@ -152,7 +145,7 @@ def _print_all(triggers: Sequence[TriggerStatus]) -> None:
 def _print(trigger: TriggerStatus) -> None:
     print(safe(f"{trigger.name}: workflow {trigger.workflow}, group {trigger.group}"))
     if trigger.partitions:
-        print_table(_COLUMNS, trigger.partitions)
+        print_table(PartitionRow, trigger.partitions, _COLUMNS)
     else:
         print("No partition was planned yet.")
     for row in trigger.partitions:
@@ -164,15 +157,3 @@ def _print(trigger: TriggerStatus) -> None:
         print(safe(sentence))
     if trigger.problem:
         note(trigger.problem)
-
-
-def _json(trigger: TriggerStatus) -> dict[str, Any]:
-    return {
-        "trigger": trigger.name,
-        "workflow": trigger.workflow,
-        "group": trigger.group,
-        "kafka_connection": trigger.kafka_connection,
-        "problem": trigger.problem,
-        "group_notes": trigger.group_notes,
-        "partitions": [json_object(row, **_KEYS) for row in trigger.partitions],
-    }

@@ -1,18 +1,16 @@
 """`workorders triggers`: the files of a folder, and what the database knows of them."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from workorders.cli.connections import connect
 from workorders.cli.definition_files import read_paths, report
-from workorders.cli.options import AsJson, Database, Folder, argument
-from workorders.cli.output import Column, note, print_json, print_table
+from workorders.cli.options import AsJson, Database, DefinitionPath, Folder, argument
+from workorders.cli.output import note, print_json, print_table
 from workorders.core.definitions.json_schema import published
 from workorders.core.definitions.loading import TRIGGERS, Definitions, label, read_folder
 from workorders.core.definitions.trigger import TriggerDefinition
@@ -40,17 +38,6 @@ class Row:
     updated_at: datetime | None
 
 
-_COLUMNS: Sequence[Column[Row]] = (
-    Column("trigger", lambda row: row.name),
-    Column("type", lambda row: row.type),
-    Column("workflow", lambda row: row.workflow),
-    Column("topics", lambda row: ", ".join(row.topics)),
-    Column("file", lambda row: row.file or "no file"),
-    Column("database", lambda row: row.database or "?"),
-    Column("registered", lambda row: row.registered_at),
-)
-
-
 @app.command("list")
 def list_(folder: Folder = None, as_json: AsJson = False, database: Database = None) -> None:
     """List the triggers of the folder and of the database.
@@ -73,17 +60,15 @@ def list_(folder: Folder = None, as_json: AsJson = False, database: Database = N
     if as_json:
         print_json({"triggers": rows, "errors": errors})
     else:
-        print_table(_COLUMNS, rows)
+        print_table(Row, rows)
         for error in errors:
             note(error["error"])
     if errors:
-        sys.exit(1)
+        raise typer.Exit(1)
 
 
 @app.command()
-def check(
-    path: Annotated[Path, argument("FILE|FOLDER", "Trigger file, or a folder of them.", exists=True)],
-) -> None:
+def check(path: DefinitionPath) -> None:
     """Check trigger files, without a database.
 
     Exits with 1 if a file is wrong.

@@ -1,15 +1,14 @@
 """`workorders work-orders`: find them, count them, look at one."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from workorders import times
-from workorders.cli import bulk, filters, work_order
+from workorders.cli import bulk, export, filters, work_order
 from workorders.cli.connections import connect
-from workorders.cli.options import AsJson, BeforeId, Database, Limit, takes
-from workorders.cli.output import Column, note, print_json, print_page, print_state_counts
+from workorders.cli.options import AsJson, Database, ListingById, takes
+from workorders.cli.output import note, print_json, print_state_counts, show_page
 from workorders.core.history import search_index, work_orders
 from workorders.core.history import state_counts as stored
 from workorders.core.history.filters import Filter
@@ -19,28 +18,15 @@ from workorders.core.states import WorkOrderState
 
 app = typer.Typer(no_args_is_help=True)
 
-_COLUMNS: Sequence[Column[WorkOrderSummary]] = (
-    Column("id", lambda work_order: work_order.id),
-    Column("created", lambda work_order: work_order.created_at),
-    Column("trigger", lambda work_order: work_order.trigger or "?"),
-    Column("workflow", lambda work_order: work_order.workflow or "?"),
-    Column("state", lambda work_order: work_order.state),
-    Column("stream", lambda work_order: work_order.stream),
-    Column("position", lambda work_order: work_order.position, number=True),
-    Column("reason", lambda work_order: work_order.reason),
-)
-
 app.command("show")(work_order.show)
 app.command("rerun")(bulk.rerun)
-app.command("cancel")(bulk.cancel)
-app.command("export")(bulk.export)
+app.command("cancel")(bulk.cancel_work_orders)
+app.command("export")(export.export)
 
 
 @app.command("list")
-@takes(wanted=filters.chosen)
-def list_(
-    *, wanted: Filter, limit: Limit = 20, before: BeforeId = None, as_json: AsJson = False, database: Database = None
-) -> None:
+@takes(wanted=filters.chosen, listing=ListingById)
+def list_(*, wanted: Filter, listing: ListingById) -> None:
     """List work orders, newest first.
 
     A work order must match all filters. A stream is an ordered source within a trigger, and a position is a place in
@@ -56,17 +42,14 @@ def list_(
       workorders work-orders list --workflow admit --ordering-key PAT-000123
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
-    with connect(database) as connection:
-        found = work_orders.list_work_orders(connection, wanted, before=before, limit=limit)
+    with connect(listing.database) as connection:
+        found = work_orders.list_work_orders(connection, wanted, before=listing.before, limit=listing.limit)
         filled_until = None if wanted.text is None else search_index.indexed_up_to(connection)
     if filled_until is not None:
         until_when = times.show(time_of(filled_until))
         note(f"Texts are searched up to {until_when}; words of newer work orders follow in some minutes.")
-    if as_json:
-        print_json(found)
-    else:
-        options = {"rejection" if name == "reason" else name: value for name, value in wanted.to_json().items()}
-        print_page(_COLUMNS, found, "work-orders list", limit=limit, **options)
+    options = {"rejection" if name == "reason" else name: value for name, value in wanted.to_json().items()}
+    show_page(WorkOrderSummary, found, "work-orders list", listing, **options)
 
 
 @app.command("count")

@@ -1,15 +1,14 @@
 """`workorders workflows`: the files of a folder, what the database knows of them, and bringing them there."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Any
 
 import typer
 
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.definition_files import read_paths, report
-from workorders.cli.options import AsJson, Database
-from workorders.cli.output import Column, print_json, print_table
+from workorders.cli.options import AsJson, Database, DefinitionPath
+from workorders.cli.output import show_rows
 from workorders.core import workflows
 from workorders.core.definitions.json_schema import WORKFLOW, published
 from workorders.core.definitions.loading import WORKFLOWS
@@ -18,23 +17,25 @@ from workorders.core.workflows import Workflow
 
 app = typer.Typer(no_args_is_help=True)
 
-_Path = Annotated[Path, typer.Argument(metavar="FILE|FOLDER", exists=True, help="Workflow file, or a folder of them.")]
 
-_COLUMNS: Sequence[Column[Workflow]] = (
-    Column("workflow", lambda workflow: workflow.name),
-    Column("runs", lambda workflow: (at := workflow.definition) and (at.callable or f"Dag {at.dag_id}")),
-    Column("concurrency", lambda workflow: (at := workflow.definition) and (at.concurrency or "no limit"), number=True),
-    Column("ordering_key", lambda workflow: (at := workflow.definition) and at.ordering_key),
-    Column("retries", lambda workflow: (at := workflow.definition) and at.retries.max_retries, number=True),
-    Column("timeout s", lambda workflow: (at := workflow.definition) and f"{at.timeout:g}", number=True),
-)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A workflow of the database."""
+
+    name: str
+    registered: bool
+    """No if only a trigger names it: its work orders wait."""
+    runs: str | None
+    concurrency: int | None
+    ordering_key: str | None
+    definition: dict[str, Any] | None
 
 
 @app.command("list")
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """List the workflows of the database.
 
-    A workflow without an entry under `runs` is named by a trigger, and not registered: its work orders wait.
+    A workflow that is not registered is named by a trigger only: its work orders wait. The definition is in --json.
 
     \b
     Examples:
@@ -42,15 +43,12 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
       workorders workflows list --json
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
-        found = workflows.find_all(connection)
-    if as_json:
-        print_json([_json(workflow) for workflow in found])
-    else:
-        print_table(_COLUMNS, found)
+        found = [_row(workflow) for workflow in workflows.find_all(connection)]
+    show_rows(Row, found, as_json=as_json, columns="name registered runs concurrency ordering_key")
 
 
 @app.command()
-def check(path: _Path) -> None:
+def check(path: DefinitionPath) -> None:
     """Check workflow files, without a database.
 
     Exits with 1 if a file is wrong.
@@ -64,12 +62,12 @@ def check(path: _Path) -> None:
 
 
 @app.command()
-def register(path: _Path, database: Database = None) -> None:
+def register(path: DefinitionPath, database: Database = None) -> None:
     """Register workflow files in the database.
 
-    Registers no file if one is wrong. The Dag of a workflow and its triggers register its file; use this
-    command without Airflow, or to apply a change immediately. Also registers the modules of decorated functions that
-    the environment names.
+    Exits with 1, and registers no file, if one is wrong. The Dag of a workflow and its triggers register its file; use
+    this command without Airflow, or to apply a change immediately. Also registers the modules of decorated functions
+    that the environment names.
 
     \b
     Example:
@@ -96,10 +94,15 @@ def schema() -> None:
     print(published(WORKFLOW), end="")
 
 
-def _json(workflow: Workflow) -> dict[str, Any]:
-    definition = workflow.definition
-    return {
-        "name": workflow.name,
-        "registered": definition is not None,
-        "definition": definition.model_dump(mode="json") if definition else None,
-    }
+def _row(workflow: Workflow) -> Row:
+    at = workflow.definition
+    if at is None:
+        return Row(workflow.name, registered=False, runs=None, concurrency=None, ordering_key=None, definition=None)
+    return Row(
+        workflow.name,
+        registered=True,
+        runs=at.callable or f"Dag {at.dag_id}",
+        concurrency=at.concurrency,
+        ordering_key=None if at.ordering_key is None else str(at.ordering_key),
+        definition=at.model_dump(mode="json"),
+    )

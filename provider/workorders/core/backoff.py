@@ -1,4 +1,4 @@
-"""The delay before the next try: 1, 2, 4 ... 60 seconds, without end."""
+"""The delay before the next try: 1, 2, 4 ... 60 seconds, indefinitely."""
 
 MAX_SECONDS = 60
 _DOUBLINGS_TO_LONGEST = 6

@@ -1,8 +1,11 @@
 """What a source gives to `create_for`, one item per work order, and what a run publishes."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
+
+from workorders.core import json_text
+from workorders.core.json_bytes import text_or_base64
 
 MAX_BODY_BYTES: Final = 32 * 1024 * 1024
 """Up to here Postgres holds every input as jsonb: an array of 32 MiB has 16.7 million elements, its very limit."""
@@ -74,3 +77,45 @@ class Message(NamedTuple):
     event_id: str | None = None
     run_id: UUID | None = None
     """The run that publishes it; None until the run has succeeded."""
+
+    @property
+    def json_headers(self) -> list[tuple[str, str | dict[str, str] | None]]:
+        """Return the headers as JSON can hold them: bytes that are no text as base64."""
+        return [(name, None if value is None else text_or_base64(value)) for name, value in self.headers]
+
+
+def encode_message(
+    to: str,
+    value: Any,
+    *,
+    key: bytes | str | None,
+    headers: Headers,
+    partition: int | None,
+    timestamp_ms: int | None,
+    event_id: UUID | None,
+) -> Message:
+    """Return a message as it is sent: text as UTF-8, and a value that is neither bytes, text nor None as JSON.
+
+    Raises:
+        TypeError: a part has a type that cannot be sent, or the headers are neither a mapping nor pairs.
+        ValueError: a part has no such form: JSON has no such value, UTF-8 no such text, or a header's name a NUL.
+    """
+    if value is not None and not isinstance(value, str | bytes):
+        try:
+            value = json_text.dumps(value)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"its value is not JSON: {error}") from error
+    pairs = [(name, _octets(header, "a header's value")) for name, header in header_pairs(headers)]
+    for name, _ in pairs:
+        if "\0" in name:
+            raise ValueError(f"the header name {name!r} is no text that Postgres can hold")
+    content = _octets(value, "its value")
+    id_ = None if event_id is None else str(event_id)
+    return Message(to, _octets(key, "its key"), content, tuple(pairs), partition, timestamp_ms, id_)
+
+
+def _octets(value: object, what: str) -> bytes | None:
+    content = value.encode() if isinstance(value, str) else value
+    if content is not None and not isinstance(content, bytes):
+        raise TypeError(f"{what} is {type(value).__name__} and not bytes, str or None")
+    return content

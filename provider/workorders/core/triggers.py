@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
@@ -10,7 +10,6 @@ from psycopg.types.json import Jsonb
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import RuleSettings
 
 if TYPE_CHECKING:  # what creates work orders needs no model
     from workorders.core.definitions.trigger import TriggerDefinition
@@ -29,8 +28,10 @@ class Trigger:
     workflow: str
     ordering_key: str | None = None
     """Selector of the workflow's ordering keys; None when its runs need no order."""
-    rules: RuleSettings | None = None
-    """The rules that its events must pass; None if it has none, which costs nothing."""
+    definition: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    """As it is stored, with the rules of the trigger."""
+    workflow_definition: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+    """As it is stored, with the rules of the workflow."""
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
@@ -102,8 +103,7 @@ def find(connection: Connection, name: str) -> Trigger:
         raise UnknownTriggerError(
             f"No trigger {name} has created work orders here yet; see `workorders triggers list`."
         )
-    id_, name_, type_, workflow_id, workflow, ordering_key, *rules = row
-    return Trigger(id_, name_, type_, workflow_id, workflow, ordering_key, RuleSettings.read(*rules))
+    return Trigger(*row)
 
 
 def stream_id(connection: Connection, trigger: Trigger, name: str) -> int:

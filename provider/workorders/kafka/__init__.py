@@ -1,1 +1,1 @@
-"""The Kafka trigger and the outbox relay: cluster, offset ledger, planning, ingest and commit to the consumer group."""
+"""The Kafka trigger: cluster, offset ledger, planning, ingest and commit to the consumer group."""

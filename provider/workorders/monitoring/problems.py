@@ -294,7 +294,7 @@ def _of_job(job: Job) -> Problem:
     return Problem(
         about=Subject.JOB,
         key=str(job.id),
-        subject=f"Bulk job {job.id} ({job.kind})",
+        subject=f"Bulk operation {job.id} ({job.kind})",
         state=job.state,
         sentence=one_line(job.error or ""),
         since=job.finished_at,

@@ -1,4 +1,4 @@
-"""Messages for Kafka that commit with a Postgres transaction; a relay in `workorders.kafka` sends them."""
+"""Messages for Kafka that commit with a Postgres transaction; the relay sends them."""
 
 from workorders.outbox.enqueue import enqueue, publish
 from workorders.outbox.exceptions import OutboxMessageError

@@ -147,9 +147,7 @@ def release_hold(connection: Connection, hold: int) -> int:
     """
     with connection.transaction():
         _lock_hold(connection, hold)
-        messages = store.return_messages(connection, hold)
-        store.end(connection, hold)
-    return messages
+        return store.release(connection, hold)
 
 
 def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) -> int:
@@ -239,8 +237,7 @@ def _shards(shards: Sequence[int]) -> str:
 
 
 def _lock_hold(connection: Connection, hold: int) -> str:
-    # A relay that moves a message to the hold waits for this lock, and then finds that the hold has ended.
-    row = connection.execute(_QUERIES["lock_hold"], {"hold": hold}).fetchone()
-    if row is None:
+    found = store.lock(connection, hold)
+    if found is None:
         raise OutboxDecisionError(f"Hold {hold} does not exist. Nothing was changed. See `workorders outbox status`.")
-    return str(row[0])
+    return found[0]

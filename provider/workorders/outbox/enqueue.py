@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import orjson
 import psycopg
 
 from workorders.core.exceptions import KeysBusyError
@@ -13,7 +14,7 @@ from workorders.core.items import Headers
 from workorders.core.postgres.connection import fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
-from workorders.outbox.message import OutboxMessage, headers_json, key_bytes, value_bytes
+from workorders.outbox.message import OutboxMessage, encoded
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlalchemyConnection
@@ -50,7 +51,7 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
     given = [messages] if isinstance(messages, OutboxMessage) else list(messages)
     if not given:
         return []
-    arguments = _arguments(given)
+    arguments = _arguments([encoded(message) for message in given])
     run(connection, arguments)
     return list(arguments["event_ids"])
 
@@ -96,7 +97,7 @@ def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -
         OutboxMessageError: one of them could never be sent.
     """
     run_ids = [message.run_id for message in messages]
-    arguments = {**_arguments([_outbox_message(message) for message in messages]), "run_ids": run_ids}
+    arguments = {**_arguments(messages), "run_ids": run_ids}
     busy = connection.execute(_QUERIES["lock_or_find_busy"], arguments).fetchall()
     if busy:
         raise KeysBusyError(run_id for (run_id,) in busy)
@@ -105,16 +106,17 @@ def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -
     connection.execute(_QUERIES["note_published"], {**arguments, "after_id": after_id})
 
 
-def _arguments(messages: Sequence[OutboxMessage]) -> dict[str, Sequence[Any]]:
+def _arguments(messages: "Sequence[Message]") -> dict[str, Sequence[Any]]:
     ids = increasing_ids()
+    headers = [message.json_headers for message in messages]
     return {
-        "topics": [message.topic for message in messages],
-        "keys": [key_bytes(message) for message in messages],
-        "values": [value_bytes(message) for message in messages],
-        "headers": [headers_json(message) for message in messages],
+        "topics": [message.to for message in messages],
+        "keys": [message.key for message in messages],
+        "values": [message.value for message in messages],
+        "headers": [orjson.dumps(pairs).decode() if pairs else None for pairs in headers],
         "partitions": [message.partition for message in messages],
         "timestamps": [message.timestamp_ms for message in messages],
-        "event_ids": [message.event_id or UUID(bytes=next(ids)) for message in messages],
+        "event_ids": [UUID(message.event_id) if message.event_id else UUID(bytes=next(ids)) for message in messages],
     }
 
 
@@ -165,15 +167,3 @@ _REFUSALS = frozenset({psycopg.errors.InvalidParameterValue.sqlstate, psycopg.er
 def _sentence(error: BaseException | None) -> str:
     diagnosis = getattr(error, "diag", None)
     return getattr(diagnosis, "message_primary", None) or str(error)
-
-
-def _outbox_message(message: "Message") -> OutboxMessage:
-    return OutboxMessage(
-        topic=message.to,
-        value=message.value,
-        key=message.key,
-        headers=message.headers,
-        partition=message.partition,
-        timestamp_ms=message.timestamp_ms,
-        event_id=None if message.event_id is None else UUID(message.event_id),
-    )

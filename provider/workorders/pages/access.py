@@ -70,7 +70,8 @@ class Viewer:
             if not self.may(needed, dag_id):
                 method, entity = needed.value
                 raise ForbiddenError(
-                    f"Nothing was read or changed. This takes the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. "
+                    "Nothing was read or changed. "
+                    f"This requires the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. "
                     f"Ask for it where the roles of your Airflow are managed; its auth manager is asked for {method} "
                     f"on {'the Dag' if entity is None else entity.name}."
                 )
@@ -100,7 +101,7 @@ async def current_viewer(request: Request) -> Viewer:
             raise NotLoggedInError("Nothing was read or changed. Log in to Airflow again.") from refusal
         raise ForbiddenError("Nothing was read or changed. Airflow refuses this login.") from refusal
     if not await run_sync(api_server.may_see_plugins, user, limiter=OF_PAGES):
-        raise ForbiddenError("Nothing was read or changed. This takes the right to see the view Plugins of Airflow.")
+        raise ForbiddenError("Nothing was read or changed. This requires the right to see the view Plugins of Airflow.")
     return Viewer(user)
 
 

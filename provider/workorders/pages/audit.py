@@ -8,7 +8,6 @@ Event = Literal[
     "workorders_rerun",
     "workorders_cancel",
     "workorders_export",
-    "workorders_download",
     "workorders_stop_job",
     "workorders_resolve",
     "workorders_release_hold",

@@ -1,7 +1,7 @@
 """Sends exports to browsers: a few at a time, in threads of their own, and in parts that a browser may take slowly.
 
 A browser may not notice that a server stopped in the middle of a file, because a middleware of Airflow ends the answer
-as usual. So such a file ends with a line that reports it, and the page of the job shows the same.
+as usual. So such a file ends with a line that reports it.
 """
 
 import logging
@@ -16,9 +16,10 @@ from anyio.to_thread import run_sync
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from workorders.core.bulk import download, export
-from workorders.core.bulk.jobs import HEARTBEAT_TIMEOUT, Job
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.history import export
+from workorders.core.history.export import Format
+from workorders.core.history.filters import Filter
 from workorders.pages.problems import BusyError
 from workorders.pages.site import Site
 from workorders.pages.threads import OF_DOWNLOADS
@@ -26,7 +27,7 @@ from workorders.pages.threads import OF_DOWNLOADS
 _LOG = logging.getLogger(__name__)
 
 DOWNLOADS: Final = int(OF_DOWNLOADS.total_tokens)
-MAX_SECONDS: Final = HEARTBEAT_TIMEOUT.total_seconds()
+MAX_SECONDS: Final = 120.0
 """For a browser to take a part; then another download may begin in its place."""
 
 
@@ -37,35 +38,37 @@ class Downloads:
         self._site = site
         self._free = BoundedSemaphore(DOWNLOADS)
 
-    def begin(self, job: Job) -> "DownloadResponse":
+    def begin(self, wanted: Filter, format_: Format) -> "DownloadResponse":
         """Read the first part of an export, and return the answer that sends it and the others.
 
         Raises:
             BusyError: this API server sends as many as it can.
-            JobBusyError: another browser takes this one.
-            JobEndedError: it was downloaded already, or was stopped.
+            WorkOrdersError: the filter names nothing that exists.
             psycopg.Error: the database failed.
         """
         if not self._free.acquire(blocking=False):
             raise BusyError(
                 f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
-                f"ended, and download this one then."
+                f"ended, and export again then."
             )
-        parts = self._parts(job)
-        return DownloadResponse(next(parts, b""), parts, name=f"work-orders-{job.id}.{job.options['format']}")
+        parts = self._parts(wanted, format_)
+        return DownloadResponse(next(parts, b""), parts, name=f"work-orders.{format_}")
 
-    def _parts(self, job: Job) -> Generator[bytes]:
+    def _parts(self, wanted: Filter, format_: Format) -> Generator[bytes]:
         has_begun = False
         try:
-            with self._site.writing() as connection, closing(download.parts(connection, job.id)) as parts:
-                for part in parts:
-                    yield part
-                    has_begun = True
+            # Unlike the connections of pages, this one limits no statement to seconds.
+            with self._site.writing() as connection:
+                connection.read_only = True
+                with closing(export.parts(connection, wanted, format_)) as parts:
+                    for part in parts:
+                        yield part
+                        has_begun = True
         except (WorkOrdersError, psycopg.Error, OSError) as error:
             if not has_begun:
                 raise
-            _LOG.error("Export %s was cut off: %s", job.id, one_line(error))
-            yield export.cut_off(job.options["format"], f"This file was cut off: {one_line(error)}").encode()
+            _LOG.error("An export was cut off: %s", one_line(error))
+            yield export.cut_off(format_, f"This file was cut off: {one_line(error)}")
         finally:
             self._free.release()
 

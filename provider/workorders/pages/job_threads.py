@@ -52,4 +52,4 @@ class JobThreads:
             _LOG.info("%s", other)
         except (WorkOrdersError, psycopg.Error) as error:
             # The job's row has it too, if the database could be reached.
-            _LOG.error("Bulk job %s: %s", job_id, one_line(error))
+            _LOG.error("Bulk operation %s: %s", job_id, one_line(error))

@@ -18,8 +18,6 @@ from workorders.pages import csrf
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor
-from workorders.pages.downloads import Downloads
-from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.texts import hide, may_read_texts
@@ -71,7 +69,6 @@ def job_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number:
         "job.html",
         now=now,
         job=hide(job if reads_input else _without_words(job), "error", unless=may_read_texts(viewer, dags)),
-        may_download=reads_input and is_downloadable(job, now),
         dags=dags,
         reads_input=reads_input,
         seconds=_QUICK_SECONDS if is_moving else 15,
@@ -95,42 +92,19 @@ def cancel(
     return RedirectResponse(Place.of(request).page("jobs", number), 303)
 
 
-@router.post("/jobs/{number}/download")
-def download(
-    request: Request, site: CurrentSite, actor: CurrentActor, number: Number, csrf_: Annotated[str, Form(alias="csrf")]
-) -> Response:
-    """Send the file of an export."""
-    del csrf_  # read by CurrentActor
-    with site.reading() as connection:
-        job = store.get_job(connection, number)
-        dags = _dags_of(connection, job, list_names(connection))
-    _require_all(actor, Right.READ_INPUT, dags)
-    if not job.is_download:
-        raise NotFoundError(f"Job {number} is no export to a browser.")
-    site.record_change(Change(event="workorders_download", user=actor.name, dag_ids=dags, details={"job": number}))
-    downloads: Downloads = request.app.state.downloads
-    return downloads.begin(job)
-
-
-def is_downloadable(job: Job, now: datetime) -> bool:
-    """Return whether the file of an export can be downloaded: not while a browser takes it, and once only."""
-    is_left = job.heartbeat_at is not None and now - job.heartbeat_at > store.HEARTBEAT_TIMEOUT
-    return job.is_download and (job.state == "waiting" or (job.state == "running" and is_left))
-
-
 def _dags_of(connection: Connection, job: Job, workflows: Sequence[str]) -> list[str]:
     """Return the Dags whose rights decide about a job: that of its workflow, or those of all.
 
     They are those of all as well if its only work order was deleted, so that no job is everybody's.
     """
-    return [dag_ids.of_workflow(name) for name in workflows_of(connection, job.wanted, workflows) or workflows]
+    return [dag_ids.of_workflow(name) for name in workflows_of(connection, job.filter, workflows) or workflows]
 
 
 def _without_words(job: Job) -> Job:
     """Return a job without what it searched for in inputs."""
-    wanted = job.wanted
+    wanted = job.filter
     text, ordering_key = (None if words is None else "…" for words in (wanted.text, wanted.ordering_key))
-    return replace(job, wanted=replace(wanted, text=text, ordering_key=ordering_key))
+    return replace(job, filter=replace(wanted, text=text, ordering_key=ordering_key))
 
 
 def _require_all(viewer: Viewer, right: Right, dags: list[str]) -> None:

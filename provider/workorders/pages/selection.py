@@ -7,8 +7,8 @@ from typing import Final, Literal, TypeVar
 
 import psycopg
 
-from workorders.core.bulk import export, jobs
-from workorders.core.history import work_orders
+from workorders.core.bulk import jobs
+from workorders.core.history import export, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries

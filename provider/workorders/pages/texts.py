@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T", bound="DataclassInstance")
 
-HIDDEN: Final = "(hidden: takes the right to read XComs or task logs)"
+HIDDEN: Final = "(hidden: requires the right to read XComs or task logs)"
 _CODE: Final = re.compile(r"\[WO-[A-Z-]+\]")
 """Of this package's errors; it leads to the page that explains them, and quotes nothing."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 from urllib.parse import parse_qsl
 from uuid import UUID
 
@@ -12,8 +12,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.bulk import capacity, export, jobs
-from workorders.core.history import runs, search_index, work_orders
+from workorders.core.bulk import capacity, jobs
+from workorders.core.history import export, runs, search_index, work_orders
+from workorders.core.history.export import Format
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import Attempt
 from workorders.core.history.work_orders import WorkOrderSummary
@@ -25,6 +26,7 @@ from workorders.pages import csrf, search, selection
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.audit import Change, Details, Event
 from workorders.pages.csrf import CurrentActor
+from workorders.pages.downloads import Downloads
 from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, WrongInputError
 from workorders.pages.rendering import Place, render
@@ -39,7 +41,6 @@ router = APIRouter(route_class=PageRoute)
 
 PAGE: Final = 50
 """Work orders of a page."""
-Format = Literal["jsonl", "csv"]
 _RIGHTS: Final[Mapping[Kind, Right]] = {"rerun": Right.ACT, "cancel": Right.ACT, "export": Right.READ_INPUT}
 _EVENTS: Final[Mapping[Kind, Event]] = {
     "rerun": "workorders_rerun",
@@ -141,7 +142,7 @@ def apply(
 ) -> Response:
     """Create the job, if no more work orders match than were seen; the page of the job shows what becomes of it.
 
-    A few that were selected are done before the answer. An export begins when the person downloads it.
+    A few that were selected are done before the answer. An export is no job: the answer is its file.
 
     Raises:
         ChangedMeanwhileError: more match than the page showed; nothing was changed.
@@ -149,10 +150,14 @@ def apply(
     reason = read_reason(reason)
     wanted = search.read(_parsed(query), datetime.now(UTC)).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
-    selected = wanted.filter.selected
-    options: dict[str, str | bool] = {"format": format_} if kind == "export" else {}
-    if kind == "rerun" and from_start:
-        options["from_start"] = True
+    selected = [str(id_) for id_ in wanted.filter.selected or ()]
+    if kind == "export":
+        with site.reading() as connection:
+            dags = _require_of_filter(connection, actor, _RIGHTS[kind], wanted.filter)
+        _record(site, actor, kind, dags, {"work_orders": selected, "format": format_, "reason": reason})
+        downloads: Downloads = request.app.state.downloads
+        return downloads.begin(wanted.filter, format_)
+    options = {"from_start": True} if kind == "rerun" and from_start else {}
     with site.writing() as connection:
         dags = _require_of_filter(connection, actor, _RIGHTS[kind], wanted.filter)
         job = jobs.create_job(
@@ -169,12 +174,11 @@ def apply(
                 f"{job.total:,} work orders match now, and the page showed {seen:,}, so nothing was changed. Go back, "
                 f"look at them, and decide again."
             )
-        named = job.total if selected is None else [str(id_) for id_ in selected]
+        named = selected or job.total
         _record(site, actor, kind, dags, {"job": job.id, "work_orders": named, "reason": reason, **options})
         connection.commit()
     threads: JobThreads = request.app.state.job_threads
-    if kind != "export":
-        (threads.start if selected is None else threads.run)(job.id)
+    (threads.run if selected else threads.start)(job.id)
     return RedirectResponse(Place.of(request).page("jobs", job.id), 303)
 
 

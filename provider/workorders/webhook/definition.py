@@ -77,8 +77,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
     max_body_bytes: Annotated[int, byte_count(1, MAX_BODY_BYTES)] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
     key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
-    """How long an `Idempotency-Key` or the id of a Standard Webhook is known (seconds), from its first request; without
-    end if null."""
+    """How long an `Idempotency-Key` or the id of a Standard Webhook is known (seconds), from its first request;
+    indefinitely if null."""
     rate_limit_per_second: (
         Annotated[
             Number,

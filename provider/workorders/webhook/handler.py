@@ -72,7 +72,7 @@ class RequestHandler:
         except RefusedError:
             raise
         except VALUE_ERRORS as error:
-            # A caller that may retry would retry without end.
+            # A caller that may retry would retry indefinitely.
             _LOG.error("Webhook %s: the database cannot store an input: %s", definition.name, one_line(error))
             raise RefusedError(
                 422, "not-storable", "The database cannot store this input; nothing was created; change the input."

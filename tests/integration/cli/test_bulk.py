@@ -1,16 +1,17 @@
 """Reruns, cancels, exports and retention as they are typed."""
 
 import json
-import re
+import os
 from pathlib import Path
 
 import pytest
+import typer
 
 from support.admission import limit
 from support.command import Command
 from support.runs import finish_all, keeping
 from support.work_orders import accepted_range, rejected
-from workorders.cli.account import account
+from workorders.cli.changes import account
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import search_index, work_orders
@@ -37,27 +38,57 @@ def test_a_rerun_is_counted_first_then_done_and_kept_as_a_job(workorders: Comman
     command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
     dry = workorders(*command, "--dry-run", "--json").json()
     assert (dry["total"], dry["by_state"]) == (3, {"failed": 3})
-    done = workorders(*command, "--reason", "a test", "--actor", "ada", "--json").json()
+    done = workorders(*command, "--reason", "a test", "--actor", "ada", "--yes", "--json").json()
     assert (done["state"], done["done"], done["skipped"], done["actor"]) == ("finished", 3, {}, "ada")
     assert done["account"] == account()
-    names = "id kind state error filter options actor account reason total done skipped"
+    names = "id kind state error filter options actor account reason total done skipped last_id"
     assert set(done) == {*names.split(), "created_at", "started_at", "heartbeat_at", "finished_at"}
-    listed = workorders("jobs", "list", "--json").json()
+    listed = workorders("bulk", "list", "--json").json()
     assert done["id"] in [job["id"] for job in listed]
-    shown = workorders("jobs", "show", str(done["id"]))
+    shown = workorders("bulk", "show", str(done["id"]))
     assert "trigger " + name in shown.out
-    assert workorders("jobs", "cancel", str(done["id"])).code == 1
+    ended = workorders("bulk", "cancel", str(done["id"]), "--reason", "too late", "--yes")
+    assert (ended.code, "is finished already; nothing was changed" in ended.err) == (1, True)
 
 
 def test_a_detached_job_is_resumed_and_cancelled_by_its_number(
     workorders: Command, trigger: Trigger, name: str
 ) -> None:
-    command = ("work-orders", "rerun", "--trigger", name, "--reason", "a test", "--detach", "--json")
+    command = ("work-orders", "rerun", "--trigger", name, "--reason", "a test", "--detach", "--yes", "--json")
     first, second = (workorders(*command).json() for _ in range(2))
     assert (first["state"], first["done"]) == ("waiting", 0)
     assert "the Dag workorders_maintenance runs it" in workorders(*command).err
-    assert workorders("jobs", "resume", str(first["id"]), "--json").json()["done"] == 3
-    assert "is cancelled: 0 of 5 done" in workorders("jobs", "cancel", str(second["id"])).out
+    assert workorders("bulk", "resume", str(first["id"]), "--json").json()["done"] == 3
+    ended = workorders("bulk", "cancel", str(second["id"]), "--reason", "the wrong filter", "--actor", "ada", "--yes")
+    assert "is cancelled: 0 of 5 done" in ended.out
+    action = workorders("actions", "list", "--json").json()[0]
+    assert (action["action"], action["details"], action["reason"]) == (
+        "bulk cancel",
+        {"bulk_operation": second["id"]},
+        "the wrong filter",
+    )
+    assert (action["actor"], action["account"]) == ("ada", account())
+
+
+@pytest.mark.parametrize("answer", [False, True])
+def test_what_matches_is_counted_before_a_person_confirms_and_one_work_order_is_not(
+    workorders: Command,
+    connection: Connection,
+    trigger: Trigger,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    answer: bool,
+) -> None:
+    monkeypatch.setattr(typer, "confirm", lambda _: answer)
+    ended = workorders("work-orders", "cancel", "--trigger", name, "--reason", "a test")
+    assert ended.out.splitlines()[:3] == ["state     work orders", "pending             1", "failed              3"]
+    assert (ended.code, "Nothing was changed." in ended.out) == ((0, False) if answer else (1, True))
+    asked = workorders("work-orders", "cancel", "--trigger", name, "--reason", "a test", "--json")
+    assert (asked.code, "it needs --dry-run or --yes" in asked.err) == (2, True)
+    (first, *_) = work_orders.list_work_orders(connection, Filter(trigger=name, state="failed"))
+    monkeypatch.setattr(typer, "confirm", pytest.fail)
+    assert workorders("work-orders", "rerun", str(first.id), "--reason", "a test").code == 0
 
 
 def test_a_rerun_from_the_start_begins_a_new_generation(
@@ -91,43 +122,53 @@ def test_a_rerun_beyond_a_limit_reports_it_before_and_after(
     command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
     assert workorders(*command, "--dry-run", "--json").json()["capacity"] == {name: 2}
     assert f"Workflow {name} takes 2 more runs now" in workorders(*command, "--dry-run").err
-    ended = workorders(*command, "--reason", "a test")
+    ended = workorders(*command, "--reason", "a test", "--yes")
     assert (ended.code, "is waiting: 2 of 3 done" in ended.out) == (1, True)
     assert f"Workflow {name} takes no more runs now: its hard limit is 3 waiting." in ended.err
-    (job,) = [job for job in workorders("jobs", "list", "--json").json() if job["filter"].get("trigger") == name]
+    (job,) = [job for job in workorders("bulk", "list", "--json").json() if job["filter"].get("trigger") == name]
     assert job["error"].startswith(f"Workflow {name} takes no more runs now")
 
 
 def test_nothing_is_changed_without_a_reason_or_without_any_filter(workorders: Command) -> None:
     assert workorders("work-orders", "rerun", "--state", "failed").code == 2
-    refused = workorders("work-orders", "cancel", "--reason", "a test")
+    refused = workorders("work-orders", "cancel", "--reason", "a test", "--yes")
     assert (refused.code, "no filter at all" in refused.err) == (1, True)
     assert workorders("work-orders", "rerun", "--state", "ended", "--dry-run").code == 2
 
 
-def test_an_export_writes_what_matches(workorders: Command, trigger: Trigger, name: str, tmp_path: Path) -> None:
+def test_an_export_is_a_file_of_its_owner_that_overwrites_none(
+    workorders: Command, trigger: Trigger, name: str, tmp_path: Path
+) -> None:
     file = tmp_path / "failed.jsonl"
-    done = workorders("work-orders", "export", str(file), "--trigger", name, "--state", "failed", "--json").json()
-    assert (done["state"], done["done"]) == ("finished", 3)
+    command = ("work-orders", "export", str(file), "--trigger", name, "--state", "failed")
+    before = os.umask(0)
+    try:
+        done = workorders(*command)
+    finally:
+        os.umask(before)
+    assert done.out == f"{file} is complete and has {file.stat().st_size:,} bytes.\n"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [line["position"] for line in lines] == [0, 1, 2]
-    again = workorders("work-orders", "export", str(file), "--trigger", name)
+    assert file.stat().st_mode & 0o777 == 0o600
+    again = workorders(*command)
     assert (again.code, "already exists" in again.err) == (1, True)
 
 
-def test_a_detached_export_reports_that_only_this_machine_can_do_it(
-    workorders: Command, trigger: Trigger, name: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (("none/all.csv",), 1, "could not be written to {folder}/none/all.csv (No such file or directory)"),
+        (("all.csv", "--trigger", "unknown"), 1, "No trigger unknown"),
+        (("all.txt",), 2, "expected jsonl or csv; got 'txt'."),
+    ],
+)
+def test_an_export_that_fails_leaves_no_file(
+    workorders: Command, tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str
 ) -> None:
-    file = tmp_path / "all.csv"
-    ended = workorders("work-orders", "export", str(file), "--trigger", name, "--detach")
-    assert ended.code == 0
-    match = re.search(rf"only `workorders jobs resume (\d+) --file {re.escape(str(file))}` on this machine", ended.err)
-    assert match is not None
-    assert "workorders_maintenance" not in ended.err
-    refused = workorders("jobs", "resume", match[1])
-    assert (refused.code, f"is an export to {file}, which is not the file that you named" in refused.err) == (1, True)
-    assert workorders("jobs", "resume", match[1], "--file", str(file)).code == 0
-    assert file.is_file()
+    file, *more = arguments
+    ended = workorders("work-orders", "export", str(tmp_path / file), *more)
+    assert (ended.code, sentence.format(folder=tmp_path) in ended.err) == (code, True), ended.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_text_is_searched_and_the_next_page_repeats_it(
@@ -145,7 +186,7 @@ def test_a_text_is_searched_and_the_next_page_repeats_it(
 
 
 def test_the_latest_counts_are_those_of_the_upkeep(workorders: Command, trigger: Trigger, name: str) -> None:
-    assert workorders("search", "update").code == 0
+    assert workorders("search", "refresh").code == 0
     assert workorders("work-orders", "count", "--latest", "--json").code == 0
     refused = workorders("work-orders", "count", "--latest", "--state", "failed")
     assert refused.code == 2
@@ -171,7 +212,10 @@ def test_retention_is_counted_and_run(workorders: Command, connection: Connectio
     connection.commit()
     (due,) = [kept for kept in workorders("retention", "run", "--dry-run", "--json").json() if kept["workflow"] == name]
     assert due["deleted"] == 4
-    assert workorders("retention", "run", "--json").json()["deleted"] >= 4
+    assert workorders("retention", "run", "--yes").code == 2, "without a reason"
+    assert workorders("retention", "run", "--reason", "an audit", "--yes", "--json").json()["deleted"] >= 4
+    action = workorders("actions", "list", "--limit", "1", "--json").json()[0]
+    assert (action["action"], action["reason"]) == ("retention run", "an audit")
     # Asked without the history, which relies on ids that never move into the past, as this test moved them.
     left = connection.execute(
         "DELETE FROM workorders.work_orders WHERE trigger_id = %s RETURNING state::text", (trigger.id,)

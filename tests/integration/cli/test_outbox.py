@@ -25,6 +25,9 @@ def workorders(outbox: Outbox, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     return Command(monkeypatch, capsys)
 
 
+BECAUSE = ("--reason", "a test", "--yes")
+
+
 def hold_a_topic(outbox: Outbox, name: str) -> None:
     outbox.write(OutboxMessage(topic=name, key="k", value="1"), OutboxMessage(topic=name, key="k", value="2"))
     outbox.ask("INSERT INTO workorders.outbox_holds (kind, topic, reason) VALUES ('topic', %s, 'no topic')", name)
@@ -62,9 +65,9 @@ def test_status_shows_what_waits_and_what_is_held_and_ends_with_1(
 
 def test_a_released_hold_gives_its_messages_back(outbox: Outbox, workorders: Command, name: str) -> None:
     hold_a_key(outbox, name)
-    assert "1 of its messages wait again" in workorders("outbox", "release", "1").out
+    assert "1 of its messages wait again" in workorders("outbox", "release", "1", *BECAUSE).out
     assert outbox.waiting() == 1
-    assert "Hold 1 does not exist" in workorders("outbox", "release", "1").err
+    assert "Hold 1 does not exist" in workorders("outbox", "release", "1", *BECAUSE).err
 
 
 def test_messages_are_deleted_unsent_only_if_that_is_confirmed(
@@ -72,11 +75,11 @@ def test_messages_are_deleted_unsent_only_if_that_is_confirmed(
 ) -> None:
     hold_a_key(outbox, name)
     monkeypatch.setattr(typer, "confirm", lambda _: False)
-    refused = workorders("outbox", "purge", "1")
+    refused = workorders("outbox", "purge", "1", "--reason", "a test")
     assert refused.code == 1
     assert refused.out == "The messages of hold 1 will be deleted, and never sent.\nNothing was changed.\n"
     assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(1,)]
-    assert "1 messages of hold 1 were deleted unsent" in workorders("outbox", "purge", "1", "--yes").out
+    assert "1 messages of hold 1 were deleted unsent" in workorders("outbox", "purge", "1", *BECAUSE).out
     assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(0,)]
 
 
@@ -88,12 +91,18 @@ def test_a_stalled_shard_continues_by_a_decision(outbox: Outbox, workorders: Com
         SELECT 0, 1, topic, bucket, ARRAY[id] FROM workorders.outbox_messages
         """
     )
-    assert workorders("outbox", "release", "--shard", "0").code == 2
+    assert workorders("outbox", "release", "--shard", "0", *BECAUSE).code == 2
     assert (
         "1 messages of its open batch were deleted as sent"
-        in workorders("outbox", "release", "--shard", "0", "--sent", "--yes").out
+        in workorders("outbox", "release", "--shard", "0", "--sent", *BECAUSE).out
     )
     assert outbox.waiting() == 0
+    (action,) = workorders("actions", "list", "--json").json()
+    assert (action["action"], action["details"], action["reason"]) == (
+        "outbox release",
+        {"shard": 0, "sent": True},
+        "a test",
+    )
 
 
 def test_the_identity_is_reset_and_what_stays_is_printed(outbox: Outbox, workorders: Command) -> None:
@@ -101,10 +110,10 @@ def test_the_identity_is_reset_and_what_stays_is_printed(outbox: Outbox, workord
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = -1 WHERE shard = 1")
     assert (
         "no relay has fenced the old producer of shard 1 since its release"
-        in workorders("outbox", "reset-identity", "--yes").out
+        in workorders("outbox", "reset-identity", *BECAUSE).out
     )
     recorded = "SELECT shards, cluster_id, transactional_id_prefix FROM workorders.outbox_identity"
     assert outbox.ask(recorded) == [(2, None, "p")]
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 0")
-    assert workorders("outbox", "reset-identity", "--yes").code == 0
+    assert workorders("outbox", "reset-identity", *BECAUSE).code == 0
     assert outbox.ask(recorded) == [(None, None, None)]

@@ -34,16 +34,16 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
     (gap,) = workorders("sequences", "list", "--trigger", trigger.name, "--json").json()
-    assert (gap["key"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
-    names = "trigger sequence key high_water_mark next_parked next_work_order parked since waits_until alerted"
+    assert (gap["name"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
+    names = "trigger key name high_water_mark next_parked next_id parked parked_since wait_until alerted"
     assert set(gap) == set(names.split())
-    assert gap["sequence"] in workorders("sequences", "list").out
+    assert gap["key"] in workorders("sequences", "list").out
     alerted = workorders("sequences", "alerts", trigger.name)
     assert alerted.code == 1
-    assert f'`workorders sequences skip {trigger.name} {gap["sequence"]} --reason "..."`' in alerted.out
+    assert f'`workorders sequences skip {trigger.name} {gap["key"]} --reason "..."`' in alerted.out
     assert workorders("sequences", "alerts", trigger.name, "--json").json() == []
-    done = workorders("sequences", "skip", trigger.name, gap["sequence"], "--reason", "never sent", "--yes")
-    assert done.out == f"Done: 2 work orders of sequence {gap['sequence']} were admitted (4 to 5).\n"
+    done = workorders("sequences", "skip", trigger.name, gap["key"], "--reason", "never sent", "--yes")
+    assert done.out == f"Done: 2 work orders of sequence {gap['key']} were admitted (4 to 5).\n"
     assert states(connection, trigger) == ["pending", "pending", "pending", "parked"]
 
 
@@ -64,7 +64,7 @@ def test_without_yes_it_prints_what_follows_and_asks(
 def test_waiting_is_shown_and_dropping_what_is_parked_refused(
     workorders: Command, connection: Connection, trigger: Trigger
 ) -> None:
-    waited = workorders("sequences", "wait", trigger.name, "order-7", "--for", "1m", "--reason", "tonight")
+    waited = workorders("sequences", "wait", trigger.name, "order-7", "--for", "1m", "--reason", "tonight", "--yes")
     assert waited.out.endswith("for the next 60 s.\n")
     assert gaps.gaps(connection, trigger.name)[0].wait_until is not None
     connection.rollback()

@@ -27,7 +27,7 @@ def test_workflow_files_are_registered_and_listed(
     assert (ended.code, ended.out) == (0, f"{name}.yaml: workflow {name} is registered.\n")
     assert workflows.find(connection, name).concurrency == 2
     (line,) = [line for line in workorders("workflows", "list").out.splitlines() if line.startswith(name)]
-    assert line.split() == [name, "some.module:function", "2", "key", "0", "300"]
+    assert line.split() == [name, "yes", "some.module:function", "2", "key"]
     (found,) = [row for row in workorders("workflows", "list", "--json").json() if row["name"] == name]
     assert (found["registered"], found["definition"]["ordering_key"]) == (True, "key")
 
@@ -59,7 +59,7 @@ def test_a_workflow_that_only_a_trigger_has_named_is_listed_without_anything_to_
     connection.commit()
     assert name in workorders("workflows", "list").out.split()
     (found,) = [row for row in workorders("workflows", "list", "--json").json() if row["name"] == name]
-    assert found == {"name": name, "registered": False, "definition": None}
+    assert (found["registered"], found["runs"], found["definition"]) == (False, None, None)
 
 
 def test_runs_are_listed_newest_first_with_their_errors(workorders: Command, connection: Connection, name: str) -> None:
@@ -71,7 +71,7 @@ def test_runs_are_listed_newest_first_with_their_errors(workorders: Command, con
     found = workorders("runs", "list", "--workflow", name, "--json").json()
     assert [run["state"] for run in found] == ["started", "failed", "success"]
     (line,) = workorders("runs", "list", "--workflow", name, "--state", "failed").out.splitlines()[1:]
-    assert line.endswith("ValueError: no such ward")
+    assert line.endswith("ValueError  no such ward and more")
     page = workorders("runs", "list", "--workflow", name, "--limit", "2").out.splitlines()
     rest = workorders("runs", "list", "--workflow", name, "--before", page[-1].split()[-1], "--json").json()
     assert [run["id"] for run in rest] == [found[2]["id"]]
@@ -85,7 +85,7 @@ def test_a_run_is_shown_with_its_output_and_its_log(workorders: Command, connect
     ended = workorders("runs", "show", str(group.run_ids[0]))
     assert ended.code == 0
     assert ["workflow", name] in [line.split() for line in ended.out.splitlines()]
-    for part in ('"ward": "icu"', "log, shortened:\nseen\\u001b[31m"):
+    for part in ('"ward": "icu"', "log            seen\\u001b[31m"):
         assert part in ended.out
     assert workorders("runs", "show", str(group.run_ids[0]), "--json").json()["log_truncated"] is True
 

@@ -2,16 +2,15 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.runs import claim, finish_all, keeping
 from support.trigger_types import Event, Source
-from workorders.core.bulk import export, jobs, runner
+from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
-from workorders.core.history import search_index, work_orders
+from workorders.core.history import export, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection
@@ -21,14 +20,13 @@ pytestmark = pytest.mark.integration
 FIVE: list[Event] = [{"number": number} for number in range(5)]
 
 
-def do(connection: Connection, source: Source, kind: str, *, file: Path | None = None, **wanted: Any) -> Job:
+def do(connection: Connection, source: Source, kind: str, **wanted: Any) -> Job:
     """Do something with all that match, and return the job as it ended."""
     connection.rollback()
     chosen = Filter(trigger=source.name, **wanted)
-    options = None if file is None else export.export_options(file)
-    job = jobs.create_job(connection, kind, chosen, actor="ada", reason="a test", options=options)
+    job = jobs.create_job(connection, kind, chosen, actor="ada", reason="a test")
     connection.commit()
-    return runner.run_job(connection, job.id, step=2, file=file)
+    return runner.run_job(connection, job.id, step=2)
 
 
 def states(connection: Connection, source: Source) -> dict[str, int]:
@@ -54,11 +52,11 @@ def test_what_waits_is_cancelled_and_never_runs(source: Source, connection: Conn
     assert claim(connection, source.name) == []
 
 
-def test_everything_is_exported_with_its_input(source: Source, connection: Connection, tmp_path: Path) -> None:
+def test_everything_is_exported_with_its_input(source: Source, connection: Connection) -> None:
     source.send(*FIVE)
-    file = tmp_path / "all.jsonl"
-    assert do(connection, source, "export", file=file).done == 5
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    connection.rollback()
+    text = b"".join(export.parts(connection, Filter(trigger=source.name), "jsonl"))
+    lines = [json.loads(line) for line in text.splitlines()]
     assert [line["body"] for line in lines] == FIVE
     assert {(line["trigger"], line["trigger_type"]) for line in lines} == {(source.name, source.type)}
 

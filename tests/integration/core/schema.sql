@@ -219,7 +219,7 @@ CREATE TABLE workorders.bulk_jobs (
     finished_at timestamp with time zone,
     account text,
     CONSTRAINT bulk_jobs_error_check CHECK (((state = 'waiting'::text) OR ((state = 'failed'::text) = (error IS NOT NULL)))),
-    CONSTRAINT bulk_jobs_kind_check CHECK ((kind = ANY (ARRAY['rerun'::text, 'cancel'::text, 'export'::text]))),
+    CONSTRAINT bulk_jobs_kind_check CHECK ((kind = ANY (ARRAY['rerun'::text, 'cancel'::text]))),
     CONSTRAINT bulk_jobs_reason_check CHECK (((btrim(actor) <> ''::text) AND (btrim(reason) <> ''::text))),
     CONSTRAINT bulk_jobs_state_check CHECK ((state = ANY (ARRAY['waiting'::text, 'running'::text, 'finished'::text, 'failed'::text, 'cancelled'::text])))
 );
@@ -386,12 +386,29 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     CONSTRAINT kafka_virtual_partitions_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)) AND ((finished_at IS NULL) = (existing IS NULL)) AND ((finished_at IS NULL) = (filtered IS NULL)))),
     CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset)))
 );
+CREATE TABLE workorders.operator_actions (
+    id bigint NOT NULL,
+    acted_at timestamp with time zone DEFAULT now() NOT NULL,
+    actor text NOT NULL,
+    account text NOT NULL,
+    action text NOT NULL,
+    details jsonb NOT NULL,
+    reason text NOT NULL,
+    CONSTRAINT operator_actions_reason_check CHECK (((btrim(actor) <> ''::text) AND (btrim(reason) <> ''::text)))
+);
+ALTER TABLE workorders.operator_actions ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME workorders.operator_actions_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 CREATE TABLE workorders.outbox_claims (
     shard smallint NOT NULL,
     batch bigint NOT NULL,
     topic text NOT NULL COLLATE pg_catalog."C",
     bucket smallint NOT NULL,
-    claimed_at timestamp with time zone DEFAULT now() NOT NULL,
     ids bigint[] NOT NULL
 );
 ALTER TABLE ONLY workorders.outbox_claims ALTER COLUMN ids SET STORAGE EXTERNAL;
@@ -757,6 +774,8 @@ ALTER TABLE ONLY workorders.kafka_subscriptions
     ADD CONSTRAINT kafka_subscriptions_pkey PRIMARY KEY (trigger_id, subscription);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
+ALTER TABLE ONLY workorders.operator_actions
+    ADD CONSTRAINT operator_actions_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_pkey PRIMARY KEY (shard, batch, topic, bucket);
 ALTER TABLE ONLY workorders.outbox_counters

@@ -5,6 +5,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from workorders.core import workflows
+from workorders.core.admission.limits import LimitSettings
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection, connect
@@ -60,7 +61,7 @@ def test_a_trigger_stores_the_rules_of_its_workflow_and_follows_the_file(connect
         trigger = register_definition(connection, definition.with_workflow(workflow))
         assert trigger == find(connection, name)
         assert trigger.ordering_key == fields["ordering_key"]
-        assert (trigger.rules is not None) is ("limits" in fields)
+        assert (LimitSettings.of(trigger) is not None) is ("limits" in fields)
 
 
 def test_a_trigger_whose_workflow_has_no_file_is_registered_and_warns_unless_the_workflow_is_known(

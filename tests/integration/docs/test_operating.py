@@ -93,6 +93,8 @@ def test_the_writer_may_delete_nothing_of_the_ledger(writer: Connection) -> None
         "DELETE FROM workorders.kafka_decisions",
         "UPDATE workorders.sequence_decisions SET actor = 'another person'",
         "DELETE FROM workorders.sequence_decisions",
+        "UPDATE workorders.operator_actions SET actor = 'another person'",
+        "DELETE FROM workorders.operator_actions",
         "UPDATE workorders.bulk_jobs SET actor = 'another person'",
         "UPDATE workorders.bulk_jobs SET options = '{}'",
         "DELETE FROM workorders.bulk_jobs",

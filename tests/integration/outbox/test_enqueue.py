@@ -20,9 +20,9 @@ from support.eventually import eventually
 from workorders.core.exceptions import KeysBusyError
 from workorders.core.items import Message
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.outbox_relay.producer import record_headers
 from workorders.outbox import OutboxMessage, OutboxMessageError, enqueue, publish
 from workorders.outbox.enqueue import enqueue_published
+from workorders.outbox.relay.producer import record_headers
 
 pytestmark = pytest.mark.integration
 

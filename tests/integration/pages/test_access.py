@@ -54,7 +54,7 @@ class Address:
     path: str
     right: Right
     dag: str
-    """The Dag to which it takes the right."""
+    """The Dag to which it requires the right."""
     method: str = "GET"
     data: Mapping[str, str] = field(default_factory=dict)
     """Fields of the form, which a check after that of the right refuses, or which change nothing."""
@@ -72,7 +72,7 @@ class Address:
 
     def refusal(self, names: Mapping[str, str]) -> str:
         """Return the words that name the right."""
-        return f"This takes the right to {WORDS[self.right]} {self.dag.format(**names)}. "
+        return f"This requires the right to {WORDS[self.right]} {self.dag.format(**names)}. "
 
 
 WORDS = {
@@ -103,11 +103,7 @@ READS = (
     Address("/outbox/shards/{number}", "/outbox/shards/0", Right.READ, RELAY),
 )
 EXPORT = {"kind": "export", "reason": "a test", "query": "workflow={workflow}&state=lost"}
-EXPORTS = (
-    Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", EXPORT, 303),
-    # It is no export.
-    Address("/jobs/{number}/download", "/jobs/{job}/download", Right.READ_INPUT, RUNS, "POST", {}, 404),
-)
+EXPORTS = (Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", EXPORT),)
 """Forms of users who may read inputs."""
 CANCEL = {"kind": "cancel", "reason": "a test"}
 DECISION = {"kind": "skip-lost", "topic": "{topic}", "partition": "0", "reason": "a test", "facts": "of another time"}

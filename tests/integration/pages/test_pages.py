@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -34,11 +33,9 @@ from support.topics import Topics
 from support.working import expire_workers
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.bulk import download, export, jobs
-from workorders.core.bulk.download import DownloadHandler
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.definitions.trigger import Sequence
-from workorders.core.history import search_index, work_orders
+from workorders.core.history import export, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
@@ -57,6 +54,8 @@ from workorders.pages.site import Site
 from workorders.pages.threads import OF_DOWNLOADS, OF_PAGES
 
 pytestmark = pytest.mark.integration
+
+CONFIRM = "/workorders/work-orders/confirm"
 
 UPDATE = {"hx-request": "true"}
 """The header with which a page asks for itself again: for what Kafka knows, or for a count. The first request waits
@@ -171,7 +170,7 @@ def test_the_overview_counts_all_that_needs_a_person_and_shows_the_worst(
         "FROM generate_series(1, 57) AS n"
     )
     page = TestClient(served(site(outbox.database_url, {}))).get("/workorders/").text
-    assert "Needs you 57" in text_of(page)
+    assert "Needs attention 57" in text_of(page)
     assert "7 more are not shown" in text_of(page)
     assert page.count('class="need bad"') == 50
     assert ("Outbox topic topic-57<" in page, "Outbox topic topic-7<" in page) == (True, False)
@@ -556,7 +555,7 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
     read = reader.get(address).text
     assert task not in read
-    assert f"A replay takes the right to change task instances of {name}_ingest." in read
+    assert f"A replay requires the right to change task instances of {name}_ingest." in read
 
 
 @pytest.mark.parametrize(
@@ -870,27 +869,20 @@ def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(
     assert client.get(f"/workorders/runs/{run.run_id}/output").content == output
 
 
-def export_of(client: TestClient, query: str, format_: str = "jsonl") -> tuple[str, dict[str, str]]:
-    """Confirm an export; return the address of its job, and what its form sends to download it."""
-    fields = fields_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=UPDATE).text)
-    asked = client.post("/workorders/work-orders/confirm", data={**fields, "format": format_, "reason": "an audit"})
-    assert asked.status_code == 303, asked.text
-    address = asked.headers["location"]
-    return address, fields_of(client.get(address).text)
+def export_form(client: TestClient, query: str, format_: str = "jsonl") -> dict[str, str]:
+    """Return what the form that confirms an export sends."""
+    fields = fields_of(client.get(f"{CONFIRM}?kind=export&{query}", headers=UPDATE).text)
+    return {**fields, "format": format_, "reason": "an audit"}
 
 
 @pytest.mark.parametrize("format_", ["jsonl", "csv"])
-def test_an_export_is_a_file_with_everything_that_matches_and_its_page_counts_the_lines(
-    client: TestClient, scene: Scene, format_: str
-) -> None:
+def test_an_export_is_a_file_with_everything_that_matches(client: TestClient, scene: Scene, format_: str) -> None:
     query = f"workflow={scene.workflow}&since=all"
-    confirm = text_of(client.get(f"/workorders/work-orders/confirm?kind=export&{query}", headers=UPDATE).text)
+    confirm = text_of(client.get(f"{CONFIRM}?kind=export&{query}", headers=UPDATE).text)
     assert "Export 339 work orders" in confirm
     assert re.search(r"about [\d.]+ (kB|MB), by the oldest", confirm)
-    address, fields = export_of(client, query, format_)
-    assert "0 of 339 lines sent" in text_of(client.get(address).text)
-    answer = client.post(f"{address}/download", data=fields)
-    assert re.fullmatch(rf'attachment; filename="work-orders-\d+\.{format_}"', answer.headers["content-disposition"])
+    answer = client.post(CONFIRM, data=export_form(client, query, format_))
+    assert answer.headers["content-disposition"] == f'attachment; filename="work-orders.{format_}"'
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["content-security-policy"] == "sandbox"
     if format_ == "jsonl":
@@ -898,93 +890,49 @@ def test_an_export_is_a_file_with_everything_that_matches_and_its_page_counts_th
     else:
         rows = list(csv.DictReader(io.StringIO(answer.text, newline="")))
     assert len({row["id"] for row in rows}) == len(rows) == 339
-    after = client.get(address).text
-    assert "finished 339 of 339 lines sent" in text_of(after)
-    assert "Reason an audit" in text_of(after)
-    assert "/download" not in after
-    again = client.post(f"{address}/download", data=fields)
-    assert (again.status_code, "is finished, so it does not continue" in again.text) == (400, True)
 
 
 def test_the_estimate_of_an_export_is_near_the_size_of_its_file(
     client: TestClient, stack: LocalStack, name: str
 ) -> None:
     Executing(stack.database_url, name).create([{"text": "x" * 1_000}] * 60)
-    address, fields = export_of(client, f"workflow={name}")
     with connect(stack.database_url) as connection:
         estimate = export.estimate_bytes(connection, Filter(workflow=name), 60)
-    assert estimate == pytest.approx(len(client.post(f"{address}/download", data=fields).content), rel=0.05)
+    answer = client.post(CONFIRM, data=export_form(client, f"workflow={name}"))
+    assert estimate == pytest.approx(len(answer.content), rel=0.05)
 
 
-def test_some_work_orders_are_exported(client: TestClient, scene: Scene) -> None:
+def test_some_work_orders_are_exported_and_the_audit_log_names_them(stack: LocalStack, scene: Scene) -> None:
+    recorded: list[Change] = []
+    client = browser_of(served(site(stack.database_url, stack.kafka_settings, record_change=recorded.append)))
     listed = client.get(f"/workorders/work-orders?workflow={scene.workflow}&since=all").text
     selected = listed_ids(listed)[:2]
-    confirm = client.get(
-        f"/workorders/work-orders/confirm?kind=export&selected={selected[0]}&selected={selected[1]}", headers=UPDATE
-    ).text
+    confirm = client.get(f"{CONFIRM}?kind=export&selected={selected[0]}&selected={selected[1]}", headers=UPDATE).text
     data = {"kind": "export", "selected": selected, "reason": "an audit", "csrf": fields_of(confirm)["csrf"]}
-    address = client.post("/workorders/work-orders/confirm", data=data).headers["location"]
-    answer = client.post(f"{address}/download", data=fields_of(client.get(address).text))
+    answer = client.post(CONFIRM, data=data)
     assert [json.loads(line)["id"] for line in answer.text.splitlines()] == sorted(selected)
+    (change,) = recorded
+    assert change.event == "workorders_export"
+    assert change.details == {"work_orders": sorted(selected), "format": "jsonl", "reason": "an audit"}
 
 
-def test_an_export_that_is_cut_off_ends_with_a_line_that_says_so_and_can_be_downloaded_again(
+def test_an_export_that_is_cut_off_ends_with_a_line_that_says_so(
     client: TestClient, stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Executing(stack.database_url, name).create([{"number": number} for number in range(5)])
-    address, fields = export_of(client, f"workflow={name}")
-    monkeypatch.setattr(download, "STEP", 2)
-    write_lines = export.write_lines
-    steps: list[Any] = []
+    form = export_form(client, f"workflow={name}")
+    monkeypatch.setattr(export, "STEP", 2)
+    find_matching = work_orders.find_matching
 
-    def fail_at_the_second(*given: Any) -> Any:
-        steps.append(given)
-        if len(steps) == 2:
+    def fail_at_the_second(*given: Any, after: Any, **named: Any) -> Any:
+        if after is not None:
             raise psycopg.OperationalError("the connection is lost")
-        return write_lines(*given)
+        return find_matching(*given, after=after, **named)
 
-    monkeypatch.setattr(export, "write_lines", fail_at_the_second)
-    lines = [json.loads(line) for line in client.post(f"{address}/download", data=fields).text.splitlines()]
+    monkeypatch.setattr(work_orders, "find_matching", fail_at_the_second)
+    lines = [json.loads(line) for line in client.post(CONFIRM, data=form).text.splitlines()]
     assert len(lines) == 3
     assert "This file was cut off: " in lines[-1]["error"]
-    page = client.get(address).text
-    assert "waiting 2 of 5 lines sent" in text_of(page)
-    assert "The file is not complete: delete it, and download it again." in text_of(page)
-    assert len(client.post(f"{address}/download", data=fields_of(page)).text.splitlines()) == 5
-
-
-def test_an_export_that_a_person_stops_ends_with_a_line_that_says_so(
-    client: TestClient, stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Executing(stack.database_url, name).create([{"number": number} for number in range(5)])
-    address, fields = export_of(client, f"workflow={name}", "csv")
-    monkeypatch.setattr(download, "STEP", 2)
-    take = DownloadHandler.take
-
-    def stop(doing: DownloadHandler) -> Iterator[bytes]:
-        yield from take(doing)
-        assert client.post(f"{address}/cancel", data=fields).status_code == 303
-
-    monkeypatch.setattr(DownloadHandler, "take", stop)
-    *_, last = client.post(f"{address}/download", data=fields).text.splitlines()
-    assert "was stopped after 2 of 5 lines" in last
-    assert "cancelled 2 of 5 lines sent" in text_of(client.get(address).text)
-
-
-def test_a_job_that_is_no_export_to_a_browser_is_not_downloaded(
-    client: TestClient, pages_site: Site, scene: Scene
-) -> None:
-    with pages_site.writing() as connection:
-        wanted = Filter(workflow=scene.workflow, state="lost")
-        job = jobs.create_job(connection, "cancel", wanted, actor="ada", reason="a test")
-        connection.commit()
-    answer = client.post(f"/workorders/jobs/{job.id}/download", data={"csrf": form_token(pages_site, "ada")})
-    assert answer.status_code == 404
-
-
-def was_ended_early(client: TestClient, address: str) -> bool:
-    """Return whether the page of a job reports that its download was ended early."""
-    return "The download was ended early." in client.get(address).text
 
 
 def open_transactions(stack: LocalStack) -> int:
@@ -998,36 +946,39 @@ def test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alon
     stack: LocalStack, client: TestClient, pages_site: Site, name: str
 ) -> None:
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
-    exports = [export_of(client, f"workflow={name}") for _ in range(int(OF_DOWNLOADS.total_tokens) + 1)]
+    form = export_form(client, f"workflow={name}")
     with running(served(pages_site)) as url, ExitStack() as stack_of_browsers:
-        browsers = [stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60)) for _ in exports]
-        for browser, (address, fields) in zip(browsers[:-1], exports[:-1], strict=True):
-            stack_of_browsers.enter_context(browser.stream("POST", f"{address}/download", data=fields, headers=OWN))
+        for _ in range(int(OF_DOWNLOADS.total_tokens)):
+            browser = stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60))
+            stack_of_browsers.enter_context(browser.stream("POST", CONFIRM, data=form, headers=OWN))
         for _ in range(int(OF_PAGES.total_tokens) + 1):
             assert httpx.get(f"{url}/workorders/jobs", timeout=10).status_code == 200
         eventually(lambda: open_transactions(stack) == 0, seconds=60, what="the end of every transaction of the pages")
-        address, fields = exports[-1]
-        refused = browsers[-1].post(f"{address}/download", data=fields, headers=OWN)
+        refused = httpx.post(f"{url}{CONFIRM}", data=form, headers=OWN, timeout=60)
         assert (refused.status_code, "sends 4 exports already" in refused.text) == (503, True)
         stack_of_browsers.pop_all().close()  # the browsers leave
-        for left, _ in exports[:-1]:
-            eventually(partial(was_ended_early, client, left), seconds=60, what=f"the end of the job of {left}")
-        complete = httpx.post(f"{url}{address}/download", data=fields, headers=OWN, timeout=60)
-        assert len(complete.text.splitlines()) == 20
+        eventually(partial(is_complete, url, form), seconds=60, what="a place for another browser")
+
+
+def is_complete(url: str, form: dict[str, str]) -> bool:
+    """Return whether an export of 20 work orders gets a place, and is complete."""
+    answer = httpx.post(f"{url}{CONFIRM}", data=form, headers=OWN, timeout=60)
+    return answer.status_code == 200 and len(answer.text.splitlines()) == 20
 
 
 def test_a_browser_that_takes_nothing_for_long_loses_its_place(
     stack: LocalStack, client: TestClient, pages_site: Site, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
-    address, fields = export_of(client, f"workflow={name}")
+    form = export_form(client, f"workflow={name}")
     monkeypatch.setattr(downloads, "MAX_SECONDS", 0.5)
+    monkeypatch.setattr(downloads, "DOWNLOADS", 1)
     with (
         running(served(pages_site)) as url,
         httpx.Client(base_url=url) as browser,
-        browser.stream("POST", f"{address}/download", data=fields, headers=OWN),
+        browser.stream("POST", CONFIRM, data=form, headers=OWN),
     ):
-        eventually(partial(was_ended_early, client, address), seconds=60, what="the end of the job")
+        eventually(partial(is_complete, url, form), seconds=60, what="a place for another browser")
 
 
 def test_a_hostile_input_is_text_and_nothing_else(client: TestClient, scene: Scene) -> None:
@@ -1164,7 +1115,6 @@ def test_selected_work_orders_that_do_not_exist_any_more_make_no_job(client: Tes
     [
         ("/work-orders/confirm", "/work-orders"),
         ("/jobs/7/cancel", "/jobs/7"),
-        ("/jobs/7/download", "/jobs/7"),
         ("/kafka/orders/resolve", "/kafka/orders"),
         ("/outbox/holds/7/release", "/outbox/holds/7"),
         ("/outbox/holds/7/purge", "/outbox/holds/7"),

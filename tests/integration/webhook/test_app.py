@@ -395,7 +395,7 @@ def test_while_the_database_takes_no_writes_the_caller_is_told_to_retry(
 @pytest.mark.parametrize(
     ("failing", "expected"),
     [
-        # No retry will ever store it: a caller that is told to retry would do so without end.
+        # No retry will ever store it: a caller that is told to retry would do so indefinitely.
         ("SELECT repeat('x', 2000000000)", (422, "not-storable")),
         ("SELECT '[1'::jsonb", (422, "not-storable")),
         # The database is there and answers: an operator must change something, and the log tells what.

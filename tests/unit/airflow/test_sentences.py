@@ -30,9 +30,9 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.outbox_relay.definition import RelayDefinition
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
+from workorders.outbox.relay.definition import RelayDefinition
 
 Make = Callable[..., BaseOperator]
 
@@ -64,7 +64,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "the next try records their ends",
     ),
     AlertSequenceGapsOperator: ({}, "The check of sequences for gaps: ", "No alert for a gap was lost."),
-    ResumeBulkJobsOperator: ({}, "Pending bulk jobs: ", "What was done stays done."),
+    ResumeBulkJobsOperator: ({}, "Pending bulk operations: ", "What was done stays done."),
     RecoverLostRunsOperator: ({}, "The recovery of lost runs: ", "What was done stays done."),
     RefreshHistoryOperator: ({}, "The refresh of the search index: ", "What was done stays done."),
     RetentionOperator: ({}, "The retention of the history: ", "What was done stays done."),

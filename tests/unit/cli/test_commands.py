@@ -12,7 +12,7 @@ import typer
 from typer.models import OptionInfo
 
 from local_stack.stack import CHECKOUT
-from workorders.cli import confirmation, times
+from workorders.cli import changes, times
 from workorders.cli.commands import PANELS, SUMMARIES
 from workorders.cli.main import app
 
@@ -34,11 +34,62 @@ def loaded_by(*arguments: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
+def commands(command: Any, name: str = "workorders") -> Iterator[tuple[str, Any]]:
+    """Give every command that is no group, by its name."""
+    for part, inner in getattr(command, "commands", {}).items():
+        if hasattr(inner, "commands"):
+            yield from commands(inner, f"{name} {part}")
+        else:
+            yield f"{name} {part}", inner
+
+
+def long_names(info: Any) -> list[str]:
+    """Return the long names of an option; an argument has none."""
+    # In an annotation, the first name is in the place of the default.
+    return [str(name) for name in (info.default, *(info.param_decls or ())) if str(name).startswith("--")]
+
+
+ALL = dict(commands(COMMANDS))
+PARAMETERS: list[tuple[str, Parameter, Any]] = [
+    (name, parameter, info)
+    for name, command in ALL.items()
+    for parameter in signature(command.callback).parameters.values()
+    for info in getattr(parameter.annotation, "__metadata__", ())
+]
+OPTIONS = [found for found in PARAMETERS if isinstance(found[2], OptionInfo)]
+ANSWERS = ("list", "show", "count", "status", "doctor", "start", "alerts")
+"""Commands that list or show something, by their last word."""
+SAFE = {"workorders create"}
+"""Commands with a reason that nothing has to confirm: they only add."""
+
+
+def options_of(command: Any) -> set[str]:
+    """Return the long names of a command's options."""
+    return {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+
+
 @pytest.mark.parametrize("name", SUMMARIES)
 def test_every_command_that_the_help_names_exists_and_has_its_own_help(name: str) -> None:
     command = COMMANDS.commands[name]  # type: ignore[attr-defined]
     assert command.name == name
     assert command.help
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_help_has_an_example_on_a_line_of_its_own(name: str) -> None:
+    assert re.search(rf"^  .*\b{name}\b", ALL[name].help, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_command_has_the_options_that_all_commands_of_its_kind_have(name: str) -> None:
+    given = options_of(ALL[name])
+    if "--reason" in given:
+        assert {"--actor", "--database"} <= given
+        assert ("--yes" in given) is (name not in SAFE)
+    if {"--before", "--limit"} & given:
+        assert name.rsplit(maxsplit=1)[-1] == "list"
+    assert ("--json" in given) or name.rsplit(maxsplit=1)[-1] not in ANSWERS
+    assert "--dry-run" not in given or {"--json", "--yes", "--reason"} <= given
 
 
 def test_a_summary_fits_the_help_in_60_characters() -> None:
@@ -92,73 +143,41 @@ def test_an_unknown_command_is_answered_with_the_nearest_name() -> None:
     assert "Did you mean 'batches'?" in done.stderr
 
 
-def parameters(command: Any) -> Iterator[tuple[str, Parameter]]:
-    """Give the parameters of the function of every command, with the command's name."""
-    for name, part in getattr(command, "commands", {"": command}).items():
-        if part is not command:
-            yield from parameters(part)
-        elif part.callback is not None:
-            yield from ((part.name or name, parameter) for parameter in signature(part.callback).parameters.values())
-
-
 def test_every_option_names_itself_because_versions_of_typer_derive_different_names() -> None:
-    found = [
-        # In an annotation, the first name is in the place of the default.
-        (command, parameter.name, (info.default, *(info.param_decls or ())))
-        for command, parameter in parameters(COMMANDS)
-        for info in getattr(parameter.annotation, "__metadata__", ())
-        if isinstance(info, OptionInfo)
-    ]
-    assert len(found) > 100
-    assert [place for *place, names in found if not any(str(name).startswith("--") for name in names)] == []
-
-
-def groups(command: Any, name: str = "workorders") -> Iterator[tuple[str, Any]]:
-    """Give every group of commands by its name."""
-    for part, inner in getattr(command, "commands", {}).items():
-        if hasattr(inner, "commands"):
-            yield f"{name} {part}", inner
-            yield from groups(inner, f"{name} {part}")
-
-
-def options() -> Iterator[tuple[str, OptionInfo]]:
-    """Give every option of every command, with its name."""
-    for _, parameter in parameters(COMMANDS):
-        for info in getattr(parameter.annotation, "__metadata__", ()):
-            if isinstance(info, OptionInfo):
-                # In an annotation, the first name is in the place of the default.
-                names = (str(name) for name in (info.default, *(info.param_decls or ())))
-                yield from ((name, info) for name in names if name.startswith("--"))
+    assert len(OPTIONS) > 100
+    assert [(command, parameter.name) for command, parameter, info in OPTIONS if not long_names(info)] == []
 
 
 def test_a_group_called_alone_does_nothing_and_what_lists_is_called_list() -> None:
-    found = dict(groups(COMMANDS))
-    assert [name for name, group in found.items() if group.invoke_without_command] == []
-    listing = {
-        f"workorders {name}" for name, summary in SUMMARIES.items() if summary.startswith(("List", "Show, resume"))
-    }
-    assert listing == {name for name, group in found.items() if "list" in group.commands}
+    groups = {name: group for name in SUMMARIES if hasattr(group := COMMANDS.commands[name], "commands")}  # type: ignore[attr-defined]
+    assert [name for name, group in groups.items() if group.invoke_without_command] == []
+    listing = {name for name, summary in SUMMARIES.items() if summary.startswith("List")}
+    assert listing == {name for name, group in groups.items() if "list" in group.commands}
 
 
 def test_an_option_takes_the_same_in_every_command() -> None:
     taken: dict[str, set[str | None]] = {}
-    for name, info in options():
-        taken.setdefault(name, set()).add(info.metavar)
+    for *_, info in OPTIONS:
+        for name in long_names(info):
+            taken.setdefault(name, set()).add(info.metavar)
     assert {name: forms for name, forms in taken.items() if len(forms) > 1} == {}
 
 
 def test_a_duration_is_written_in_one_way() -> None:
-    assert {(name, info.metavar) for name, info in options() if info.parser is times.seconds} == {
-        ("--for", "DURATION"),
-        ("--max-age", "DURATION"),
-        ("--older-than", "DURATION"),
-        ("--wait", "DURATION"),
-    }
-    assert [name for name, _ in options() if "second" in name or "minute" in name] == []
+    durations = {(*long_names(info), info.metavar) for *_, info in OPTIONS if info.parser is times.seconds}
+    assert durations == {(name, "DURATION") for name in ("--for", "--max-age", "--older-than", "--wait")}
+    names = [name for *_, info in OPTIONS for name in long_names(info)]
+    assert [name for name in names if "second" in name or "minute" in name] == []
 
 
-def test_every_confirmation_asks_the_same_question_and_is_given_by_yes() -> None:
-    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(confirmation.__file__).parent.glob("*.py")}
-    assert [name for name, text in sources.items() if "typer.confirm" in text] == ["confirmation.py"]
-    asking = [name for name, text in sources.items() if "cli.confirmation import" in text]
-    assert [name for name in asking if ": Yes = False" not in sources[name]] == []
+def test_a_path_is_named_by_what_it_is() -> None:
+    """`FILE` is one, `FOLDER` is one, and `PATH` is either; a file that a command reads is `--file`."""
+    paths = [found for found in PARAMETERS if "Path" in str(found[1].annotation.__origin__)]
+    assert len(paths) > 5
+    assert {info.metavar for *_, info in paths} <= {"FILE", "FOLDER", "PATH", "PATH..."}
+    assert [command for command, _, info in paths if "--file" in long_names(info)] == ["workorders create"]
+
+
+def test_every_confirmation_asks_the_same_question() -> None:
+    sources = {path.name: path.read_text(encoding="utf-8") for path in Path(changes.__file__).parent.glob("*.py")}
+    assert [name for name, text in sources.items() if "typer.confirm" in text] == ["changes.py"]

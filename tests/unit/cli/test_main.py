@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from workorders.core.definitions.json_schema import trigger_schema
+from workorders.core.definitions.json_schema import WORKFLOW, published, trigger_schema
 
 TRIGGER_FILE = "name: orders\ntype: kafka\nworkflow: ship\ntopics: [orders]\n"
 
@@ -56,31 +56,9 @@ def test_a_wrong_call_ends_with_2_and_names_what_is_right(
     assert word in ended.err
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("status",),
-        ("triggers", "list"),
-        ("triggers", "check"),
-        ("triggers", "schema"),
-        ("work-orders", "list"),
-        ("work-orders", "count"),
-        ("work-orders", "show"),
-        ("create",),
-        ("batches", "list"),
-        ("batches", "show"),
-        ("db", "upgrade"),
-        ("db", "version"),
-    ],
-)
-def test_every_help_has_an_example_on_a_line_of_its_own(workorders: Command, arguments: tuple[str, ...]) -> None:
-    ended = workorders(*arguments, "--help")
-    assert ended.code == 0
-    assert any(line.strip().startswith(f"workorders {' '.join(arguments)}") for line in ended.out.splitlines())
-
-
-def test_the_schema_is_the_published_one(workorders: Command) -> None:
+def test_the_schemas_are_the_published_ones(workorders: Command) -> None:
     assert json.loads(workorders("triggers", "schema", "webhook").out) == trigger_schema("webhook")
+    assert workorders("workflows", "schema").out == published(WORKFLOW)
 
 
 def test_a_right_file_and_a_wrong_one_are_checked(workorders: Command, tmp_path: Path) -> None:
@@ -104,7 +82,17 @@ def test_a_name_that_two_files_give_is_wrong_in_the_second(workorders: Command, 
     assert ended.err.startswith("b.yaml: name: trigger orders is already defined in a.yaml")
 
 
-def test_a_folder_without_trigger_files_is_wrong(workorders: Command, tmp_path: Path) -> None:
-    ended = workorders("triggers", "check", str(tmp_path))
+@pytest.mark.parametrize("kind", ["trigger", "workflow"])
+def test_a_folder_without_files_is_wrong(workorders: Command, tmp_path: Path, kind: str) -> None:
+    ended = workorders(f"{kind}s", "check", str(tmp_path))
     assert ended.code == 1
-    assert "has no trigger file" in ended.err
+    assert f"has no {kind} file" in ended.err
+
+
+def test_workflow_files_are_checked_as_well(workorders: Command, tmp_path: Path) -> None:
+    (tmp_path / "right.yaml").write_text("name: ship\ncallable: shop:ship\n", encoding="utf-8")
+    assert workorders("workflows", "check", str(tmp_path)).code == 0
+    (tmp_path / "wrong.yaml").write_text("name: bill\ncalable: shop:bill\n", encoding="utf-8")
+    ended = workorders("workflows", "check", str(tmp_path))
+    assert (ended.code, ended.out) == (1, "right.yaml: workflow ship is valid.\n")
+    assert "wrong.yaml, line 2: calable: there is no such field; did you mean callable?" in ended.err

@@ -1,32 +1,120 @@
 import json
 import re
-from operator import itemgetter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 
-from workorders.cli.output import Column, print_table
+from workorders.cli.options import Listing
+from workorders.cli.output import JsonText, Raw, print_table, show_one, show_page, show_rows
+from workorders.core.history.filters import Filter
 from workorders.visible_text import hexdump, safe
 
-COLUMNS: list[Column[tuple[str, ...]]] = [
-    Column("name", itemgetter(0)),
-    Column("count", itemgetter(1), number=True),
-    Column("note", itemgetter(2)),
-]
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table."""
+
+    name: str
+    count: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What a command shows."""
+
+    id: int
+    made_at: datetime
+    is_new: bool
+    filter: Filter
+    counts: Mapping[str, int]
+    key: bytes
+    text: str
+    body: JsonText
+    raw: Raw
+    rows: Sequence[Row]
+
+
+THING = Thing(
+    id=7,
+    made_at=datetime(2026, 3, 1, tzinfo=UTC),
+    is_new=True,
+    filter=Filter(trigger="orders"),
+    counts={"erased": 2},
+    key=b"k\xff",
+    text="two\nlines",
+    body=JsonText('{"n": 0.10000000000000000000001}'),
+    raw=Raw(b"\0"),
+    rows=[Row("a", "1")],
+)
 
 
 def test_numbers_are_aligned_to_the_right_and_no_line_ends_with_spaces(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(COLUMNS, [("a", "1,000", "x"), ("long", "2", "")])
+    print_table(Row, [Row("a", "1,000", "x"), Row("long", "2")])
     assert capsys.readouterr().out == "name  count  note\na     1,000  x\nlong      2\n"
 
 
-def test_a_column_without_a_value_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(COLUMNS, [("a", "1", ""), ("b", "2", "")])
+def test_a_column_without_a_value_is_left_out_and_an_empty_table_has_its_headings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_table(Row, [Row("a", "1"), Row("b", "2")])
     assert capsys.readouterr().out == "name  count\na         1\nb         2\n"
-
-
-def test_an_empty_table_has_its_headings(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table(COLUMNS, [])
+    print_table(Row, [])
     assert capsys.readouterr().out == "name  count  note\n"
+
+
+def test_chosen_columns_are_attributes_or_functions(capsys: pytest.CaptureFixture[str]) -> None:
+    show_rows(Row, [Row("a", "1", "x")], as_json=False, columns="note name")
+    assert capsys.readouterr().out == "note  name\nx     a\n"
+    show_rows(Row, [Row("a", "1", "x")], as_json=False, columns={"double": lambda row: row.name * 2})
+    assert capsys.readouterr().out == "double\naa\n"
+
+
+def test_only_a_full_page_of_a_table_ends_with_the_command_for_the_next_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_page(Thing, [THING], "things list", Listing(limit=1), columns="id", of_kind="a b", state=None)
+    assert (
+        capsys.readouterr().out == "id\n 7\n\nNext page: workorders things list --of-kind 'a b' --limit 1 --before 7\n"
+    )
+    show_page(Thing, [THING], "things list", Listing(limit=2), columns="id")
+    assert "Next page" not in capsys.readouterr().out
+    show_page(Thing, [THING], "things list", Listing(limit=1, as_json=True))
+    assert json.loads(capsys.readouterr().out)[0]["id"] == 7
+
+
+def test_one_thing_is_a_line_per_field_and_then_a_block_for_each_that_needs_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    show_one(THING, as_json=False, columns={Row: "count name"}, empty=[], other=THING.rows[0])
+    assert capsys.readouterr().out == (
+        "id      7\nmade    2026-03-01T00:00:00Z\nis new  yes\nfilter  trigger orders\ncounts  erased 2\nkey     k�\n"
+        "\ntext:\ntwo\nlines\n"
+        '\nbody:\n{"n": 0.10000000000000000000001}\n'
+        "\nraw:\n1 bytes\n00000000  00                                               .\n"
+        "\nrows:\ncount  name\n    1  a\n"
+        "\nother:\nname   a\ncount  1\n"
+    )
+
+
+def test_json_has_the_fields_and_every_digit(capsys: pytest.CaptureFixture[str]) -> None:
+    show_one(THING, as_json=True, more=1)
+    printed = capsys.readouterr().out
+    assert '"body": {"n": 0.10000000000000000000001}' in printed
+    assert {name: value for name, value in json.loads(printed).items() if name != "body"} == {
+        "id": 7,
+        "made_at": "2026-03-01T00:00:00Z",
+        "is_new": True,
+        "filter": {"trigger": "orders"},
+        "counts": {"erased": 2},
+        "key": "k�",
+        "text": "two\nlines",
+        "raw": "AA==",
+        "rows": [{"name": "a", "count": "1", "note": ""}],
+        "more": 1,
+    }
 
 
 def test_a_terminal_sees_states_in_color_and_the_same_columns(
@@ -34,12 +122,12 @@ def test_a_terminal_sees_states_in_color_and_the_same_columns(
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    rows = [("stalled", "1", "[0, 10)"), ("[bold]", "2", "x" * 300)]
-    print_table(COLUMNS, rows)
+    rows = [Row("stalled", "1", "[0, 10)"), Row("[bold]", "2", "x" * 300)]
+    print_table(Row, rows)
     out = capsys.readouterr().out
     assert "\x1b[91mstalled\x1b[0m" in out
     monkeypatch.setenv("NO_COLOR", "1")
-    print_table(COLUMNS, rows)
+    print_table(Row, rows)
     assert capsys.readouterr().out == re.sub(r"\x1b\[\d+m", "", out)
 
 

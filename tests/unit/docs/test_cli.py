@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from support.documents import first_cells, section
-from workorders.cli import connections
+from workorders.cli import changes, connections
 from workorders.cli.main import app
 
 WRITES_WITHOUT_A_SESSION = {"workorders db upgrade", "workorders hooks serve", "workorders remove", "workorders start"}
@@ -27,9 +27,19 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Callable[..., None]
 COMMANDS = dict(commands(typer.main.get_command(app), "workorders"))
 
 
-def writes(function: Any, seen: set[Any]) -> bool:
+def writes(function: Any) -> bool:
     """Tell whether a function of the command line opens a session that can write, by itself or by another one."""
-    if function is connections.connect_to_write:
+    return reaches(function, lambda found: found is connections.connect_to_write, {connections.connect})
+
+
+def exits(function: Any) -> bool:
+    """Tell whether a function of the command line ends the command by an exit status, other than of an error."""
+    return reaches(function, lambda found: "Exit" in found.__code__.co_names, {changes.confirm})
+
+
+def reaches(function: Any, wanted: Callable[[Any], bool], seen: set[Any]) -> bool:
+    """Tell whether a function is wanted, or calls such a function of the command line that was not seen yet."""
+    if wanted(function):
         return True
     seen.add(function)
     names = function.__code__.co_names
@@ -41,10 +51,18 @@ def writes(function: Any, seen: set[Any]) -> bool:
         for other in called
         if isinstance(other, FunctionType) and other.__module__.startswith("workorders.cli") and other not in seen
     ]
-    return any(writes(other, seen) for other in ours if other is not connections.connect)
+    return any(reaches(other, wanted, seen) for other in ours)
 
 
 def test_the_table_of_what_writes_names_exactly_the_commands_that_do() -> None:
     named = [name for cell in first_cells(section("What writes")) for name in re.findall(r"`(.*?)`", cell)]
-    found = {name for name, function in COMMANDS.items() if writes(function, set())} | WRITES_WITHOUT_A_SESSION
+    found = {name for name, function in COMMANDS.items() if writes(function)} | WRITES_WITHOUT_A_SESSION
     assert sorted(named) == sorted(found)
+
+
+def test_the_table_of_exit_statuses_names_exactly_the_commands_whose_help_does() -> None:
+    rows = [cell for cell in first_cells(section("Output and exit status")) if "`workorders" in cell]
+    named = {name for cell in rows for name in re.findall(r"`(workorders [^`]*?)(?: --check)?`", cell)}
+    helps = {name for name, function in COMMANDS.items() if re.search("xits with 1", function.__doc__ or "")}
+    assert named == helps
+    assert {name for name, function in COMMANDS.items() if exits(function)} <= helps

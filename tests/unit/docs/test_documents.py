@@ -14,7 +14,7 @@ from support.documents import DOCUMENTS, OUTSIDE, anchor, blocks, name_of, page,
 from workorders.cli.main import app
 from workorders.core.definitions.loading import load_trigger
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.outbox.relay.definition import RelayDefinition
 
 COMMANDS = typer.main.get_command(app)
 

@@ -133,7 +133,9 @@ def test_the_outbox_is_known_by_its_rows_or_by_the_metrics_alone() -> None:
 
 
 def test_a_failed_job_is_a_problem_and_an_ended_one_is_not() -> None:
-    assert sentences(Facts(jobs=[JOB, replace(JOB, state="cancelled")])) == ["Bulk job 4 (rerun) is failed: no right"]
+    assert sentences(Facts(jobs=[JOB, replace(JOB, state="cancelled")])) == [
+        "Bulk operation 4 (rerun) is failed: no right"
+    ]
 
 
 @pytest.mark.parametrize(("waiting", "words"), [(3, "(3)"), (MAX_COUNTED + 1, f"(more than {MAX_COUNTED:,})")])

@@ -32,7 +32,7 @@ def _stalled_by_a_gap(scene: Scene) -> None:
 def _recorded(scene: Scene) -> int:
     """Return how many decisions are recorded, as the command reports them."""
     output = scene.start_command("decisions", "list", "--trigger", scene.name, "--json").succeed().output()
-    return output.count('"decision":')
+    return output.count('"decided_at":')
 
 
 @fault("records deleted unread, and an operator continues behind the gap", short=True)

@@ -56,7 +56,7 @@ def task_settings(definition: "TriggerDefinition | WorkflowDefinition", task_id:
 
 
 def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:
-    """Return the same arguments, with retries without end."""
+    """Return the same arguments, with unlimited retries."""
     return {**unlimited_retries(), **task_settings(definition, task_id)}
 
 

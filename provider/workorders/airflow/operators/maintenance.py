@@ -94,7 +94,7 @@ class ResumeBulkJobsOperator(MaintenanceOperator):
     """
 
     ui_color = "#fdf0d5"
-    where = "Pending bulk jobs"
+    where = "Pending bulk operations"
 
     def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
         """Run them, and return the number of jobs by their current state.

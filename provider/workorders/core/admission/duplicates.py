@@ -23,18 +23,11 @@ NEWEST: Final = 10
 """How many of the kept duplicates a summary lists."""
 
 
-class InlineDuplicate(NamedTuple):
-    """A work order that was written as rejected, because it repeats another one of its chunk."""
+class RepeatOf(NamedTuple):
+    """A written work order, and the one that it repeats."""
 
     id: bytes
-    first: bytes
-
-
-class IgnoredRepeat(NamedTuple):
-    """A work order that was written, and must leave nothing but a count for the holder of its key."""
-
-    id: bytes
-    holder: bytes
+    original: bytes
 
 
 class Ignored(NamedTuple):
@@ -85,24 +78,24 @@ def as_duplicate(item: Item, first: bytes) -> Item:
     return item._replace(body=None, rejection=Rejection(DUPLICATE, duplicate_of(first)), raw=item.body)
 
 
-def record(connection: Connection, repeats: Sequence[InlineDuplicate], holders: Mapping[bytes, bytes]) -> None:
+def record(connection: Connection, repeats: Sequence[RepeatOf], holders: Mapping[bytes, bytes]) -> None:
     """Record which work orders the repeats are duplicates of.
 
     Where the first of a chunk is a duplicate itself, `holders` has the one that it repeats.
     """
-    found = [(part.id, holders.get(part.first, part.first)) for part in repeats]
+    found = [(part.id, holders.get(part.original, part.original)) for part in repeats]
     copy(connection, "duplicates", binary_rows.DUPLICATE_COLUMNS, (binary_rows.duplicate(*pair) for pair in found))
-    wrong = [pair for pair, part in zip(found, repeats, strict=True) if pair[1] != part.first]
+    wrong = [pair for pair, part in zip(found, repeats, strict=True) if pair[1] != part.original]
     if wrong:
         arguments = {"ids": uuids(id_ for id_, _ in wrong), "details": [duplicate_of(holder) for _, holder in wrong]}
         connection.execute(_QUERIES["correct"], arguments)
 
 
-def ignore(connection: Connection, repeats: Sequence[IgnoredRepeat]) -> Ignored:
+def ignore(connection: Connection, repeats: Sequence[RepeatOf]) -> Ignored:
     """Delete what was written for repeats, and count them for the holders of their keys."""
     if not repeats:
         return Ignored(0, 0)
-    arguments = {"ids": uuids(part.id for part in repeats), "holders": uuids(part.holder for part in repeats)}
+    arguments = {"ids": uuids(part.id for part in repeats), "holders": uuids(part.original for part in repeats)}
     return Ignored(*fetch_row(connection, _QUERIES["ignore"], arguments))
 
 

@@ -4,14 +4,15 @@ import json
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Literal
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from workorders.core import triggers
-from workorders.core.admission import limits, sequence_store
-from workorders.core.admission.sequence_order import Numbered, SequenceState, drain_contiguous
+from workorders.core.admission import limits, sequences
+from workorders.core.admission.limits import LimitSettings
+from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -19,8 +20,6 @@ from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
-
-_MAX_READ: Final = 1_000
 
 
 class UnknownSequenceError(WorkOrdersError, LookupError):
@@ -85,21 +84,26 @@ def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50)
     Raises:
         UnknownTriggerError: no trigger has that name.
     """
-    trigger_id = None if trigger is None else triggers.find(connection, trigger).id
-    with connection.cursor(row_factory=class_row(Gap)) as cursor:
-        return cursor.execute(_QUERIES["gaps"], {"trigger_id": trigger_id, "limit": limit}).fetchall()
+    if trigger is not None:
+        triggers.find(connection, trigger)
+    return list_some(connection, trigger=trigger, limit=limit, max_read=None)
 
 
 def list_some(
-    connection: Connection, *, trigger: str | None = None, workflow: str | None = None, limit: int
+    connection: Connection,
+    *,
+    trigger: str | None = None,
+    workflow: str | None = None,
+    limit: int,
+    max_read: int | None = 1_000,
 ) -> list[Gap]:
     """Return sequences with parked work orders of a trigger, or of all triggers of a workflow, as a page shows them.
 
-    The longest wait comes first, among the first `_MAX_READ` sequences, so that the time does not grow with the gaps.
+    The longest wait comes first, among the first `max_read` sequences, so that the time does not grow with the gaps.
     """
-    wanted = {"trigger": trigger, "workflow": workflow, "max_read": _MAX_READ, "limit": limit}
+    wanted = {"trigger": trigger, "workflow": workflow, "max_read": max_read, "limit": limit}
     with connection.cursor(row_factory=class_row(Gap)) as cursor:
-        return cursor.execute(_QUERIES["some_gaps"], wanted, prepare=False).fetchall()
+        return cursor.execute(_QUERIES["gaps"], wanted, prepare=False).fetchall()
 
 
 def find_before(connection: Connection, work_order_id: UUID) -> GapBefore | None:
@@ -180,7 +184,7 @@ def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
 def _admit_parked(
     connection: Connection, trigger: Trigger, key: UUID, decider: Decider, kind: Literal["skip", "release"]
 ) -> list[int]:
-    limited = None if trigger.rules is None else trigger.rules.limits
+    limited = LimitSettings.of(trigger)
     with connection.transaction():
         if limited is not None:  # before the sequence, as every transaction does
             limits.lock(connection, trigger.workflow_id, limited, own=0)
@@ -194,10 +198,10 @@ def _admit_parked(
             admitted += next_ones
             if kind == "skip":
                 break
-        sequence_store.write_released(connection, trigger.id, admitted)
-        sequence_store.write_order_overrides(connection, trigger, admitted)
+        sequences.write_released(connection, trigger.id, admitted)
+        sequences.write_order_overrides(connection, trigger, admitted)
         marks, released = {key.bytes: state.high_water_mark}, {key.bytes: len(admitted)}
-        sequence_store.write_high_water_marks(connection, trigger.id, marks, {}, released)
+        sequences.write_high_water_marks(connection, trigger.id, marks, {}, released)
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]
@@ -213,7 +217,7 @@ def _lock_with_gap(connection: Connection, trigger: Trigger, key: UUID) -> Seque
 
 
 def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
-    found = sequence_store.lock_high_water_marks(connection, trigger.id, [key.bytes])
+    found = sequences.lock_high_water_marks(connection, trigger.id, [key.bytes])
     if key.bytes not in found:
         raise UnknownSequenceError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
     rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})

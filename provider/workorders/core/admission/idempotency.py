@@ -6,15 +6,15 @@ trust the producers' clocks, and would not know when a key expires.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from dataclasses import dataclass
+from typing import ClassVar, Final, Literal
 from uuid import UUID
 
 import psycopg
 
 from workorders.core.admission import duplicates
-from workorders.core.admission.duplicates import DUPLICATE, IgnoredRepeat, InlineDuplicate
-from workorders.core.admission.rules import AdmissionState, Chunk, Observer, Rule, StreamIds
-from workorders.core.admission.sequence_order import AdmissionRejection
+from workorders.core.admission.duplicates import DUPLICATE, RepeatOf
+from workorders.core.admission.rules import AdmissionRejection, AdmissionState, Chunk, Observer, Rule, StreamIds
 from workorders.core.items import Item
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
@@ -22,8 +22,8 @@ from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import IdempotencySettings
-from workorders.core.selectors import hash128
+from workorders.core.selectors import Selectable, Selector, hash128
+from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
 
@@ -33,25 +33,79 @@ _WORTH_COPYING: Final = 50
 """From this number of keys on, a lookup and a copy of the free ones are faster than one upsert."""
 
 
+@dataclass(frozen=True, slots=True)
+class CallerKey:
+    """A text of any length by which a caller names one event. In another scope the same text is another key."""
+
+    scope: str
+    text: str
+
+    def value(self, _item: Selectable) -> bytes:
+        """Return the key, in a form that no JSON value has."""
+        return b"\0".join((b"caller", self.scope.encode(), self.text.encode("utf-8", "surrogatepass")))
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencySettings:
+    """Of the events with one key, one becomes a work order with a run within the window."""
+
+    key: Selector | CallerKey
+    window_seconds: float | None
+    """None for a key that never expires."""
+    on_repeat: Literal["reject", "ignore"] = "reject"
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> "list[IdempotencySettings]":
+        """Return the settings of a trigger; none if its events have no keys."""
+        stored = trigger.definition.get("idempotency")
+        if stored is None:
+            return []
+        return [cls(Selector.parse(stored["key"]), float(stored["window"]), stored.get("on_repeat", "reject"))]
+
+    @property
+    def is_of_caller(self) -> bool:
+        """Whether the key identifies the event itself, even if the event was rejected."""
+        return isinstance(self.key, CallerKey)
+
+    def ignores(self, position: int | None) -> bool:
+        """Return whether a repeat with this position leaves no work order.
+
+        A repeat with a position in its source is always kept, because a replay must find it.
+        """
+        return self.on_repeat == "ignore" and position is None
+
+
 class IdempotencyRule(Rule):
     """Gives each key to one work order, and rejects or ignores the others."""
 
+    reasons: ClassVar = (DUPLICATE,)
+    notes: list[bytes | RepeatOf]
+    """What `binary_rows.keyed` returns for each work order with a key. A `RepeatOf` was written as rejected, because it
+    repeats another one of its chunk."""
+
     def __init__(self, settings: IdempotencySettings) -> None:
+        super().__init__()
         self._settings = settings
+        self._keyed: list[bytes] = []
         self._repeats: list[tuple[bytes, bytes]] = []
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> Iterable["IdempotencyRule"]:
+        """Return the rule if the events of the trigger have keys."""
+        return map(cls, IdempotencySettings.of(trigger))
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
         """Note the keys. Of the work orders of an unwritten chunk, return all repeats that are rejected."""
         settings, value, keyed = self._settings, self._settings.key.value, binary_rows.keyed
-        note, of_caller = chunk.keys[settings].append, settings.is_of_caller
+        note, of_caller = chunk.notes.setdefault(self, []).append, settings.is_of_caller
         seen: dict[bytes, bytes] = {}
 
         def observe(id_: bytes, item: Item) -> Item | None:
             if (item.body is None and not of_caller) or (found := value(item)) is None:
                 return None
             key, position = hash128(found), item.position
-            if unwritten and not settings.ignores(position) and (first := seen.setdefault(key, id_)) is not id_:
-                chunk.repeats.append(InlineDuplicate(id_, first))
+            if unwritten and not settings.ignores(position) and (first := seen.setdefault(key, id_)) != id_:
+                note(RepeatOf(id_, first))
                 return duplicates.as_duplicate(item, first)
             note(keyed(key, id_, position, stream_ids[item.stream]))
             return None
@@ -60,18 +114,19 @@ class IdempotencyRule(Rule):
 
     def lock(self, state: AdmissionState) -> None:
         """Acquire the keys, and read the holders of those that are not free."""
-        rows = state.keys[self._settings]
-        if state.duplicates:
-            rows = [row for row in rows if row[ID_OF] not in state.duplicates]
-        self._repeats = _acquire(state, self._settings.window_seconds, rows)
-        state.duplicates.update(row[ID_OF] for row, _ in self._repeats)
+        passed_over = state.passed_over
+        self._keyed = [row for row in self.notes if isinstance(row, bytes)]
+        if passed_over:
+            self._keyed = [row for row in self._keyed if row[ID_OF] not in passed_over]
+        self._repeats = _acquire(state, self._settings.window_seconds, self._keyed)
+        passed_over.update(row[ID_OF] for row, _ in self._repeats)
 
     def decide(self, state: AdmissionState) -> None:
         """Reject or ignore the work orders whose key another one holds."""
         for row, holder in self._repeats:
             (position, _), *_ = binary_rows.sources([row])
             if self._settings.ignores(position):
-                state.ignored.append(IgnoredRepeat(row[ID_OF], holder))
+                state.ignored.append(RepeatOf(row[ID_OF], holder))
             else:
                 detail = duplicates.duplicate_of(holder)
                 state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
@@ -84,12 +139,18 @@ class IdempotencyRule(Rule):
         """
         gone = {part.id for part in state.ignored}
         if not self._settings.is_of_caller:
-            duplicates.record(state.connection, state.repeats, {row[ID_OF]: holder for row, holder in self._repeats})
-            gone.update(part.id for part in state.decision.rejected)
-        keys = [row[KEY_OF].hex() for row in state.keys[self._settings] if row[ID_OF] in gone] if gone else []
+            inline = [note for note in self.notes if isinstance(note, RepeatOf)]
+            duplicates.record(state.connection, inline, {row[ID_OF]: holder for row, holder in self._repeats})
+            gone.update(part.id for part in state.rejections if part.id not in state.passed_over)
+        keys = [row[KEY_OF].hex() for row in self._keyed if row[ID_OF] in gone] if gone else []
         if keys:
             arguments = {"trigger_id": state.trigger.id, "keys": keys, "ids": [id_.hex() for id_ in gone]}
             state.connection.execute(_QUERIES["release"], arguments)
+
+    def clean_up(self, state: AdmissionState) -> None:
+        """Delete more expired keys than were added, so that the table stays as large as the windows need."""
+        if self._keyed:
+            expire(state.connection, 2 * len(self._keyed) + 1)
 
 
 def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[bytes]) -> list[tuple[bytes, bytes]]:
@@ -97,7 +158,7 @@ def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[by
 
     The keys are acquired in their own order instead of that of the events, so two transactions that share
     several keys never wait for each other. A transaction calls this once per rule, with all keys it has: what
-    `binary_rows.keyed` returns for each work order that was written, sorted here. None is a window without end.
+    `binary_rows.keyed` returns for each work order that was written, sorted here. None is an unlimited window.
     """
     keyed.sort()
     first, repeats = _by_key(keyed)

@@ -5,18 +5,50 @@ bucket per trigger, for all processes together.
 """
 
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
+from workorders.core.admission.rules import AdmissionState, Rule
 from workorders.core.exceptions import HardLimitError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import LimitSettings
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
+RUN_LIMIT: Final = "run-limit"
 _SECONDS_UNTIL_RUNS_FINISH: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSettings:
+    """How many work orders a workflow takes."""
+
+    waiting: int | None
+    """Maximum number of work orders that wait for a run."""
+    per_day: int | None
+    """Maximum number of work orders admitted per day (UTC)."""
+    hard: bool
+    """Whether the source must wait; beyond a soft limit work orders are rejected."""
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> "LimitSettings | None":
+        """Return the limits of a stored definition; None if it has none."""
+        waiting, per_day = stored.get("waiting"), stored.get("per_day")
+        if waiting is None and per_day is None:
+            return None
+        return cls(waiting, per_day, stored.get("kind") == "hard")
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> "LimitSettings | None":
+        """Return the limits of the trigger's workflow; None if it has none."""
+        return cls.read(trigger.workflow_definition.get("limits", {}))
+
+    @property
+    def kind(self) -> str:
+        """The word for it in a workflow's file."""
+        return "hard" if self.hard else "soft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +83,44 @@ class BindingLimit(NamedTuple):
     """When asking again may help."""
 
 
+class LimitRule(Rule):
+    """Counts work orders under the lock of their workflow. `SequenceRule` spends the capacity, in the right order."""
+
+    reasons: ClassVar = (RUN_LIMIT,)
+
+    def __init__(self, settings: LimitSettings) -> None:
+        super().__init__()
+        self._settings = settings
+        self._capacity: Capacity | None = None
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> Iterable["LimitRule"]:
+        """Return the rule if the workflow has limits."""
+        settings = LimitSettings.of(trigger)
+        return () if settings is None else (cls(settings),)
+
+    def lock(self, state: AdmissionState) -> None:
+        """Lock the count of the workflow, and read its capacity."""
+        if state.with_input:
+            workflow_id = state.trigger.workflow_id
+            self._capacity = lock(state.connection, workflow_id, self._settings, own=state.with_input)
+            if self._settings.hard or not state.by_person:
+                state.capacity = self._capacity.remaining
+
+    def write(self, state: AdmissionState) -> None:
+        """Add what is admitted to the count.
+
+        Raises:
+            HardLimitError: a hard limit leaves too little capacity.
+        """
+        if self._capacity is None:
+            return
+        beyond = sum(part.code == RUN_LIMIT for part in state.rejections)
+        if beyond and self._settings.hard:
+            raise limit_error(state.trigger, self._settings, self._capacity, state.admitted + beyond)
+        count(state.connection, state.trigger.workflow_id, state.admitted + state.released)
+
+
 def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int) -> Capacity:
     """Lock the count of the workflow until the caller's transaction ends, and return its capacity.
 
@@ -67,7 +137,7 @@ def require_capacity(connection: Connection, trigger: Trigger) -> None:
     Raises:
         HardLimitError: a hard limit is reached.
     """
-    rule = None if trigger.rules is None else trigger.rules.limits
+    rule = LimitSettings.of(trigger)
     if rule is not None and rule.hard:
         capacity = peek(connection, trigger.workflow_id, rule)
         if capacity.remaining == 0:

@@ -7,22 +7,27 @@ Locking after each chunk could make two transactions wait for each other. Until 
 bytes of memory.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from workorders.core.admission import duplicates, idempotency
+from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import Ignored
 from workorders.core.admission.idempotency import IdempotencyRule
-from workorders.core.admission.rules import AdmissionState, Chunk, LimitRule, Rule, SequenceRule
-from workorders.core.admission.sequence_order import AdmissionRejection
+from workorders.core.admission.limits import LimitRule
+from workorders.core.admission.rules import AdmissionRejection, AdmissionState, Chunk, Rule, StreamIds
+from workorders.core.admission.sequences import SequenceRule
 from workorders.core.items import Item
 from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import RuleSettings
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/pipeline.sql")
+
+RULES: Final[tuple[type[Rule], ...]] = (LimitRule, IdempotencyRule, SequenceRule)
+"""In the order in which every transaction takes their locks."""
+REASONS: Final = sorted({reason for rule in RULES for reason in rule.reasons})
+"""With which rules reject work orders that have an input."""
 
 
 class AdmissionResult(NamedTuple):
@@ -39,13 +44,29 @@ class AdmissionResult(NamedTuple):
 class AdmissionPipeline:
     """The rules of one trigger, applied to what one call of `create_for` writes."""
 
-    def __init__(self, connection: Connection, trigger: Trigger, rules: RuleSettings) -> None:
-        self._state = AdmissionState(connection, trigger)
-        self._rules = _in_lock_order(rules)
+    def __init__(self, state: AdmissionState, rules: Sequence[Rule]) -> None:
+        self._state = state
+        self._rules = rules
 
-    def observe(
-        self, chunk: Chunk, stream_ids: Mapping[str | None, int | None], *, unwritten: bool = False
-    ) -> Iterator[tuple[bytes, Item]]:
+    @classmethod
+    def of(
+        cls, connection: Connection, trigger: Trigger, more: Sequence[Rule] = (), *, by_person: bool = False
+    ) -> "AdmissionPipeline | None":
+        """Return the rules of a trigger; None if it has none, which costs nothing.
+
+        Args:
+            connection: in the caller's transaction.
+            trigger: whose rules apply.
+            more: rules of this call alone; each precedes the trigger's rules of its kind.
+            by_person: a person reruns one work order, so that a soft limit only counts it.
+        """
+        rules: list[Rule] = []
+        for kind in RULES:
+            rules += [rule for rule in more if isinstance(rule, kind)]
+            rules += kind.of(trigger)
+        return cls(AdmissionState(connection, trigger, by_person), rules) if rules else None
+
+    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool = False) -> Iterator[tuple[bytes, Item]]:
         """Yield the work orders of a chunk in the order of their ids, and note what the rules need of them.
 
         If the caller copies them into a table meanwhile, Postgres works in parallel, so noting costs little time.
@@ -63,6 +84,7 @@ class AdmissionPipeline:
                 rejected = observer(*pair)
                 if rejected is not None:
                     chunk.items[place] = rejected
+                    chunk.replaced += 1
                     yield pair[0], rejected
                     break
             else:
@@ -70,7 +92,10 @@ class AdmissionPipeline:
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk whose savepoint is released to what `decide` decides."""
-        self._state.add(chunk)
+        self._state.with_input += sum(item.body is not None for item in chunk.items)
+        self._state.replaced += chunk.replaced
+        for rule, notes in chunk.notes.items():
+            rule.notes += notes
 
     def decide(self) -> AdmissionResult:
         """Decide which of the added work orders wait for a run, and write that.
@@ -87,11 +112,9 @@ class AdmissionPipeline:
             rule.write(state)
         ignored = duplicates.ignore(state.connection, state.ignored)
         reject_written(state.connection, state.rejections)
-        # Last, because from here on this transaction waits for no other one, so the order of these locks is free.
-        acquired = sum(map(len, state.keys.values()))
-        if acquired:  # more than were added, so that the table stays as large as the windows need
-            idempotency.expire(state.connection, 2 * acquired + 1)
-        return AdmissionResult(len(state.rejections), len(state.repeats), ignored)
+        for rule in self._rules:
+            rule.clean_up(state)
+        return AdmissionResult(len(state.rejections), state.replaced, ignored)
 
 
 def reject_written(connection: Connection, rejected: Sequence[AdmissionRejection]) -> None:
@@ -104,14 +127,3 @@ def reject_written(connection: Connection, rejected: Sequence[AdmissionRejection
             "originals": uuids(part.original for part in rejected),
         }
         connection.execute(_QUERIES["reject"], arguments)
-
-
-def _in_lock_order(rules: RuleSettings) -> list[Rule]:
-    """Return the rules in the order in which every transaction takes their locks."""
-    ordered: list[Rule] = []
-    if rules.limits is not None:
-        ordered.append(LimitRule(rules.limits))
-    ordered += [IdempotencyRule(settings) for settings in rules.idempotency]
-    if rules.sequence is not None or rules.limits is not None:
-        ordered.append(SequenceRule(rules.sequence))
-    return ordered

@@ -1,43 +1,33 @@
-"""The rules of a trigger in one shape: observe what is written, then lock, decide, and write.
+"""The shape of a rule: observe what is written, then lock, decide, write, and clean up.
 
-The pipeline calls each step for all rules before the next step, in the order of its list. The rules share the chunks
-that were written, and what was decided about them.
+Each rule is one file here: its settings, locks, decision, writes, and reasons, with its SQL in `sql/`. The pipeline
+calls each step for all rules before the next step, in the order of its list.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, ClassVar, NamedTuple
 
-from workorders.core.admission import limits, sequence_store
-from workorders.core.admission.duplicates import IgnoredRepeat, InlineDuplicate
-from workorders.core.admission.limits import Capacity
-from workorders.core.admission.sequence_order import (
-    RUN_LIMIT,
-    AdmissionRejection,
-    Decision,
-    Entry,
-    SequenceState,
-    decide,
-    parse_number,
-)
+from workorders.core.admission.duplicates import RepeatOf
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
-from workorders.core.rule_settings import IdempotencySettings, LimitSettings, SequenceSettings
-from workorders.core.selectors import hash128
 from workorders.core.triggers import Trigger
-
-_MAX_NAME: Final = 200
 
 StreamIds = Mapping[str | None, int | None]
 Observer = Callable[[bytes, Item], Item | None]
 """Notes a work order while its chunk is written. Returns the item to write instead if it must be rejected."""
-Keys = defaultdict[IdempotencySettings, list[bytes]]
-"""By the rule that they belong to: what `binary_rows.keyed` returns for each work order with a key."""
 
 
-def _keys() -> Keys:
-    return defaultdict(list)
+class AdmissionRejection(NamedTuple):
+    """A work order that a rule rejects."""
+
+    id: bytes
+    code: str
+    """A short kebab-case word to filter by, such as `duplicate`."""
+    detail: str
+    """One plain clause; it contains no value of the event."""
+    original: bytes | None = None
+    """The work order that this one repeats, if it is known."""
 
 
 @dataclass(slots=True)
@@ -47,9 +37,10 @@ class Chunk:
     ids: list[bytes]
     items: list[Item]
     """One for each id. A rule may replace an item by a rejected one before it is written."""
-    keys: Keys = field(default_factory=_keys)
-    entries: list[Entry] = field(default_factory=list)
-    repeats: list[InlineDuplicate] = field(default_factory=list)
+    notes: dict["Rule", list[Any]] = field(default_factory=dict)
+    """What each rule noted."""
+    replaced: int = 0
+    """How many items were replaced."""
 
     def __iter__(self) -> Iterator[tuple[bytes, Item]]:
         """Yield each id with its item."""
@@ -62,32 +53,39 @@ class AdmissionState:
 
     connection: Connection
     trigger: Trigger
-    keys: Keys = field(default_factory=_keys)
-    entries: list[Entry] = field(default_factory=list)
-    repeats: list[InlineDuplicate] = field(default_factory=list)
-    duplicates: set[bytes] = field(default_factory=set)
-    """Work orders that lost their idempotency key to another one; later rules pass over them."""
-    capacity: Capacity | None = None
-    decision: Decision = field(default_factory=Decision)
+    by_person: bool = False
+    """Whether a person reruns one work order, so that a soft limit only counts it."""
+    with_input: int = 0
+    """How many work orders were written with an input."""
+    replaced: int = 0
+    """How many items with an input were written as rejected."""
+    passed_over: set[bytes] = field(default_factory=set)
+    """Work orders about which a rule has decided; the later rules pass over them."""
+    capacity: int | None = None
+    """How many work orders may be admitted; None for no limit."""
+    admitted: int = 0
+    """Work orders of this call that wait for a run."""
+    released: int = 0
+    """Work orders of earlier calls that wait for a run from now on."""
     rejections: list[AdmissionRejection] = field(default_factory=list)
-    ignored: list[IgnoredRepeat] = field(default_factory=list)
-
-    def add(self, chunk: Chunk) -> None:
-        """Add what was observed of a chunk that is written and will not be undone alone."""
-        for settings, rows in chunk.keys.items():
-            self.keys[settings] += rows
-        self.entries += chunk.entries
-        self.repeats += chunk.repeats
-
-    def remaining_entries(self) -> list[Entry]:
-        """Return the entries that are no duplicates."""
-        if not self.duplicates:
-            return self.entries
-        return [entry for entry in self.entries if entry.id not in self.duplicates]
+    ignored: list[RepeatOf] = field(default_factory=list)
+    """Work orders that must leave nothing but a count for the one that they repeat."""
 
 
 class Rule:
     """A rule of a trigger during one call of `create_for`. Each step may have nothing to do."""
+
+    reasons: ClassVar[tuple[str, ...]]
+    """The codes with which it rejects."""
+
+    def __init__(self) -> None:
+        self.notes: list[Any] = []
+        """What was noted of the chunks that will not be undone alone."""
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> Iterable["Rule"]:
+        """Return the rules of this kind that the trigger or its workflow defines."""
+        raise NotImplementedError
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer | None:
         """Return what notes the work orders of a chunk in it; None if the rule needs nothing of them.
@@ -104,81 +102,5 @@ class Rule:
     def write(self, state: AdmissionState) -> None:
         """Write the decision."""
 
-
-class LimitRule(Rule):
-    """Counts work orders under the lock of their workflow.
-
-    `SequenceRule` spends the capacity, because a work order without capacity must not move its sequence on.
-    """
-
-    def __init__(self, settings: LimitSettings) -> None:
-        self._settings = settings
-
-    def lock(self, state: AdmissionState) -> None:
-        """Lock the count of the workflow, and read its capacity."""
-        if state.entries:
-            state.capacity = limits.lock(
-                state.connection, state.trigger.workflow_id, self._settings, own=len(state.entries)
-            )
-
-    def write(self, state: AdmissionState) -> None:
-        """Add what is admitted to the count.
-
-        Raises:
-            HardLimitError: a hard limit leaves too little capacity.
-        """
-        if state.capacity is None:
-            return
-        decision = state.decision
-        beyond = sum(part.code == RUN_LIMIT for part in decision.rejected)
-        if beyond and self._settings.hard:
-            raise limits.limit_error(state.trigger, self._settings, state.capacity, decision.admitted + beyond)
-        limits.count(state.connection, state.trigger.workflow_id, decision.admitted + len(decision.released))
-
-
-class SequenceRule(Rule):
-    """Admits work orders as far as there is capacity, and those with a number in the order of their sequence."""
-
-    def __init__(self, settings: SequenceSettings | None) -> None:
-        self._settings = settings
-        self._names: dict[bytes, str] = {}
-        self._sequences: dict[bytes, SequenceState] = {}
-
-    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
-        """Note the work orders with an input, each with the key and the number of its sequence."""
-        note, names, settings = chunk.entries.append, self._names, self._settings
-        value = settings.key.value if settings else None
-        number = settings.number.found if settings else None
-
-        def observe(id_: bytes, item: Item) -> None:
-            if item.body is None:
-                return
-            key = value(item) if value else None
-            if key is None or number is None:
-                note(Entry(id_))
-                return
-            sequence = hash128(key)
-            if sequence not in names:
-                names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
-            note(Entry(id_, sequence, parse_number(number(item))))
-
-        return observe
-
-    def lock(self, state: AdmissionState) -> None:
-        """Lock the sequences, and read them."""
-        entries = state.remaining_entries()
-        names = {entry.sequence: self._names[entry.sequence] for entry in entries if entry.sequence is not None}
-        if self._settings is not None and names:
-            self._sequences = sequence_store.lock(
-                state.connection, state.trigger.id, names, self._settings.start, entries
-            )
-
-    def decide(self, state: AdmissionState) -> None:
-        """Admit, park, or reject each work order that is no duplicate."""
-        remaining = None if state.capacity is None else state.capacity.remaining
-        state.decision = decide(state.remaining_entries(), self._sequences, remaining)
-        state.rejections += state.decision.rejected
-
-    def write(self, state: AdmissionState) -> None:
-        """Write what is parked and released, and the high-water marks."""
-        sequence_store.write(state.connection, state.trigger, state.decision, self._sequences)
+    def clean_up(self, state: AdmissionState) -> None:
+        """Delete what is not needed any more. From here on the transaction waits for no other one."""

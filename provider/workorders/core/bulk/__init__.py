@@ -1,1 +1,1 @@
-"""Reruns, cancels, and exports of many work orders as jobs that can be resumed."""
+"""Reruns and cancels of many work orders as jobs that can be resumed."""

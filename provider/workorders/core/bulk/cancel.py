@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from workorders.core.bulk.jobs import IN_USE, Job, JobHandler, StepResult, lock_work_orders
+from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -11,12 +11,9 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/cancel.sql")
 
 
-class CancelHandler(JobHandler):
-    """The work of a cancel job."""
-
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-        """Cancel the work orders that wait."""
-        return cancel_work_orders(connection, ids, actor=job.actor, reason=job.reason)
+def step(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
+    """Process some work orders of a cancel job."""
+    return cancel_work_orders(connection, ids, actor=job.actor, reason=job.reason)
 
 
 def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:

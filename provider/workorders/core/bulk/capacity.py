@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from workorders.core.admission import limits
-from workorders.core.admission.limits import Capacity
+from workorders.core.admission.limits import Capacity, LimitSettings
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import LimitSettings
 
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
@@ -63,7 +62,7 @@ class WorkflowCapacity:
         limited = " and ".join(f"{number:,} {what}" for what, number in limits_now.items() if number is not None)
         return (
             f"Workflow {self.workflow} takes {self.capacity.remaining or 0:,} more runs now, by its {self.rule.kind} "
-            f"limits of {limited}; a job that needs more does as many and then waits for capacity."
+            f"limits of {limited}; a rerun of more does as many and then waits for capacity."
         )
 
 

@@ -1,4 +1,4 @@
-"""Bulk jobs: reruns, cancels and exports of all work orders that match a filter; each job has a row in the database.
+"""Bulk jobs: reruns and cancels of all work orders that match a filter; each job has a row in the database.
 
 A worker executes a job in steps, in the order of the work orders' creation. One transaction commits the work of a step
 and the job's progress. So after a crash a job continues at the next step, and does nothing twice.
@@ -14,18 +14,18 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import UnknownWorkOrderError
-from workorders.core.postgres.connection import Connection, fetch_row, is_outage
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
 IN_USE: Final = "deleted or in use"
 """The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
-KINDS: Final = ("rerun", "cancel", "export")
+KINDS: Final = ("rerun", "cancel")
 HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """A worker reports after each step; after this long without a report another process may take the job over."""
 
@@ -48,7 +48,7 @@ class Job:
 
     id: int
     kind: str
-    wanted: Filter
+    filter: Filter
     options: Mapping[str, Any]
     actor: str
     account: str | None
@@ -71,11 +71,6 @@ class Job:
     finished_at: datetime | None
 
     @property
-    def is_download(self) -> bool:
-        """Whether it is an export that a browser takes, instead of a file on a machine."""
-        return self.kind == "export" and "file" not in self.options
-
-    @property
     def looked_at(self) -> int:
         """Number of work orders that the job has processed so far."""
         return self.done + sum(self.skipped.values())
@@ -83,7 +78,7 @@ class Job:
     def __str__(self) -> str:
         """Return the job's progress in a sentence."""
         skipped = "".join(f", {count:,} {reason}" for reason, count in sorted(self.skipped.items()))
-        return f"Job {self.id} ({self.kind}) is {self.state}: {self.done:,} of {self.total:,} done{skipped}."
+        return f"Bulk operation {self.id} ({self.kind}) is {self.state}: {self.done:,} of {self.total:,} done{skipped}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,35 +91,6 @@ class StepResult:
     """Why the step ended before its last work order, in a sentence; None if it did not."""
     reached: UUID | None = None
     """The last work order that a step processed before it ended early; None if it processed none."""
-
-
-class JobHandler:
-    """Executes one kind of job. A kind whose steps are complete transactions has nothing else to do."""
-
-    sizes: str | None = None
-    """Name of the query for the bytes that a step reads of each work order; None if it reads no inputs."""
-
-    def begin(self, connection: Connection, job: Job, worker: UUID) -> None:
-        """Prepare for the first step of this process."""
-
-    def step(self, connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-        """Process some work orders, in the step's transaction."""
-        raise NotImplementedError
-
-    def finish(self) -> None:
-        """Complete the result of all steps."""
-
-    def abandon(self) -> None:
-        """Remove everything incomplete."""
-
-    def after(self, error: BaseException) -> tuple[str, str]:
-        """Return the state of the job after an error, and a sentence for its row.
-
-        After an outage, a lock timeout, or too many deadlocks it waits: the next worker continues it.
-        """
-        state = "waiting" if is_outage(error) else "failed"
-        message = one_line(error) or type(error).__name__
-        return state, message if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: {message}"
 
 
 def create_job(
@@ -158,7 +124,7 @@ def create_job(
     """
     if not reason.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is recorded; nothing was changed; give one.")
-    if kind != "export" and wanted == Filter():
+    if wanted == Filter():
         raise ConfigurationError(
             f"A {kind} of all work orders was requested, with no filter at all; nothing was changed; give a filter, or "
             f"select all by a since of 1970-01-01."
@@ -204,7 +170,7 @@ def get_job(connection: Connection, job_id: int) -> Job:
     """
     found = _jobs(connection, job_id=job_id)
     if not found:
-        raise UnknownJobError(f"There is no bulk job {job_id} in this database; see `workorders jobs list`.")
+        raise UnknownJobError(f"There is no bulk operation {job_id} in this database; see `workorders bulk list`.")
     return found[0]
 
 
@@ -229,11 +195,13 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
         return job
     if job.state == "running":
         raise JobBusyError(
-            f"Another process works at job {job_id}, and reported at {job.heartbeat_at:%H:%M:%S} UTC; nothing was "
-            f"changed; look at it with `workorders jobs show {job_id}`, and try again "
+            f"Another process runs bulk operation {job_id}, and reported at {job.heartbeat_at:%H:%M:%S} UTC; nothing "
+            f"was changed; look at it with `workorders bulk show {job_id}`, and try again "
             f"{HEARTBEAT_TIMEOUT.seconds // 60} minutes after its last report."
         )
-    raise JobEndedError(f"Job {job_id} is {job.state}, so it does not continue; nothing was changed; create a new one.")
+    raise JobEndedError(
+        f"Bulk operation {job_id} is {job.state}, so it does not continue; nothing was changed; create a new one."
+    )
 
 
 def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
@@ -262,11 +230,6 @@ def record_progress(connection: Connection, job: Job, outcome: StepResult, last_
     )
 
 
-def restart(connection: Connection, job_id: int, worker: UUID) -> None:
-    """Reset the progress of a job whose kind cannot continue in the middle."""
-    connection.execute(_QUERIES["reset_progress"], {"id": job_id, "worker": worker})
-
-
 def leave_job(connection: Connection, job_id: int, worker: UUID, state: str, error: str | None = None) -> None:
     """Store that the job has finished, failed, or waits, and why; any worker may take one that waits."""
     connection.execute(_QUERIES["leave_job"], {"id": job_id, "worker": worker, "state": state, "error": error})
@@ -281,10 +244,10 @@ def cancel_job(connection: Connection, job_id: int) -> None:
     """
     if not connection.execute(_QUERIES["cancel_job"], {"id": job_id}).rowcount:
         job = get_job(connection, job_id)
-        raise JobEndedError(f"Job {job_id} is {job.state} already; nothing was changed.")
+        raise JobEndedError(f"Bulk operation {job_id} is {job.state} already; nothing was changed.")
 
 
 def _jobs(connection: Connection, *, job_id: int | None = None, before: int | None = None, limit: int = 1) -> list[Job]:
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(_QUERIES["jobs"], {"id": job_id, "before": before, "limit": limit}).fetchall()
-    return [Job(wanted=Filter.from_json(row.pop("filter")), **row) for row in rows]
+    return [Job(**{**row, "filter": Filter.from_json(row["filter"])}) for row in rows]

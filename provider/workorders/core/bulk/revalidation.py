@@ -1,7 +1,7 @@
 """Validates rejected events again after a fix: a corrected setting, a raised limit, a better decoder."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Final
@@ -71,9 +71,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
                 continue
             if row.trigger not in accepted:
                 trigger = triggers.find(connection, row.trigger)
-                if beyond_soft_limits and trigger.rules is not None:
-                    trigger = replace(trigger, rules=trigger.rules.beyond_soft_limits())
-                accepted[row.trigger] = _Accepted(connection, trigger)
+                accepted[row.trigger] = _Accepted(connection, trigger, by_person=beyond_soft_limits)
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
         found.accept()
@@ -84,9 +82,9 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
 class _Accepted:
     """The accepted work orders of one trigger, without their inputs."""
 
-    def __init__(self, connection: Connection, trigger: Trigger) -> None:
+    def __init__(self, connection: Connection, trigger: Trigger, *, by_person: bool) -> None:
         self._connection = connection
-        self._pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
+        self._pipeline = AdmissionPipeline.of(connection, trigger, by_person=by_person)
         self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._ids: list[UUID] = []
         self._ordering_keys: list[int | None] = []

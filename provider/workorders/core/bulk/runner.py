@@ -1,22 +1,18 @@
 """Executes bulk jobs of every kind, and resumes orphaned ones: new jobs, suspended jobs, and those of dead workers."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import accumulate
-from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
 import psycopg
 
 from workorders import dag_ids
-from workorders.core.bulk import jobs
-from workorders.core.bulk.cancel import CancelHandler
-from workorders.core.bulk.export import ExportHandler
-from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, JobHandler, StepResult
-from workorders.core.bulk.rerun import RerunHandler
+from workorders.core.bulk import cancel, jobs, rerun
+from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, StepResult
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
 from workorders.core.postgres.connection import Connection, is_outage
@@ -25,8 +21,8 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
 
 _CONTINUES: Final = (
-    f"The job continues from here then: by the Dag {dag_ids.MAINTENANCE}, unless that is paused, or by `workorders "
-    f"jobs resume`."
+    f"It continues from here then: by the Dag {dag_ids.MAINTENANCE}, unless that is paused, or by `workorders "
+    f"bulk resume`."
 )
 STEP: Final = 1_000
 """Work orders of one transaction."""
@@ -38,16 +34,13 @@ STARTUP_GRACE: Final = timedelta(seconds=10)
 _DEADLOCKS: Final = 5
 
 
-_HANDLERS: Final[dict[str, Callable[[], JobHandler]]] = {"rerun": RerunHandler, "cancel": CancelHandler}
+Step = Callable[[Connection, Job, Sequence[UUID]], StepResult]
+"""Processes some work orders of a job, in the step's transaction."""
+STEPS: Final[dict[str, Step]] = {"rerun": rerun.step, "cancel": cancel.step}
 
 
 def run_job(
-    connection: Connection,
-    job_id: int,
-    *,
-    step: int = STEP,
-    progress: Callable[[Job], None] | None = None,
-    file: Path | None = None,
+    connection: Connection, job_id: int, *, step: int = STEP, progress: Callable[[Job], None] | None = None
 ) -> Job:
     """Execute a job to its end, or continue it.
 
@@ -56,7 +49,6 @@ def run_job(
         job_id: number of the job.
         step: work orders of one step.
         progress: called after each step.
-        file: the file of an export; other jobs have none.
 
     Returns:
         The job as it ended: finished, cancelled meanwhile, or waiting for the reason in its `error`.
@@ -65,72 +57,42 @@ def run_job(
         JobBusyError: another process executes it.
         JobEndedError: it had ended before, or another process took it over.
         WorkOrdersError: it failed, and its row contains the reason; it can continue later.
-        psycopg.Error: the database failed. If the row can be written, a rerun or cancel waits after an outage, and can
-            be claimed again; after any other error the job has failed.
-    """
-    for _ in run_steps(
-        connection,
-        job_id,
-        lambda job: ExportHandler(file) if job.kind == "export" else _HANDLERS[job.kind](),
-        step=step,
-        progress=progress,
-    ):
-        pass
-    return _get_job(connection, job_id)
-
-
-def run_steps(
-    connection: Connection,
-    job_id: int,
-    handler_of: Callable[[Job], JobHandler],
-    *,
-    step: int = STEP,
-    progress: Callable[[Job], None] | None = None,
-) -> Generator[None]:
-    """Execute a job as `run_job` does, and yield after each step, when no transaction is open.
-
-    Who takes the steps may end it early, by `close` or by an error.
+        psycopg.Error: the database failed. If the row can be written, the job waits after an outage, and can be claimed
+            again; after any other error it has failed.
     """
     worker = uuid4()
     with connection.transaction():
         job = jobs.claim(connection, job_id, worker)
-    doing = handler_of(job)
     try:
-        with connection.transaction():
-            doing.begin(connection, job, worker)
-        while _step(connection, job_id, worker, doing, step):
+        while _step(connection, job_id, worker, step):
             if progress is not None:
                 progress(_get_job(connection, job_id))
-            yield
-        if _get_job(connection, job_id).state == "waiting":
-            doing.abandon()
-            return
-        doing.finish()
         with connection.transaction():
+            # A job that waits has been left already.
             jobs.leave_job(connection, job_id, worker, "finished")
+    except _Cancelled:
+        pass
     except BaseException as error:
-        doing.abandon()
-        if isinstance(error, _Cancelled):
-            return
-        _record_failure(connection, job, worker, doing.after(error))
+        _record_failure(connection, job, worker, error)
         raise
+    return _get_job(connection, job_id)
 
 
 class _Cancelled(Exception):  # noqa: N818 - no error: a user requested it
     """A user cancelled the job while it was executed."""
 
 
-def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, size: int) -> bool:
+def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
     """Do one step; tell whether there may be more to do now."""
     for remaining in reversed(range(_DEADLOCKS)):
         try:
             with connection.transaction():
                 job = _require_ownership(connection, job_id, worker)
-                found = work_orders.find_matching(connection, job.wanted, after=job.last_id, limit=size)
+                found = work_orders.find_matching(connection, job.filter, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
-                ids = _bounded(connection, doing, found.ids)
-                outcome = doing.step(connection, job, ids) if ids else StepResult()
+                ids = _bounded(connection, found.ids) if job.kind == "rerun" else found.ids
+                outcome = STEPS[job.kind](connection, job, ids) if ids else StepResult()
                 if outcome.waits_for is not None:
                     jobs.record_progress(connection, job, outcome, outcome.reached or job.last_id)
                     jobs.leave_job(connection, job_id, worker, "waiting", f"{outcome.waits_for} {_CONTINUES}")
@@ -145,11 +107,9 @@ def _step(connection: Connection, job_id: int, worker: UUID, doing: JobHandler, 
     return False
 
 
-def _bounded(connection: Connection, doing: JobHandler, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Return the first of the work orders, as many as one step may read."""
-    if doing.sizes is None or not ids:
-        return ids
-    sizes = connection.execute(_QUERIES[doing.sizes], {"ids": list(ids)})
+def _bounded(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Return the first of the work orders, as many as one step may read: a rerun validates the rejected ones again."""
+    sizes = connection.execute(_QUERIES["rejected_bytes"], {"ids": list(ids)})
     return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
 
 
@@ -160,13 +120,17 @@ def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job
     now = jobs.get_job(connection, job_id)
     if now.state == "cancelled":
         raise _Cancelled
-    raise JobEndedError(f"Job {job_id} was taken over by another process; this one did nothing more.")
+    raise JobEndedError(f"Bulk operation {job_id} was taken over by another process; this one did nothing more.")
 
 
-def _record_failure(connection: Connection, job: Job, worker: UUID, outcome: tuple[str, str]) -> None:
+def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
+    """Record what ended a job, which waits for the next worker after an outage, a lock timeout, or many deadlocks."""
+    message = one_line(error) or type(error).__name__
+    if not isinstance(error, WorkOrdersError):
+        message = f"{type(error).__name__}: {message}"
     # Without the database nothing can be written; the row then shows that its worker has not reported for long.
     with suppress(psycopg.Error), connection.transaction():
-        jobs.leave_job(connection, job.id, worker, *outcome)
+        jobs.leave_job(connection, job.id, worker, "waiting" if is_outage(error) else "failed", message)
 
 
 def _get_job(connection: Connection, job_id: int) -> Job:
@@ -185,10 +149,7 @@ class ResumeResult:
 
 
 def find_orphaned(connection: Connection) -> list[int]:
-    """Return the numbers of the jobs without a worker, the oldest first.
-
-    Exports are not among them: their file is a path on one machine, so they wait for `jobs resume` there.
-    """
+    """Return the numbers of the jobs without a worker, the oldest first."""
     arguments = {"beginning": STARTUP_GRACE, "silence": jobs.HEARTBEAT_TIMEOUT}
     return [row[0] for row in connection.execute(_QUERIES["orphaned_jobs"], arguments)]
 
@@ -217,11 +178,11 @@ def resume_orphaned(
         except (JobBusyError, JobEndedError):
             continue
         except WorkOrdersError as error:
-            result.failures.append(f"Job {job_id} failed: {error}")
+            result.failures.append(f"Bulk operation {job_id} failed: {error}")
         except psycopg.Error as error:
             if connection.closed:
                 raise
             # The younger jobs can still succeed.
             became = "waits for the next run" if is_outage(error) else "failed"
-            result.failures.append(f"Job {job_id} {became}: {one_line(error)}")
+            result.failures.append(f"Bulk operation {job_id} {became}: {one_line(error)}")
     return result

@@ -1,15 +1,16 @@
 """Creates one work order and returns it: a caller or a person waits for the answer."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from workorders.core.admission import duplicates, idempotency
+from workorders.core.admission.idempotency import CallerKey, IdempotencyRule, IdempotencySettings
 from workorders.core.creation.work_orders import create_for
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.rule_settings import CallerKey, RuleSettings
 from workorders.core.triggers import Trigger, stream_id
 
 _QUERIES = load_queries("workorders.core.creation", "sql/create_one.sql")
@@ -58,29 +59,30 @@ def create_one(
         HardLimitError: the workflow has no capacity; the caller must roll back, and its source must wait.
         psycopg.Error: the database failed; nothing was created once the caller rolls back.
     """
-    if key is not None:
-        rules = (trigger.rules or RuleSettings()).with_caller_key(CallerKey(key_scope, key), key_seconds)
-        trigger = replace(trigger, rules=rules)
-    holder = _find_holder(connection, trigger, item)
+    own = [] if key is None else [IdempotencySettings(CallerKey(key_scope, key), key_seconds, "ignore")]
+    keys = [*own, *IdempotencySettings.of(trigger)]
+    holder = _find_holder(connection, trigger, keys, item)
     if holder is not None:
         duplicates.count_ignored(connection, holder, item.request)
         return _find(connection, holder)
     id_ = next(increasing_ids())
-    counts = create_for(connection, trigger, [item], ids=iter([id_]))
+    counts = create_for(connection, trigger, [item], ids=iter([id_]), rules=list(map(IdempotencyRule, own)))
     if counts.existing:
         stream = stream_id(connection, trigger, item.stream or "")
         return _find(connection, stream_id=stream, position=item.position)
     if counts.ignored:  # another transaction has acquired the key since
-        holder = _find_holder(connection, trigger, item)
+        holder = _find_holder(connection, trigger, keys, item)
         if holder is None:  # cannot be: its row is locked
             raise LookupError(f"the holder of an idempotency key of trigger {trigger.name}")
         return _find(connection, holder)
     return replace(_find(connection, UUID(bytes=id_)), created=True)
 
 
-def _find_holder(connection: Connection, trigger: Trigger, item: Item) -> UUID | None:
+def _find_holder(
+    connection: Connection, trigger: Trigger, keys: Sequence[IdempotencySettings], item: Item
+) -> UUID | None:
     """Return the work order that the item repeats without leaving one of its own; None if there is none."""
-    for settings in trigger.rules.idempotency if trigger.rules else ():
+    for settings in keys:
         if settings.ignores(item.position):
             holder = idempotency.find_holder(connection, trigger.id, settings, item)
             if holder is not None:

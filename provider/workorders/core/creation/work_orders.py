@@ -1,6 +1,6 @@
 """`create_for`: creates the work orders of every trigger."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from itertools import compress, islice, starmap
@@ -11,7 +11,7 @@ import psycopg
 
 from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
-from workorders.core.admission.rules import Chunk
+from workorders.core.admission.rules import Chunk, Rule
 from workorders.core.creation.chunks import Chunks
 from workorders.core.exceptions import DuplicateItemsError
 from workorders.core.ids import increasing_ids
@@ -68,6 +68,7 @@ def create_for(
     fresh: bool = False,
     ids: Iterator[bytes] | None = None,
     prove: Callable[[], None] | None = None,
+    rules: Sequence[Rule] = (),
 ) -> Created:
     """Create a work order for each item, inside the caller's transaction.
 
@@ -84,6 +85,7 @@ def create_for(
         ids: the ids of the work orders, each greater than the one before; new ones if omitted.
         prove: called once after the last item is written. It may wait for a network, because no lock that another
             trigger, partition, or caller needs is taken before it returns. What it raises ends the call.
+        rules: more rules than those of the trigger, for this call alone.
 
     Returns:
         The counts, which add up to the number of items.
@@ -95,7 +97,7 @@ def create_for(
     """
     if fresh:  # the items of a replay may need no capacity, because their work orders exist
         limits.require_capacity(connection, trigger)
-    pipeline = None if trigger.rules is None else AdmissionPipeline(connection, trigger, trigger.rules)
+    pipeline = AdmissionPipeline.of(connection, trigger, rules)
     writer = _Writer(connection, trigger, pipeline, fresh=fresh)
     ids = increasing_ids() if ids is None else ids
     total = Created()

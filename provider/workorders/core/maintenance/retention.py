@@ -7,7 +7,6 @@ length. New work orders never wait for it, nor it for them.
 """
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ class RetentionBusyError(WorkOrdersError):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long a workflow keeps its data; None means without end."""
+    """How long a workflow keeps its data; None means indefinitely."""
 
     workflow_id: int
     workflow: str
@@ -133,20 +132,25 @@ def is_due(connection: Connection) -> bool:
     return bool(fetch_row(connection, _QUERIES["is_due"], {"interval": _INTERVAL, "silence": _SILENCE})[0])
 
 
-def preview(connection: Connection, *, now: datetime | None = None, step: int = STEP) -> list[RetentionPreview]:
+def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
     """Return what retention would do for each workflow with a policy; change nothing.
 
     Args:
-        connection: without an open transaction; each step has its own.
+        connection: without an open transaction. Its statements read every work order that may be due.
         now: the time that ages are counted to; the present when omitted.
-        step: a step reads at most 20 times as many work orders, as one of `delete_expired` does.
     """
     with connection.transaction():
         known = policies(connection)
-    count = _Count(connection, _arguments(known, now or datetime.now(UTC)), step)
-    deleted, wiped = count.expired(), count.unwiped()
+        due = _arguments(known, now or datetime.now(UTC))
+        due["marks"] = _marks(connection, due)
+        counts: list[dict[int, int]] = [
+            dict(connection.execute(_QUERIES[query], due, prepare=False).fetchall())
+            for query in ("count_expired", "count_unwiped")
+        ]
+    deleted, wiped = counts
     return [
-        RetentionPreview(policy.workflow, wiped[policy.workflow_id], deleted[policy.workflow_id]) for policy in known
+        RetentionPreview(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0))
+        for policy in known
     ]
 
 
@@ -186,65 +190,8 @@ def delete_expired(
     return RetentionResult(wiped, deleted)
 
 
-class _Walk:
-    """Goes through work orders by their ids, in statements of a bounded length."""
-
-    def __init__(self, connection: Connection, due: Mapping[str, Any], step: int) -> None:
-        self._connection = connection
-        self._due = {**due, "limit": step}
-
-    def _marks(self) -> list[UUID]:
-        """Return up to where each workflow is wiped."""
-        # Without a transaction of its own, the query would open one that no step ends.
-        with self._connection.transaction():
-            found: dict[int, UUID] = dict(self._rows("marks"))
-        return [found.get(id_, UUID(int=0)) for id_ in self._due["workflow_ids"]]
-
-    def _first_mark(self, marks: Sequence[UUID]) -> UUID | None:
-        """Return the lowest mark of the workflows that are wiped; None if none is."""
-        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
-        return min(wanted, default=None)
-
-    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
-        """Return the last work order that a step may read, due or not; None if none is left."""
-        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
-        return rows[0][0] if rows else None
-
-    def _rows(self, query: str, **place: object) -> list[Any]:
-        return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
-
-
-class _Count(_Walk):
-    """Counts what is due, by workflow."""
-
-    def expired(self) -> Counter[int]:
-        """Return how many work orders are to be deleted."""
-        return self._count("count_expired", UUID(int=0), "end_id")
-
-    def unwiped(self) -> Counter[int]:
-        """Return of how many work orders the data is to be wiped."""
-        marks = self._marks()
-        after = self._first_mark(marks)
-        if after is None:
-            return Counter()
-        # What is not wiped before the marks is noted, and little: it is counted at once.
-        with self._connection.transaction():
-            noted = Counter(dict(self._rows("count_noted", marks=marks)))
-        return noted + self._count("count_unwiped", after, "wipe_end_id", marks=marks)
-
-    def _count(self, query: str, after: UUID, end: str, **arguments: object) -> Counter[int]:
-        found: Counter[int] = Counter()
-        while True:
-            with self._connection.transaction():
-                until = self._look_ahead(after, end)
-                if until is None:
-                    return found
-                found.update(dict(self._rows(query, after=after, until=until, **arguments)))
-            after = until
-
-
-class _Retention(_Walk):
-    """The steps of one call of `delete_expired`."""
+class _Retention:
+    """The steps of one call of `delete_expired`: they go through work orders by their ids, in bounded statements."""
 
     def __init__(
         self,
@@ -254,7 +201,8 @@ class _Retention(_Walk):
         step: int,
         pause: Callable[[float], None],
     ) -> None:
-        super().__init__(connection, due, step)
+        self._connection = connection
+        self._due = {**due, "limit": step}
         self._now = now
         self._pause = pause
 
@@ -298,8 +246,10 @@ class _Retention(_Walk):
 
     def _wipe_on(self) -> int:
         """Wipe what lies behind the marks, and move them."""
-        wiped, marks = 0, self._marks()
-        after = self._first_mark(marks)
+        # Without a transaction of its own, the query would open one that no step ends.
+        with self._connection.transaction():
+            marks = _marks(self._connection, self._due)
+        wiped, after = 0, self._first_mark(marks)
         while after is not None:
             with self._step(erases_words=True):
                 until = self._look_ahead(after, "wipe_end_id")
@@ -312,6 +262,19 @@ class _Retention(_Walk):
                 self._connection.execute(_QUERIES["move_marks"], {**self._due, "until": until})
             wiped, after = wiped + len(ids), until
         return wiped
+
+    def _first_mark(self, marks: Sequence[UUID]) -> UUID | None:
+        """Return the lowest mark of the workflows that are wiped; None if none is."""
+        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
+        return min(wanted, default=None)
+
+    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
+        """Return the last work order that a step may read, due or not; None if none is left."""
+        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
+        return rows[0][0] if rows else None
+
+    def _rows(self, query: str, **place: object) -> list[Any]:
+        return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
 
     def _wipe(self, ids: Sequence[UUID]) -> None:
         self._connection.execute(_QUERIES["wipe"], {"ids": list(ids)})
@@ -385,6 +348,12 @@ def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
         "erase_before": [policy.erase_before(now) for policy in known],
         "erased": _ERASED,
     }
+
+
+def _marks(connection: Connection, due: Mapping[str, Any]) -> list[UUID]:
+    """Return up to where each workflow is wiped."""
+    found: dict[int, UUID] = dict(connection.execute(_QUERIES["marks"], due).fetchall())
+    return [found.get(id_, UUID(int=0)) for id_ in due["workflow_ids"]]
 
 
 def _before(now: datetime, days: float | None) -> datetime:

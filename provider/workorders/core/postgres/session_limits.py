@@ -2,7 +2,7 @@
 
 They travel as the option `options` of a connection. RDS Proxy, Neon's pooler, and PgBouncer refuse a connection with
 it; PgBouncer can be set to drop it. Then the role must have the limits, and a connection without them is closed again:
-without `lock_timeout` a lock is waited for without end, and without `idle_in_transaction_session_timeout` nothing ends
+without `lock_timeout` a lock is waited for indefinitely, and without `idle_in_transaction_session_timeout` nothing ends
 the transaction of a client that hangs.
 """
 
@@ -14,7 +14,7 @@ import psycopg
 from psycopg import conninfo
 
 SESSION_SETTINGS: Final[Mapping[str, str]] = {
-    # No attempt may wait for a partition's lock without end: it fails, reports it and is retried.
+    # No attempt may wait for a partition's lock indefinitely: it fails, reports it and is retried.
     "lock_timeout": "30s",
     # A single statement here is at most one COPY of a chunk, before whose end half of the next one is read from its
     # source, or one scan by key.

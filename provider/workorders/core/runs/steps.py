@@ -38,7 +38,7 @@ class StoredSteps:
 
 
 def store(connection: Connection, worker_id: UUID, steps: Sequence[FinishedStep]) -> frozenset[UUID]:
-    """Store steps in the caller's transaction, and return those of their runs that the worker still owns.
+    """Store steps in one statement, and return those of their runs that the worker still owns.
 
     Of the others nothing is stored.
 
@@ -46,7 +46,6 @@ def store(connection: Connection, worker_id: UUID, steps: Sequence[FinishedStep]
         OwnershipLostError: the worker has no row, so it owns nothing any more.
         psycopg.DataError: Postgres cannot hold a result.
     """
-    workers.lock_worker(connection, worker_id)
     rows = connection.execute(
         _QUERIES["store"],
         {
@@ -58,8 +57,10 @@ def store(connection: Connection, worker_id: UUID, steps: Sequence[FinishedStep]
             "made_by": [step.made_by for step in steps],
             "elsewhere": [step.committed_elsewhere for step in steps],
         },
-    )
-    return frozenset(run_id for (run_id,) in rows)
+    ).fetchall()
+    if not rows:
+        raise workers.lost(worker_id)
+    return frozenset(run_id for (run_id,) in rows if run_id)
 
 
 def find(connection: Connection, run_ids: Collection[UUID]) -> dict[UUID, StoredSteps]:

@@ -27,7 +27,8 @@ GRANT USAGE ON ALL SEQUENCES IN SCHEMA workorders TO workorders_writer;
 GRANT EXECUTE ON FUNCTION workorders.enqueue_many TO workorders_writer;
 REVOKE DELETE ON workorders.kafka_ledger FROM workorders_writer;
 -- A recorded decision is not changed. A job also has its progress, and retention erases the words that it looked for.
-REVOKE UPDATE, DELETE ON workorders.kafka_decisions, workorders.sequence_decisions, workorders.bulk_jobs
+REVOKE UPDATE, DELETE
+    ON workorders.kafka_decisions, workorders.sequence_decisions, workorders.operator_actions, workorders.bulk_jobs
     FROM workorders_writer;
 GRANT UPDATE (state, done, skipped, last_id, worker, error, started_at, heartbeat_at, finished_at, filter)
     ON workorders.bulk_jobs TO workorders_writer;
@@ -54,7 +55,8 @@ WHERE tables.relnamespace = to_regnamespace('workorders')
     AND NOT has_any_column_privilege(tables.oid, rights.name)
     AND NOT (
         rights.name <> 'SELECT' AND tables.relname = ANY (ARRAY['alembic_version', 'webhooks'])
-        OR rights.name = 'UPDATE' AND tables.relname = ANY (ARRAY['kafka_decisions', 'sequence_decisions'])
+        OR rights.name = 'UPDATE'
+        AND tables.relname = ANY (ARRAY['kafka_decisions', 'sequence_decisions', 'operator_actions'])
     )
 GROUP BY tables.relname
 ORDER BY tables.relname;

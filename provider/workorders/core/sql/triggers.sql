@@ -16,9 +16,7 @@ WHERE (stored.workflow_id, stored.definition) IS DISTINCT FROM (EXCLUDED.workflo
 -- name: find_trigger
 SELECT triggers.id, triggers.name, triggers.type, triggers.workflow_id, workflows.name AS workflow,
     workflows.definition ->> 'ordering_key' AS ordering_key,
-    nullif(triggers.definition -> 'idempotency', 'null') AS idempotency,
-    nullif(triggers.definition -> 'sequence', 'null') AS sequence,
-    workflows.definition -> 'limits' AS limits
+    triggers.definition, coalesce(workflows.definition, '{}') AS workflow_definition
 FROM workorders.triggers
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE triggers.name = %(name)s;

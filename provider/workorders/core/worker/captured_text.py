@@ -1,23 +1,23 @@
-"""Texts that other people's code created, in a form that every reader can hold, and bounded on their way."""
+"""Texts that other people's code created, in a form that every reader can hold, and bounded on their way.
+
+The output of a process is captured in an unnamed file instead of a pipe. So it can be read after any end of the
+process, and the parent need not read it meanwhile.
+"""
 
 import codecs
-from typing import Final, NamedTuple
+import fcntl
+import os
+import tempfile
+from typing import Final
 
+GAP: Final = "\0"
+"""In place of what was left out of a text, until the text is masked. No other text here contains it."""
 MAX_SENT_CHARACTERS: Final = 256 * 1024
 """Of a longer error or traceback a process sends the beginning and the end."""
+MAX_LOG_BYTES: Final = 64 * 1024 * 1024
+"""If a run writes more than this, its earlier output is deleted, so that it cannot fill the disk."""
 _HALF: Final = MAX_SENT_CHARACTERS // 2
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
-
-
-class Captured(NamedTuple):
-    """A text: all of it, or its beginning and its end."""
-
-    text: str = ""
-    end: str | None = None
-    """The last part, if the middle was left out."""
-
-
-NOTHING: Final = Captured()
 
 
 def plain(text: str) -> str:
@@ -25,11 +25,9 @@ def plain(text: str) -> str:
     return str.encode(text, "utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
-def cut(text: str) -> Captured:
+def cut(text: str) -> str:
     """Return a text as a process sends it; its parent masks it, and only then cuts it to what is stored."""
-    if len(text) <= MAX_SENT_CHARACTERS:
-        return Captured(plain(text))
-    return Captured(plain(text[:_HALF]), plain(text[-_HALF:]))
+    return plain(text) if len(text) <= MAX_SENT_CHARACTERS else plain(text[:_HALF]) + GAP + plain(text[-_HALF:])
 
 
 def printable(content: bytes) -> str:
@@ -37,7 +35,35 @@ def printable(content: bytes) -> str:
     return content.decode("utf-8", "backslashreplace").replace("\0", "\\0")
 
 
-def printable_parts(beginning: bytes, end: bytes) -> Captured:
-    """Return a text whose middle was left out, without the halves of characters next to the gap."""
-    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
-    return Captured(decoder.decode(beginning).replace("\0", "\\0"), printable(end.lstrip(_CONTINUATION_BYTES)))
+def create_log() -> int:
+    """Return the descriptor of a new file to which every process appends."""
+    descriptor, path = tempfile.mkstemp(prefix="workorders-log-")
+    os.unlink(path)  # noqa: PTH108 - by the path that mkstemp gave
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+    return descriptor
+
+
+def take_log(descriptor: int, size: int, max_bytes: int) -> str:
+    """Return the content of the file, and empty the file; of a longer one than `max_bytes`, the beginning and the end.
+
+    The halves of characters next to a gap are left out, also at the beginning: `bound_log` may have emptied the file.
+    """
+    if not size:
+        return ""
+    half = size if size <= max_bytes else max_bytes // 2
+    beginning = os.pread(descriptor, half, 0).lstrip(_CONTINUATION_BYTES)
+    if half == size:
+        text = printable(beginning)
+    else:
+        decoded = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode(beginning).replace("\0", "\\0")
+        text = decoded + GAP + printable(os.pread(descriptor, half, size - half).lstrip(_CONTINUATION_BYTES))
+    os.ftruncate(descriptor, 0)
+    return text
+
+
+def bound_log(descriptor: int) -> bool:
+    """Empty the file if it has become far too long, and return whether it was."""
+    is_too_long = os.fstat(descriptor).st_size > MAX_LOG_BYTES
+    if is_too_long:
+        os.ftruncate(descriptor, 0)
+    return is_too_long

@@ -1,7 +1,8 @@
 """The process in which callables run: `python -m workorders.core.worker.child SETTINGS`.
 
 `ChildProcess` starts it. It imports the callable once and then executes one run after the other until its parent closes
-the pipe. It never holds a second run, so a callable that damages the process affects one run only.
+the pipe. Runs are sent ahead, and each has a token in another pipe. The reader of the token has the run: this process,
+which begins it, or its parent, which takes it back. So a callable that damages the process affects one run only.
 """
 
 import contextvars
@@ -10,7 +11,6 @@ import faulthandler
 import importlib
 import inspect
 import os
-import select
 import signal
 import sys
 import threading
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import orjson
 
 from workorders.core.worker import json_values, run_logging
-from workorders.core.worker.captured_text import Captured
+from workorders.core.worker.captured_text import take_log
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import (
     CallableUnavailableError,
@@ -33,7 +33,7 @@ from workorders.core.worker.exceptions import (
     NonRetryableError,
     StepError,
 )
-from workorders.core.worker.ipc import PIECE, Frame, FrameReader
+from workorders.core.worker.ipc import PIECE, TOKEN, Frame, FrameReader
 from workorders.core.worker.process_state import ProcessState, StateError
 from workorders.core.worker.steps import StepKey
 
@@ -59,7 +59,10 @@ class Child:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._commands: int = settings["commands"]
+        self._tokens: int = settings["tokens"]
         self._results: int = settings["results"]
+        self._log: int = settings["log"]
+        self._log_bytes: int = settings["log_bytes"]
         self._callable: str = settings["callable"]
         self._output_bytes: int = settings["output_bytes"]
         self._context: dict[str, Any] = {**settings["context"], "step_host": self}
@@ -67,20 +70,21 @@ class Child:
         self._database: UserDatabase | None = None
         os.register_at_fork(after_in_child=self._become_copy)
         self._is_copy = False
-        self._results_file = _file_of(self._results)
+        files = os.fstat(self._results), os.fstat(self._log)
+        self._files = [(file.st_dev, file.st_ino) for file in files]
         self._reader = FrameReader()
         self._arrived: deque[Frame] = deque()
+        self._token: int | None = None
         # A function may have threads.
         self._sending = threading.Lock()
         self._asking = threading.Lock()
         self._logging = run_logging.install()
-        for descriptor in (self._commands, self._results):
+        for descriptor in (self._commands, self._tokens, self._results, self._log):
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)
 
     def work(self) -> NoReturn:
         """Import the callable, and execute every run that arrives."""
-        threading.Thread(target=self._end_with_parent, daemon=True, name="workorders parent").start()
         try:
             function = load_function(self._callable)
         except CallableUnavailableError as error:
@@ -92,8 +96,8 @@ class Child:
             self._prepare_database(self._database_settings, self._receive().first.decode())
         while True:
             frame = self._receive()
-            # The function of the last run may not have waited for it.
-            if frame.header[0] != STORED:
+            # The function of the last run may not have waited for an answer.
+            if frame.header[0] != STORED and self._may_begin(frame.header[0]):
                 self._run(function, frame)
 
     def store(self, run_id: str, name: str, result: bytes) -> None:
@@ -106,11 +110,9 @@ class Child:
         self._require_current(run_id)
         with self._asking:
             self._send(Frame([STEP, run_id, name, None], result))
-            # An answer that no one waited for may come before it.
-            while (answer := self._receive()).header[:3] != [STORED, run_id, name]:
-                pass
-        if answer.header[3] is not None:
-            raise InvalidValueError(f"The result of {name!r} cannot be stored: {answer.header[3]}")
+            error = self._receive_answer([STORED, run_id, name])
+        if error is not None:
+            raise InvalidValueError(f"The result of {name!r} cannot be stored: {error}")
 
     def transact(self, run_id: str, key: StepKey, call: Callable[[Any], bytes]) -> bytes:
         """Call a function in a transaction of the user's database, and tell the parent of its result.
@@ -126,7 +128,7 @@ class Child:
                 "field `database` an Airflow connection of type Postgres."
             )
         committed = self._database.transact(run_id, key, call)
-        made = [committed.finished_at.timestamp(), str(committed.made_by)]
+        made = [committed.finished_at, str(committed.made_by)]
         self._send(Frame([STEP, run_id, key.name, made], committed.result))
         return committed.result
 
@@ -142,15 +144,41 @@ class Child:
     def _receive(self) -> Frame:
         """Return the next frame; end the process when the parent has closed the pipe."""
         while not self._arrived:
-            piece = os.read(self._commands, PIECE)
-            if not piece:
-                os._exit(0)
-            self._arrived.extend(self._reader.feed(piece))
+            self._read()
         return self._arrived.popleft()
+
+    def _receive_answer(self, answer: list[str]) -> str | None:
+        """Return the rest of an answer; runs that were sent ahead come before it."""
+        while True:
+            for frame in self._arrived:
+                if frame.header[:3] == answer:
+                    self._arrived.remove(frame)
+                    error: str | None = frame.header[3]
+                    return error
+            self._read()
+
+    def _read(self) -> None:
+        piece = os.read(self._commands, PIECE)
+        if not piece:
+            os._exit(0)
+        self._arrived.extend(self._reader.feed(piece))
+
+    def _may_begin(self, token: int) -> bool:
+        """Take the token of a run, and return whether it was there: the parent may have taken the run back."""
+        if self._token is None:
+            try:
+                (self._token,) = TOKEN.unpack(os.read(self._tokens, TOKEN.size))
+            except BlockingIOError:
+                return False
+        # Otherwise it is that of a later run.
+        is_there = self._token == token
+        if is_there:
+            self._token = None
+        return is_there
 
     def _run(self, function: Any, frame: Frame) -> None:
         header = frame.header
-        context = Context(*header[:5], request=frame.second, earlier=header[5:], **self._context)
+        context = Context(*header[1:6], request=frame.second, earlier=header[6:], **self._context)
         self._logging.context = context
         started = time.time()
         output, messages, failure, state, may_retry = b"", b"", None, "success", True
@@ -168,7 +196,8 @@ class Child:
             failure = run_logging.failure(error)
             output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
         times = [started, time.time()]
-        self._send(Frame([context.run_id, state, failure, times, may_retry], output, messages))
+        log = take_log(self._log, self._flush(), self._log_bytes)
+        self._write(Frame([context.run_id, state, failure, times, may_retry, log], output, messages))
         self._logging.context = None
         # After the result, so that the parent stores it meanwhile.
         self._restore(context.run_id)
@@ -177,23 +206,34 @@ class Child:
         """Restore what a run has changed in the process; end the process if that is not possible."""
         try:
             if found := self._state.restore():
-                self._send(Frame([LEFT_BEHIND, run_id, Captured(", ".join(found)), True]))
+                self._send(Frame([LEFT_BEHIND, run_id, ", ".join(found), True]))
         except StateError as error:
             self._send(Frame([LEFT_BEHIND, run_id, run_logging.error_text(error), False]))
             os._exit(0)
 
     def _send(self, frame: Frame) -> None:
-        """Send a frame; its reader takes what the process wrote before it from the log.
+        self._flush()
+        self._write(frame)
 
-        Ends the process if it is a forked copy, or if the function has closed the pipe: another file may have its
-        descriptor now.
+    def _flush(self) -> int:
+        """Write what the function has printed, and return the size of the log.
+
+        Ends the process if it is a forked copy, or if the function has closed the pipe or the log: another file may
+        have its descriptor now.
         """
         for stream in (sys.stdout, sys.stderr):
             # A callable may have closed or replaced the stream.
             with suppress(ValueError, OSError, AttributeError):
                 stream.flush()
-        if self._is_copy or _file_of(self._results) != self._results_file:
+        try:
+            files = os.fstat(self._results), os.fstat(self._log)
+        except OSError:
             os._exit(1)
+        if self._is_copy or [(file.st_dev, file.st_ino) for file in files] != self._files:
+            os._exit(1)
+        return files[1].st_size
+
+    def _write(self, frame: Frame) -> None:
         with self._sending:
             rest = memoryview(frame.encode())
             try:
@@ -205,13 +245,6 @@ class Child:
 
     def _become_copy(self) -> None:
         self._is_copy = True
-
-    def _end_with_parent(self) -> None:
-        """End the process when its parent ends, also during a run."""
-        hang_up = select.poll()
-        hang_up.register(self._commands, 0)
-        hang_up.poll()
-        os._exit(0)
 
 
 def load_function(name: str) -> WorkflowFunction:
@@ -256,23 +289,9 @@ def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(coroutine)
 
 
-def _file_of(descriptor: int) -> tuple[int, int] | None:
-    """Return what identifies the file of a descriptor; None if it is closed."""
-    try:
-        status = os.fstat(descriptor)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
-def _die_with(parent: int | None) -> None:
-    """Let the kernel kill this process when its parent ends, also while C code of a function holds the interpreter.
-
-    Args:
-        parent: id of the process that started this one in its main thread. None if another thread did: the kernel
-            would kill this process at the end of that thread.
-    """
-    if parent is None or sys.platform != "linux":
+def _die_with(parent: int) -> None:
+    """Let the kernel kill this process when its parent ends, also while C code of a function holds the interpreter."""
+    if sys.platform != "linux":
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -6,31 +6,41 @@ import select
 import signal
 import subprocess
 import sys
-import termios
-import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
 from uuid import uuid4
 
 import orjson
 
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.worker import log_capture
-from workorders.core.worker.captured_text import Captured
+from workorders.core.worker import captured_text
+from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.child import STORED
-from workorders.core.worker.descendants import MARK, kill_descendants
-from workorders.core.worker.ipc import PIECE, Frame, FrameError, FrameReader
+from workorders.core.worker.ipc import PIECE, TOKEN, Frame, FrameError, FrameReader
 from workorders.core.worker.steps import MAX_STEP_BYTES
 
+MAX_SENT: Final = 256
+"""Maximum number of runs that a process has or that were sent ahead."""
+_TOKENS: Final = 1 << 32
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
 _EXIT_SECONDS: Final = 1.0
 """A process that has closed the pipe of its results ends within this time, unless its function closed the pipe."""
 _MAX_HEADER_BYTES: Final = 16 << 20
 """More than an error and a traceback of `captured_text.MAX_SENT_CHARACTERS`, however JSON escapes them."""
+_MAX_ESCAPE_BYTES: Final = 6
+"""JSON has at most so many for a byte of a log."""
+_MARK: Final = "WORKORDERS_PROCESS"
+"""A variable in the environment, which programs inherit. It tells what a process has started, also in other sessions
+and when its parent has ended; to adopt that (as a subreaper) would mix it with other children of the worker."""
+_MAX_LOOKS: Final = 20
+_LOOK_SECONDS: Final = 0.005
+"""In which a killed process ends, and what it started meanwhile is seen."""
 _LINUX: Final = sys.platform == "linux"
 _CONTEXT_SETTINGS: Final = {"carry_headers", "max_published_messages", "max_published_bytes"}
 
@@ -39,36 +49,41 @@ class ChildProcess:
     """Starts a process, sends runs, and reads results. Blocks only until a killed process has ended."""
 
     def __init__(self, definition: WorkflowDefinition, *, captured_bytes: int, user_database: str | None) -> None:
-        #: The run that was sent and whose result has not arrived.
-        self.in_flight: ClaimedRun | None = None
+        #: The runs that were sent and whose results have not arrived.
+        self.sent: deque[ClaimedRun] = deque()
         #: Whether it has imported the callable.
         self.ready = False
         #: Whether a run left something behind in it, so that it must have no other.
         self.is_used_up = False
         #: Why it must be replaced: it can send no results any more, or what it sends is none.
         self.fault: str | None = None
-        #: When the run in flight was sent, or the last part of its result arrived; at first, when the process started.
+        #: When the first run was sent, its predecessor ended, or the last part of its result arrived; at first, when
+        #: the process started.
         self._since = time.monotonic()
-        #: The steps of the run in flight that it waits for.
+        self._next_token = 0
+        #: The steps of the first run that it waits for.
         self._asked: set[str] = set()
         self._asked_at = 0.0
-        self._has_stepped = False
         self._was_emptied = False
         self._mark = uuid4().hex
         self._captured_bytes = captured_bytes
-        self._log = log_capture.create()
+        self._log = captured_text.create_log()
         database = definition.database if user_database else None
-        # Its reading end stays open here, too, because it shows how much the process has read.
+        # Their reading ends stay open here, too: to take back what the process has not begun.
         self._commands_read, self.commands = os.pipe()
+        self._tokens_read, self._tokens = os.pipe()
         self.results, results_write = os.pipe()
         settings = {
             "commands": self._commands_read,
+            "tokens": self._tokens_read,
             "results": results_write,
+            "log": self._log,
+            "log_bytes": captured_bytes,
             "callable": definition.callable,
             "output_bytes": definition.output_bytes,
             "context": definition.model_dump(include=_CONTEXT_SETTINGS),
             "database": database and database.model_dump(),
-            "parent": os.getpid() if threading.current_thread() is threading.main_thread() else None,
+            "parent": os.getpid(),
         }
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and our own module
@@ -76,54 +91,78 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                pass_fds=(self._commands_read, results_write),
+                pass_fds=(self._commands_read, self._tokens_read, results_write, self._log),
                 env=_environment(self._mark),
                 # So that kill() also reaches what its callables have started.
                 start_new_session=True,
             )
         finally:
             os.close(results_write)
-        for descriptor in (self.commands, self.results):
+        for descriptor in (self.commands, self._tokens_read, self.results):
             os.set_blocking(descriptor, False)
+        for descriptor in (self.commands, self.results):
             _enlarge(descriptor)
         first_bytes = max(definition.output_bytes, MAX_STEP_BYTES)
-        self._reader = FrameReader((_MAX_HEADER_BYTES, first_bytes, definition.max_published_bytes))
+        header_bytes = _MAX_HEADER_BYTES + _MAX_ESCAPE_BYTES * captured_bytes
+        self._reader = FrameReader((header_bytes, first_bytes, definition.max_published_bytes))
         # It is neither on the command line nor in the environment, which other processes may read.
         self._unsent = memoryview(Frame([], user_database.encode()).encode() if database and user_database else b"")
 
     @property
-    def is_unsent(self) -> bool:
-        """Whether a part of the run in flight is not in the pipe yet."""
-        return len(self._unsent) > 0
+    def in_flight(self) -> ClaimedRun | None:
+        """The run that it executes, or will begin next."""
+        return self.sent[0] if self.sent else None
 
     @property
-    def is_free(self) -> bool:
-        """Whether it can take a run."""
-        return self.ready and self.in_flight is None and not self.is_used_up
+    def is_unsent(self) -> bool:
+        """Whether a part of what was sent is not in the pipe yet."""
+        return len(self._unsent) > 0
 
     @property
     def ended(self) -> bool:
         """Whether it has ended by itself."""
         return self._process.poll() is not None
 
-    def send(self, run: ClaimedRun, traceparent: str | None = None) -> None:
-        """Send a run, with the traceparent of its span if there is one; its result will carry its id."""
-        header: list[Any] = [run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
-        if run.stored:
-            header += [run.stored.generation, run.stored.results]
-        self._since = time.monotonic()
-        self.in_flight = run
-        self._asked.clear()
-        self._has_stepped = False
-        self._write(Frame(header, run.body or b"", run.request))
+    def send(self, runs: Sequence[tuple[ClaimedRun, str | None]]) -> None:
+        """Send runs, each with the traceparent of its span if there is one; their results will carry their ids."""
+        if not self.sent:
+            self._begin_next()
+        tokens, frames = [], []
+        for run, traceparent in runs:
+            self._next_token = (self._next_token + 1) % _TOKENS
+            header = [self._next_token, run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
+            if run.stored:
+                header += [run.stored.generation, run.stored.results]
+            tokens.append(TOKEN.pack(self._next_token))
+            frames.append(Frame(header, run.body or b"", run.request).encode())
+            self.sent.append(run)
+        # The process looks for the token of a run when it has all of the run.
+        os.write(self._tokens, b"".join(tokens))
+        self._write(b"".join(frames))
 
-    def note_step(self, name: str, *, is_asked: bool) -> None:
-        """Note that the run in flight has finished a step, and whether it waits until it is stored."""
-        self._has_stepped = True
-        if is_asked:
-            if not self._asked:
-                self._asked_at = time.monotonic()
-            self._asked.add(name)
+    def take_back(self) -> list[ClaimedRun]:
+        """Take back and return the runs that the process has not begun, in their order."""
+        try:
+            tokens = os.read(self._tokens_read, MAX_SENT * TOKEN.size)
+        except BlockingIOError:
+            return []
+        runs = [self.sent.pop() for _ in range(len(tokens) // TOKEN.size)]
+        return runs[::-1]
+
+    def note_result(self) -> None:
+        """Note that the first run has ended, so that the next one begins."""
+        self.sent.popleft()
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        self._since = time.monotonic()
+        self._asked.clear()
+
+    def note_step(self, name: str) -> None:
+        """Note that the run in flight waits until a step is stored."""
+        if not self._asked:
+            self._asked_at = time.monotonic()
+        self._asked.add(name)
 
     def answer_step(self, name: str, error: str | None) -> None:
         """Tell the run in flight that a step is stored, or why it cannot be."""
@@ -132,10 +171,10 @@ class ChildProcess:
             if not self._asked:
                 # The time limit of a run does not include the time in which it waited for this process.
                 self._since += time.monotonic() - self._asked_at
-            self._write(Frame([STORED, self.in_flight.run_id, name, error]))
+            self._write(Frame([STORED, self.in_flight.run_id, name, error]).encode())
 
-    def _write(self, frame: Frame) -> None:
-        self._unsent = memoryview(bytes(self._unsent) + frame.encode())
+    def _write(self, content: bytes) -> None:
+        self._unsent = memoryview(bytes(self._unsent) + content if self.is_unsent else content)
         self.push()
 
     def push(self) -> None:
@@ -176,28 +215,25 @@ class ChildProcess:
         """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
         return 0.0 if self.in_flight is None else (self._asked_at if self._asked else time.monotonic()) - self._since
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether it has read the whole run in flight, which it begins at once."""
-        if self._has_stepped:
-            return self.in_flight is not None
-        unread = fcntl.ioctl(self._commands_read, termios.FIONREAD, bytes(4))
-        return self.in_flight is not None and not self.is_unsent and not any(unread)
-
     def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
         """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""
         if not self.ready:
             return start_seconds - (time.monotonic() - self._since)
         return timeout_seconds - self.run_seconds
 
-    def captured_output(self) -> Captured:
-        """Return what it has written since the last call."""
-        was_emptied, self._was_emptied = self._was_emptied, False
-        return log_capture.take(self._log, self._captured_bytes, was_emptied=was_emptied)
+    def captured_output(self) -> str:
+        """Return what it has written since the last result."""
+        log = captured_text.take_log(self._log, os.fstat(self._log).st_size, self._captured_bytes)
+        return self.take_gap() + log
+
+    def take_gap(self) -> str:
+        """Return what replaces the part of the log that `bound_log` has deleted since the last call."""
+        gap, self._was_emptied = GAP if self._was_emptied else "", False
+        return gap
 
     def bound_log(self) -> None:
         """Prevent its log from filling the disk."""
-        self._was_emptied |= log_capture.bound(self._log)
+        self._was_emptied |= captured_text.bound_log(self._log)
 
     def send_kill(self) -> None:
         """Kill it with every process in its session, and with all that it has started if it has a run.
@@ -208,7 +244,7 @@ class ChildProcess:
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         if self.in_flight is not None:
-            kill_descendants(self._mark)
+            _kill_marked(self._mark)
 
     def kill(self) -> int:
         """Kill it as `send_kill` does, and return its exit code."""
@@ -218,7 +254,8 @@ class ChildProcess:
     def close(self) -> None:
         """Kill it and free its resources."""
         self.kill()
-        for descriptor in (self._commands_read, self.commands, self.results, self._log):
+        pipes = (self._commands_read, self.commands, self._tokens_read, self._tokens, self.results)
+        for descriptor in (*pipes, self._log):
             os.close(descriptor)
 
 
@@ -243,7 +280,7 @@ def ended_by(exit_code: int) -> tuple[str, str]:
 
 def _environment(mark: str) -> dict[str, str]:
     """Return this process's environment, with its module search path and a mark."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", MARK: mark}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", _MARK: mark}
 
 
 def _enlarge(descriptor: int) -> None:
@@ -254,3 +291,26 @@ def _enlarge(descriptor: int) -> None:
         except OSError:
             # The user has reached the kernel's limit for pipes; a small one works too.
             return
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill all processes of this user whose environment has a mark, on Linux; one that was cleared has none."""
+    if not _LINUX:
+        return
+    for _ in range(_MAX_LOOKS):
+        found = list(_processes_with(f"\0{_MARK}={mark}\0".encode()))
+        if not found:
+            return
+        for pid in found:
+            # It may have ended already.
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_LOOK_SECONDS)
+
+
+def _processes_with(variable: bytes) -> Iterator[int]:
+    for folder in Path("/proc").glob("[0-9]*"):
+        # Those of other users cannot be read, and some end meanwhile.
+        with suppress(OSError):
+            if variable in b"\0" + (folder / "environ").read_bytes():
+                yield int(folder.name)

@@ -12,15 +12,17 @@ from uuid import UUID, uuid4
 
 import orjson
 
-from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES, Headers, Message
-from workorders.core.worker.published_messages import (
-    PublishedMessages,
-    decode_messages,
+from workorders.core.items import (
+    MAX_PUBLISHED_BYTES,
+    MAX_PUBLISHED_MESSAGES,
+    Headers,
+    Message,
+    encode_message,
     header_pairs,
-    octets,
-    payload,
 )
-from workorders.core.worker.steps import NoHost, StepHost, Steps, require_outside_steps
+from workorders.core.worker.exceptions import InvalidValueError
+from workorders.core.worker.published_messages import PublishedMessages, decode_messages
+from workorders.core.worker.steps import StepHost, Steps, require_outside_steps
 
 if TYPE_CHECKING:
     import psycopg
@@ -105,17 +107,17 @@ class Context:
                 stand-in. The test begins and ends its transaction.
             steps: results of the steps and transactions that an earlier attempt has finished.
         """
-        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
-        return cls(
+        context = cls(
             str(uuid4()),
             str(uuid4()),
             attempt,
             trigger,
             request=orjson.dumps(request or {}),
             carry_headers=carry_headers,
-            step_host=NoHost(connection, stored),
-            earlier=(1, stored),
         )
+        stored = [(name, orjson.dumps(result).decode()) for name, result in (steps or {}).items()]
+        context._steps = Steps(context.run_id, context.work_order_id, stored=stored, connection=connection)
+        return context
 
     @cached_property
     def request(self) -> Mapping[str, Any]:
@@ -142,7 +144,7 @@ class Context:
 
     @cached_property
     def _steps(self) -> Steps:
-        return Steps(self.run_id, self.work_order_id, self._step_host or NoHost(), *self._earlier)
+        return Steps(self.run_id, self.work_order_id, self._step_host, *self._earlier)
 
     @property
     def steps(self) -> Mapping[str, Any]:
@@ -244,27 +246,28 @@ class Context:
             event_id: what a consumer can tell a repeated message by; given by the outbox when None.
 
         Raises:
-            InvalidValueError: the message can never be sent: JSON has no such value, or an argument has a wrong type.
+            InvalidValueError: the message can never be sent: JSON has no such value, an argument has a wrong type, or
+                the event id is no UUID.
             PublishLimitError: the run publishes more than its workflow allows; it fails even if it catches this.
             StepError: the function of a step publishes, which a later attempt does not call.
-            ValueError: the event id is no UUID.
         """
         require_outside_steps()
-        pairs = header_pairs(headers)
-        named = {name.lower() for name, _ in pairs}
-        own = {**self.headers, _TRACEPARENT: self.traceparent}
-        pairs += [(name, value) for name, value in own.items() if name.lower() not in named]
-        self._published.add(
-            Message(
-                to=to,
-                key=octets(key),
-                value=payload(value),
-                headers=tuple((name, octets(header)) for name, header in pairs),
+        try:
+            pairs = header_pairs(headers)
+            named = {name.lower() for name, _ in pairs}
+            own = {**self.headers, _TRACEPARENT: self.traceparent}
+            message = encode_message(
+                to,
+                value,
+                key=key,
+                headers=[*pairs, *((name, value) for name, value in own.items() if name.lower() not in named)],
                 partition=partition,
                 timestamp_ms=timestamp_ms,
-                event_id=None if event_id is None else str(UUID(str(event_id))),
+                event_id=None if event_id is None else UUID(str(event_id)),
             )
-        )
+        except (TypeError, ValueError) as error:
+            raise InvalidValueError(f"A message for {to!r} can never be sent: {error}.") from error
+        self._published.add(message)
 
 
 def child_traceparent(traceparent: str | None) -> str:

@@ -13,11 +13,14 @@ import orjson
 PIECE: Final = 1 << 16
 """Bytes that are read at once."""
 
+TOKEN: Final = Struct(">I")
+"""The token of a run: a number that its frame has, too."""
+
 _LENGTHS = Struct(">III")
 _NO_LIMITS: Final = (2**32, 2**32, 2**32)
 
 
-class FrameError(Exception):
+class FrameError(ValueError):
     """Bytes that are no frame, or a frame that is larger than any of its sender."""
 
 

@@ -1,22 +1,19 @@
 """A pool of warm child processes that execute runs."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
-from workorders.core.worker.captured_text import Captured
-from workorders.core.worker.child import LEFT_BEHIND, READY, STEP, UNAVAILABLE
-from workorders.core.worker.child_handle import ChildProcess, ended_by, wait_for
+from workorders.core.worker.child_handle import MAX_SENT, ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.log_capture import masked
 from workorders.core.worker.ordered_queue import OrderedQueue
 from workorders.core.worker.run_results import ResultMaker, finished_step
 from workorders.core.worker.run_spans import RunSpans
@@ -29,15 +26,18 @@ _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
 """Results that arrive within this time are returned together."""
 _AHEAD_SECONDS: Final = 0.05
-"""How much work the pool holds ready, so that no process waits for the database."""
-_MAX_AHEAD: Final = 256
+"""How much work the pool holds ready, so that no process waits for the database, and how much of it a process has. What
+that one has not begun after twice this time is taken back, for another process."""
+_MAX_SENT_BYTES: Final = 256 * 1024
+_PAUSE_SECONDS: Final = 0.002
+"""In which a process with enough runs works alone: to wake up for each of its results costs more than the run."""
 _SHORT_SECONDS: Final = 0.002
 """Shorter runs share one process: that is faster than feeding a second one."""
 _NEWEST_SHARE: Final = 0.1
 
 
 class ProcessPool:
-    """Gives each process one run at a time, so that a failure affects no other run.
+    """Executes runs in processes, each of which begins one at a time, so that a failure affects no other run.
 
     Of runs with the same ordering key, one is in a process at a time. After one that did not succeed, the others are
     held until `resume`.
@@ -69,6 +69,9 @@ class ProcessPool:
         self._held_keys: list[int] = []
         self._steps: list[FinishedStep] = []
         self._mean_seconds: float | None = None
+        #: About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer;
+        #: None while that is unknown. Of the last poll, because results that wait to be read make it look longer.
+        self.pace: float | None = None
         self._processes: list[ChildProcess] = []
         self._failed_starts = 0
         self._bounded_at = 0.0
@@ -85,39 +88,32 @@ class ProcessPool:
     @property
     def unfinished(self) -> int:
         """How many runs have no result yet."""
-        return len(self._queue) + self._in_flight
-
-    @property
-    def pace(self) -> float | None:
-        """About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer.
-
-        None while that is unknown.
-        """
-        longest = max((process.run_seconds for process in self._processes), default=0.0)
-        return max(self._mean_seconds or 0.0, longest) or None
+        return len(self._queue) + self._sent
 
     @property
     def free_capacity(self) -> int:
         """How many more runs keep the processes busy for a moment: few long ones, or many short ones."""
-        pace = self.pace
-        ahead = 1 if pace is None else max(1, min(_MAX_AHEAD, int(_AHEAD_SECONDS / pace)))
-        wanted = ahead * self._useful_processes
-        if ahead == 1:
+        wanted = self._ahead * self._useful_processes
+        if self._ahead == 1:
             return max(wanted - self.unfinished, 0)
         # Many at once, because each call costs the caller a transaction.
         return 0 if self.unfinished > wanted else 2 * wanted - self.unfinished
 
     @property
+    def _ahead(self) -> int:
+        """How many runs keep a process busy for a moment."""
+        return 1 if self.pace is None else max(1, min(MAX_SENT, int(_AHEAD_SECONDS / self.pace)))
+
+    @property
     def _useful_processes(self) -> int:
-        pace = self.pace
-        if pace is None or pace < _SHORT_SECONDS:
+        if self.pace is None or self.pace < _SHORT_SECONDS:
             return 1
         processes = self._definition.processes
         return min(processes, self._definition.concurrency or processes)
 
     @property
-    def _in_flight(self) -> int:
-        return sum(process.in_flight is not None for process in self._processes)
+    def _sent(self) -> int:
+        return sum(len(process.sent) for process in self._processes)
 
     @property
     def has_held_keys(self) -> bool:
@@ -130,6 +126,8 @@ class ProcessPool:
 
     def drop(self, run_ids: Collection[UUID]) -> None:
         """Remove runs that the worker does not own any more, and kill the processes that have one."""
+        for process in self._processes:
+            self._take_back(process)
         self._queue.drop(run_ids)
         for process in list(self._processes):
             run = process.in_flight
@@ -157,11 +155,10 @@ class ProcessPool:
 
     def run_ids(self) -> set[UUID]:
         """Return the ids of all runs that have no result yet."""
-        in_flight = (process.in_flight for process in self._processes if process.in_flight)
-        return {run.run_id for run in chain(self._queue, in_flight)}
+        return {run.run_id for run in chain(self._queue, *(process.sent for process in self._processes))}
 
     def return_unstarted(self, ordering_keys: Collection[int] | None = None) -> list[ClaimedRun]:
-        """Remove and return the runs that are in no process; if ordering keys are given, only those of these."""
+        """Remove and return the runs that no process has; if ordering keys are given, only those of these."""
         runs = self._queue.take_all()
         if ordering_keys is None:
             return runs
@@ -180,8 +177,7 @@ class ProcessPool:
             process.kill()
             with suppress(CallableUnavailableError):
                 results.extend(self._received(process))
-            if process.in_flight and not process.has_begun:
-                left.append(process.in_flight)
+            left += process.take_back()
         left += self._queue.take_all()
         self.close()
         return results, left
@@ -215,73 +211,97 @@ class ProcessPool:
                 deadline = min(deadline, now + _GATHER_SECONDS)
             results += found
             starting = self._queue.ready and self._processes
-            if now >= deadline or (results and not len(self._queue)) or not (self._in_flight or starting):
+            is_last = results and self.unfinished <= len(self._processes)
+            if now >= deadline or is_last or not (self._sent or starting):
                 return results
             if any(not step.committed_elsewhere for step in self._steps):
                 return results
-            wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
+            if results and all(len(process.sent) > 1 for process in self._processes):
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
 
     def _step(self) -> list[RunResult]:
         results: list[RunResult] = []
         for process in list(self._processes):
             # Read first: a run whose result has arrived was neither killed nor crashed.
-            received = list(self._received(process))
+            received = self._received(process)
             results += received
             if process.is_used_up:
-                self._replace(process)
+                self._remove(process)
             if received or process.is_used_up:
                 continue
             is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
             if process.ended or process.fault or is_late:
                 results += self._end(process, is_late=not process.ended)
+            elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
+                self._take_back(process)
+        longest = max((process.run_seconds for process in self._processes), default=0.0)
+        self.pace = max(self._mean_seconds or 0.0, longest) or None
         self._bound_logs()
         self._dispatch()
         return results
 
-    def _received(self, process: ChildProcess) -> Iterator[RunResult]:
+    def _received(self, process: ChildProcess) -> list[RunResult]:
+        results: list[RunResult] = []
         for frame in process.receive():
-            if frame.header == [READY]:
+            try:
+                results += self._results_of(process, frame)
+            # It sends what another process of callables would not, so no field of it can be trusted.
+            except (TypeError, ValueError, OverflowError, OSError) as error:
+                process.fault = f"The process sent what is no result ({error}), so it was killed."
+                break
+        return results
+
+    def _results_of(self, process: ChildProcess, frame: Frame) -> list[RunResult]:
+        run = process.in_flight
+        match frame.header:
+            case ["ready"]:
                 process.ready = True
                 self._failed_starts = 0
                 self._log_output(process)
-            elif frame.header[:1] == [UNAVAILABLE]:
+            case ["unavailable", str(error)]:
                 self._log_output(process)
-                raise CallableUnavailableError(self._result_maker.error_text(Captured(*frame.header[1])))
-            elif frame.header[:1] == [LEFT_BEHIND]:
-                self._note_left_behind(process, *frame.header[1:])
-            elif process.in_flight and frame.header[:2] == [STEP, str(process.in_flight.run_id)]:
-                step = finished_step(process.in_flight, frame)
+                raise CallableUnavailableError(self._result_maker.error_text(error))
+            case ["left behind", str(run_id), str(text), bool(is_restored)]:
+                self._note_left_behind(process, run_id, text, is_restored=is_restored)
+            case ["step", run_id, *_] if run and run_id == str(run.run_id):
+                step = finished_step(run, frame)
                 self._steps.append(step)
-                process.note_step(step.name, is_asked=not step.committed_elsewhere)
-            elif process.in_flight and frame.header[:1] == [str(process.in_flight.run_id)]:
-                yield self._result(process, process.in_flight, frame)
-            else:
-                process.fault = "The process sent the result of a run that it does not have, so it was killed."
+                if not step.committed_elsewhere:
+                    process.note_step(step.name)
+            case [run_id, *_] if run and run_id == str(run.run_id):
+                result = self._result_maker.returned(run, frame, process.take_gap())
+                process.note_result()
+                self._note_seconds(result)
+                return [self._noted(run, result)]
+            case _:
+                raise ValueError("of no run that it has")
+        return []
 
-    def _result(self, process: ChildProcess, run: ClaimedRun, frame: Frame) -> RunResult:
-        process.in_flight = None
-        begun, ended = frame.header[3]
-        seconds = max(ended - begun, 0.0)
+    def _note_seconds(self, result: RunResult) -> None:
+        seconds = 0.0
+        if result.started_at and result.finished_at:
+            seconds = max((result.finished_at - result.started_at).total_seconds(), 0.0)
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
-        return self._noted(run, self._result_maker.returned(run, frame, process.captured_output()))
 
-    def _note_left_behind(self, process: ChildProcess, run_id: str, text: list[Any], is_restored: bool) -> None:
-        what = self._result_maker.error_text(Captured(*text))
+    def _note_left_behind(self, process: ChildProcess, run_id: str, text: str, *, is_restored: bool) -> None:
         became = "it was restored" if is_restored else "its process was replaced"
+        what = self._result_maker.error_text(text)
         self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
         process.is_used_up = not is_restored
 
-    def _replace(self, process: ChildProcess) -> None:
-        """Close a process that ends by itself; a run that was on its way has not begun, and goes back to the queue."""
-        if run := process.in_flight:
-            self._put_back(run)
+    def _remove(self, process: ChildProcess) -> None:
+        """End a process; what it has not begun goes back to the queue."""
         self._processes.remove(process)
+        self._take_back(process)
         process.close()
 
-    def _put_back(self, run: ClaimedRun) -> None:
-        self._spans.forget(run)
-        self._queue.put_back(run)
+    def _take_back(self, process: ChildProcess) -> None:
+        for run in reversed(process.take_back()):
+            self._spans.forget(run)
+            self._queue.put_back(run)
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
@@ -293,13 +313,10 @@ class ProcessPool:
         return result
 
     def _end(self, process: ChildProcess, *, is_late: bool) -> list[RunResult]:
-        """Kill a process that is late or has crashed, and return the results that end with it.
-
-        If it had not begun its run, the run goes back to the queue.
-        """
+        """Kill a process that is late or has crashed, and return the results that end with it."""
         exit_code = process.kill()
         # Its last frames may have arrived after the first read.
-        results = list(self._received(process))
+        results = self._received(process)
         error_type, error = ended_by(exit_code)
         if process.fault:
             error_type, error, is_late = "ProcessFault", process.fault, False
@@ -309,20 +326,17 @@ class ProcessPool:
             error = f"The run lasted longer than timeout ({limit:g} s), and its process was killed."
         elif is_late:
             error = f"Importing the callable lasted longer than {START_SECONDS:g} s."
-        run, has_begun = process.in_flight, process.has_begun
-        if not has_begun:
-            self._count_failed_start(process, error)
-        if run and has_begun:
+        self._take_back(process)
+        run = process.in_flight
+        if run:
             output = process.captured_output()
             state: FinalState = "killed" if is_late else "crashed"
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:
+            self._count_failed_start(process, error)
             self._log_output(process)
-            if run:
-                self._put_back(run)
-        self._processes.remove(process)
-        process.close()
+        self._remove(process)
         return results
 
     def _count_failed_start(self, process: ChildProcess, reason: str) -> None:
@@ -342,16 +356,26 @@ class ProcessPool:
             self.kill()
 
     def _start_and_send(self) -> None:
-        wanted = min(self._useful_processes, self._queue.ready + self._in_flight)
+        wanted = min(self._useful_processes, self._queue.ready + self._sent)
         while len(self._processes) < wanted:
             self._processes.append(
                 ChildProcess(self._definition, captured_bytes=self._captured_bytes, user_database=self._user_database)
             )
+        ahead = self._ahead
         for process in self._processes:
             process.push()
-            if process.is_free:
-                for run in self._queue.take(1):
-                    process.send(run, self._spans.begin(run))
+            # Many at once, because each call costs a write.
+            if process.ready and not (process.is_used_up or process.is_unsent) and 2 * len(process.sent) <= ahead:
+                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // len(self._processes))))
+
+    def _send(self, process: ChildProcess, limit: int) -> None:
+        runs: list[ClaimedRun] = []
+        size = 0
+        while len(runs) < limit and size < _MAX_SENT_BYTES and (taken := self._queue.take(1)):
+            runs += taken
+            size += taken[0].size
+        if runs:
+            process.send([(run, self._spans.begin(run)) for run in runs])
 
     def _until_time_out(self) -> float:
         limit = self._definition.timeout
@@ -369,4 +393,4 @@ class ProcessPool:
             self._log(text)
 
     def _output_of(self, process: ChildProcess) -> str:
-        return masked(process.captured_output(), self._mask)[0].strip()
+        return self._mask(process.captured_output()).strip()

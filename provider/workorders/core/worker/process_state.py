@@ -18,8 +18,6 @@ _SIGNALS: Final = sorted(map(int, signal.valid_signals() - {signal.SIGKILL, sign
 _getsignal: Final = _signal.getsignal
 _sigmask: Final = _signal.pthread_sigmask
 _TIMERS: Final = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
-_NO_TIMERS: Final = [(0.0, 0.0)] * len(_TIMERS)
-_LOG_DESCRIPTORS: Final = (1, 2)
 
 
 class StateError(Exception):
@@ -34,31 +32,25 @@ class ProcessState:
     """
 
     def __init__(self) -> None:
-        self._root = list(logging.root.handlers), logging.root.level
         self._disabled = {name for name, logger in _loggers() if logger.disabled}
         self._logger = logging.getLogger(LOGGER)
-        self._handlers = list(map(_getsignal, _SIGNALS))
-        self._blocked = _sigmask(signal.SIG_BLOCK, ())
         self._folder = os.open(".", os.O_RDONLY)
-        self._folder_name = os.getcwd()  # noqa: PTH109 - as below
         self._umask = os.umask(0o077)
-        os.umask(self._umask)
         self._environ = os.environ
-        self._environment: dict[Any, Any] = dict(_content(os.environ))
-        self._locale = _locale.setlocale(locale.LC_ALL)
-        self._streams = sys.stdin, sys.stdout, sys.stderr
-        self._log = os.dup(_LOG_DESCRIPTORS[0])
-        self._log_file = os.fstat(self._log).st_ino
+        self._log = os.dup(1)
         self._threads = frozenset(threading.enumerate())
-        self._checks: Final[tuple[tuple[str, Callable[[], bool], Callable[[], object]], ...]] = (
-            ("standard streams", self._has_other_streams, self._restore_streams),
-            ("logging", self._has_other_logging, self._restore_logging),
-            ("signal handlers or timers", self._has_other_signals, self._restore_signals),
-            ("working directory", self._has_other_folder, lambda: os.chdir(self._folder)),
-            ("umask", lambda: os.umask(self._umask) != self._umask, lambda: None),
-            ("environment", self._has_other_environment, self._restore_environment),
-            ("locale", self._has_other_locale, lambda: locale.setlocale(locale.LC_ALL, self._locale)),
+        parts: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = (
+            ("standard streams", _streams, self._restore_streams),
+            ("logging", self._logging, self._restore_logging),
+            ("signal handlers or timers", _signals, _restore_signals),
+            ("working directory", _folder, lambda _: os.chdir(self._folder)),
+            # It is restored when it is read.
+            ("umask", lambda: os.umask(self._umask), lambda _: None),
+            ("environment", lambda: (id(os.environ), dict(_content(os.environ))), self._restore_environment),
+            ("locale", lambda: _locale.setlocale(locale.LC_ALL), lambda was: locale.setlocale(locale.LC_ALL, was)),
         )
+        os.umask(self._umask)
+        self._parts: Final = [(name, read, read(), restore) for name, read, restore in parts]
 
     def restore(self) -> list[str]:
         """Restore what a run has changed, and return what that was.
@@ -69,9 +61,9 @@ class ProcessState:
         found: list[str] = []
         name = ""
         try:
-            for name, is_changed, restore in self._checks:
-                if is_changed():
-                    restore()
+            for name, read, was, restore in self._parts:
+                if read() != was:
+                    restore(was)
                     found.append(name)
         except Exception as error:  # whatever fails, the process is not as it was
             raise StateError(f"{name}: {error}") from error
@@ -79,77 +71,65 @@ class ProcessState:
             raise StateError(f"threads that still work: {', '.join(names)}")
         return found
 
-    def _has_other_streams(self) -> bool:
-        if (sys.stdin, sys.stdout, sys.stderr) != self._streams or sys.stdout.closed or sys.stderr.closed:
-            return True
-        return os.fstat(1).st_ino != self._log_file or os.fstat(2).st_ino != self._log_file
-
-    def _restore_streams(self) -> None:
-        sys.stdin, sys.stdout, sys.stderr = self._streams
-        for descriptor in _LOG_DESCRIPTORS:
+    def _restore_streams(self, was: tuple[Any, ...]) -> None:
+        sys.stdin, sys.stdout, sys.stderr, *_ = was
+        for descriptor in (1, 2):
             os.dup2(self._log, descriptor)
         if sys.stdout.closed or sys.stderr.closed:
             raise ValueError("a stream is closed")
 
-    def _has_other_logging(self) -> bool:
-        root = logging.root
-        return (
-            root.handlers != self._root[0]
-            or root.level != self._root[1]
-            or root.manager.disable > 0
-            # What `logging.config` disables is disabled with this one.
-            or self._logger.disabled
-            or self._logger.level != logging.NOTSET
-            or not self._logger.propagate
-        )
+    def _logging(self) -> tuple[Any, ...]:
+        root, logger = logging.root, self._logger
+        # What `logging.config` disables is disabled with this logger.
+        return root.handlers[:], root.level, root.manager.disable, logger.disabled, logger.level, logger.propagate
 
-    def _restore_logging(self) -> None:
-        logging.root.handlers[:] = self._root[0]
-        logging.root.setLevel(self._root[1])
-        logging.disable(logging.NOTSET)
+    def _restore_logging(self, was: tuple[Any, ...]) -> None:
+        logging.root.handlers[:], level, disable, *_ = was
+        logging.root.setLevel(level)
+        logging.disable(disable)
         for name, logger in _loggers():
             logger.disabled = name in self._disabled
         self._logger.setLevel(logging.NOTSET)
         self._logger.propagate = True
 
-    def _has_other_signals(self) -> bool:
-        return (
-            list(map(_getsignal, _SIGNALS)) != self._handlers
-            or list(map(signal.getitimer, _TIMERS)) != _NO_TIMERS
-            or _sigmask(signal.SIG_BLOCK, ()) != self._blocked
-        )
-
-    def _restore_signals(self) -> None:
-        for timer in _TIMERS:
-            signal.setitimer(timer, 0)
-        for number, handler in zip(_SIGNALS, self._handlers, strict=True):
-            if _getsignal(number) != handler:
-                signal.signal(number, handler)
-        _sigmask(signal.SIG_SETMASK, self._blocked)
-
-    def _has_other_folder(self) -> bool:
-        try:
-            return os.getcwd() != self._folder_name  # noqa: PTH109 - between two runs, a Path is slow
-        except OSError:
-            return True
-
-    def _has_other_environment(self) -> bool:
-        return os.environ is not self._environ or _content(os.environ) != self._environment
-
-    def _restore_environment(self) -> None:
+    def _restore_environment(self, was: tuple[int, dict[Any, Any]]) -> None:
         os.environ = self._environ  # noqa: B003 - a function may have replaced it
-        for name in _content(os.environ).keys() - self._environment.keys():
+        content = _content(os.environ)
+        for name in content.keys() - was[1].keys():
             os.unsetenv(name)
-        for name, value in self._environment.items():
+        for name, value in was[1].items():
             os.putenv(name, value)
-        _content(os.environ).clear()
-        _content(os.environ).update(self._environment)
-
-    def _has_other_locale(self) -> bool:
-        return _locale.setlocale(locale.LC_ALL) != self._locale
+        content.clear()
+        content.update(was[1])
 
     def _working_threads(self) -> list[str]:
         return [thread.name for thread in threading.enumerate() if not thread.daemon and thread not in self._threads]
+
+
+def _streams() -> tuple[Any, ...]:
+    closed = sys.stdout.closed or sys.stderr.closed
+    return sys.stdin, sys.stdout, sys.stderr, closed, os.fstat(1).st_ino, os.fstat(2).st_ino
+
+
+def _signals() -> tuple[Any, ...]:
+    return list(map(_getsignal, _SIGNALS)), list(map(signal.getitimer, _TIMERS)), _sigmask(signal.SIG_BLOCK, ())
+
+
+def _restore_signals(was: tuple[Any, ...]) -> None:
+    handlers, _, blocked = was
+    for timer in _TIMERS:
+        signal.setitimer(timer, 0)
+    for number, handler in zip(_SIGNALS, handlers, strict=True):
+        if _getsignal(number) != handler:
+            signal.signal(number, handler)
+    _sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _folder() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - between two runs, a Path is slow
+    except OSError:  # it was deleted
+        return None
 
 
 def _loggers() -> Iterator[tuple[str, logging.Logger]]:

@@ -1,11 +1,7 @@
 """The messages that a run publishes, as its process sends them: checked and counted when they are published."""
 
-from typing import Any
-
-from workorders.core import items
-from workorders.core.items import Headers, Message
-from workorders.core.json_bytes import bytes_of, text_or_base64
-from workorders.core.worker import json_values
+from workorders.core.items import Message
+from workorders.core.json_bytes import bytes_of
 from workorders.core.worker.exceptions import InvalidValueError, PublishLimitError
 from workorders.core.worker.ipc import Frame, FrameReader
 
@@ -48,58 +44,17 @@ class PublishedMessages:
         return b"".join(self._encoded)
 
     def _require_within_limits(self) -> None:
-        if self._count > self._max_messages:
+        if self._count > self._max_messages or self._bytes > self._max_bytes:
             raise PublishLimitError(
-                f"The run published more than max_published_messages ({self._max_messages}) of its workflow, so it "
-                "failed and nothing of it is sent; publish less in one run, or set a higher limit."
+                f"The run published {self._count} messages of {self._bytes} bytes, so it failed and none is sent. Its "
+                f"workflow allows {self._max_messages} (max_published_messages) of {self._max_bytes} bytes "
+                "(max_published_bytes); publish less in one run, or set a higher limit."
             )
-        if self._bytes > self._max_bytes:
-            raise PublishLimitError(
-                f"The run published {self._bytes} bytes, more than max_published_bytes ({self._max_bytes}) of its "
-                "workflow, so it failed and nothing of it is sent; publish less in one run, or set a higher limit."
-            )
-
-
-def header_pairs(headers: Headers) -> list[tuple[str, str | bytes | None]]:
-    """Return headers as pairs of name and value.
-
-    Raises:
-        InvalidValueError: they are neither pairs nor a mapping.
-    """
-    try:
-        return items.header_pairs(headers)
-    except TypeError as error:
-        raise InvalidValueError(f"Nothing was published: {error}.") from error
-
-
-def payload(value: Any) -> bytes | None:
-    """Return a message's value as it is sent: JSON, unless it is bytes, text or None.
-
-    Raises:
-        InvalidValueError: JSON has no such value.
-    """
-    return octets(value) if value is None or isinstance(value, str | bytes) else json_values.dumps(value)
-
-
-def octets(value: Any) -> bytes | None:
-    """Return a key or the value of a header as it is sent.
-
-    Raises:
-        InvalidValueError: it is neither bytes, None, nor text that UTF-8 can hold.
-    """
-    try:
-        content = value.encode() if isinstance(value, str) else value
-    except UnicodeEncodeError as error:
-        raise InvalidValueError(f"A message with this text cannot be published: {error}.") from error
-    if content is not None and not isinstance(content, bytes):
-        raise InvalidValueError(f"A key or a header is bytes, text, or None, and no {type(content).__name__}.")
-    return content
 
 
 def _encode(message: Message) -> bytes:
-    headers = [[name, None if value is None else text_or_base64(value)] for name, value in message.headers]
     rest = [message.partition, message.timestamp_ms, message.event_id]
-    given = [message.to, message.key is not None, message.value is not None, headers, *rest]
+    given = [message.to, message.key is not None, message.value is not None, message.json_headers, *rest]
     if not isinstance(message.to, str) or any(type(number) not in {int, type(None)} for number in rest[:2]):
         raise InvalidValueError(
             f"The destination of a message is a text, and partition and timestamp_ms are whole numbers; got "

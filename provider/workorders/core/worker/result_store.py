@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from threading import Event
 from typing import Final, TypeVar
@@ -17,7 +18,6 @@ from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connec
 from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.runs.steps import FinishedStep
-from workorders.core.worker.kept_results import KeptResults
 
 T = TypeVar("T")
 
@@ -32,6 +32,9 @@ MAX_STORED_RUNS: Final = 500
 MAX_STORED_BYTES: Final = 64 * 1024 * 1024
 # Of them and of what is kept back. A statement can have 1 GB, and escapes need more than the values themselves.
 _MAX_KEPT_RUNS: Final = 1_000
+
+_RETRY_SECONDS: Final = 1.0
+"""Time until results that are kept back are tried again."""
 
 MAX_OUTAGE_SECONDS: Final = 300.0
 """A transaction is retried for at most this long, even while the heartbeat succeeds."""
@@ -75,6 +78,50 @@ class RunSummary:
         return f"{counts or 'no runs'}{again}"
 
 
+class _KeptResults:
+    """Results that wait until another transaction ends, which has written to a key to which their runs publish.
+
+    Within an ordering key, and within a key of a topic, no result passes one that is kept back.
+    """
+
+    def __init__(self) -> None:
+        self.results: list[RunResult] = []
+        self._reserved: set[Hashable] = set()
+        self._due_at = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there are results, and it is time to try them again."""
+        return len(self.results) > 0 and time.monotonic() >= self._due_at
+
+    def take(self) -> list[RunResult]:
+        """Remove and return all results."""
+        taken, self.results = self.results, []
+        self._reserved.clear()
+        return taken
+
+    def keep(self, results: Iterable[RunResult], busy: Collection[UUID] = ()) -> list[RunResult]:
+        """Keep back the results of busy runs and those that must not pass one that is kept; return the others."""
+        if not self.results and not busy:
+            return list(results)
+        others = []
+        for result in results:
+            order = _order_of(result)
+            if result.run_id not in busy and self._reserved.isdisjoint(order):
+                others.append(result)
+                continue
+            if not self.results:
+                self._due_at = time.monotonic() + _RETRY_SECONDS
+            self.results.append(result)
+            self._reserved |= order
+        return others
+
+
+def _order_of(result: RunResult) -> set[Hashable]:
+    keys: set[Hashable] = {(message.to, message.key) for message in result.messages if message.key is not None}
+    return keys if result.ordering_key is None else keys | {result.ordering_key}
+
+
 class ResultStore:
     """Runs the transactions of one worker.
 
@@ -104,13 +151,15 @@ class ResultStore:
         self._may_continue = may_continue
         self._stop = stop
         self._log = log
-        self._kept = KeptResults()
+        self._kept = _KeptResults()
         self._connection: Connection | None = None
         #: Whether the worker may own other runs than it knows, because an answer was lost, or by a retry.
         self.must_reconcile = False
 
-    def run_in_transaction(self, run: Callable[[Connection], T]) -> T:
+    def run_in_transaction(self, run: Callable[[Connection], T], *, is_one_statement: bool = False) -> T:
         """Run a function in a transaction; after an outage repeat it on a new connection, for a limited time.
+
+        One statement is a transaction without a BEGIN and a COMMIT, whose answers are waited for.
 
         Raises:
             psycopg.Error: the database failed permanently, was unavailable for too long, or was unavailable when the
@@ -120,8 +169,9 @@ class ResultStore:
         failures = 0
         while True:
             try:
-                with self._connected().transaction():
-                    return run(self._connected())
+                connection = self._connected()
+                with nullcontext() if is_one_statement else connection.transaction():
+                    return run(connection)
             except psycopg.Error as error:
                 if not is_outage(error):
                     raise
@@ -156,24 +206,20 @@ class ResultStore:
         ones of their ordering keys. If Postgres or the outbox rejects a result, only its run fails.
         """
         due = self._kept.take() if self.is_due else []
-        for part in _parts([*due, *results]):
-            self._store(part)
+        self._store([*due, *results])
 
     def store_steps(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
         """Store steps, and return those of runs that the worker owns, with the reason if Postgres cannot hold one."""
-        if len(given) > 1 and sum(len(step.result) for step in given) > MAX_STORED_BYTES:
-            return self._store_halves(given)
         try:
-            owned = self.run_in_transaction(lambda connection: steps.store(connection, self._worker_id, given))
+            owned = self.run_in_transaction(
+                lambda connection: steps.store(connection, self._worker_id, given), is_one_statement=True
+            )
         except VALUE_ERRORS as error:
-            if len(given) > 1:
-                return self._store_halves(given)
-            return [(given[0], error.diag.message_primary or type(error).__name__)]
+            if len(given) == 1:
+                return [(given[0], error.diag.message_primary or type(error).__name__)]
+            middle = len(given) // 2
+            return self.store_steps(given[:middle]) + self.store_steps(given[middle:])
         return [(step, None) for step in given if step.run_id in owned]
-
-    def _store_halves(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
-        middle = len(given) // 2
-        return self.store_steps(given[:middle]) + self.store_steps(given[middle:])
 
     def close(self) -> None:
         """Close the connection; the next transaction opens one."""
@@ -185,6 +231,9 @@ class ResultStore:
         results = self._kept.keep(given)
         if not results:
             return
+        if len(results) > MAX_STORED_RUNS or (len(results) > 1 and sum(map(size_of, results)) > MAX_STORED_BYTES):
+            self._store_halves(results)
+            return
         try:
             finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
         except KeysBusyError as error:
@@ -195,10 +244,8 @@ class ResultStore:
                     raise
                 cause = error.__cause__ if isinstance(error, _NotEnqueuedError) else error
                 self._store([_rejected(results[0], cause or error)])
-                return
-            middle = len(results) // 2
-            self._store(results[:middle])
-            self._store(results[middle:])
+            else:
+                self._store_halves(results)
         else:
             # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
             self.summary.add(results)
@@ -206,6 +253,11 @@ class ResultStore:
             # The later runs of an ordering key wait for its retry.
             if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
                 self.must_reconcile = True
+
+    def _store_halves(self, results: Sequence[RunResult]) -> None:
+        middle = len(results) // 2
+        self._store(results[:middle])
+        self._store(results[middle:])
 
     def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
         finished = lifecycle.finish(connection, self._worker_id, results)
@@ -234,19 +286,6 @@ class ResultStore:
                 may_wait=lambda waited: waited < _MAX_ANSWER_SECONDS and self._may_continue(),
             )
         return self._connection
-
-
-def _parts(results: Sequence[RunResult]) -> Iterator[list[RunResult]]:
-    part: list[RunResult] = []
-    size = 0
-    for result in results:
-        if part and (len(part) == MAX_STORED_RUNS or size + size_of(result) > MAX_STORED_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(result)
-        size += size_of(result)
-    if part:
-        yield part
 
 
 def size_of(result: RunResult) -> int:

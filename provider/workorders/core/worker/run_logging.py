@@ -5,7 +5,7 @@ import sys
 import time
 import traceback
 
-from workorders.core.worker.captured_text import Captured, cut, plain
+from workorders.core.worker.captured_text import cut, plain
 from workorders.core.worker.context import Context
 
 
@@ -36,27 +36,27 @@ def install() -> RunHandler:
     return handler
 
 
-def failure(error: BaseException) -> tuple[str, Captured, Captured]:
+def failure(error: BaseException) -> tuple[str, str, str]:
     """Return type, text, and traceback of an error as its process sends them."""
     return _type_name(error), error_text(error), _traceback_text(error)
 
 
-def error_text(error: BaseException) -> Captured:
+def error_text(error: BaseException) -> str:
     """Return the text of an error, or a replacement if the text cannot be created."""
     try:
         return cut(str(error))
     except BaseException as another:  # noqa: BLE001 - the text is created by other people's code
-        return Captured(f"(its text cannot be created: {_type_name(another)})")
+        return f"(its text cannot be created: {_type_name(another)})"
 
 
 def _type_name(error: BaseException) -> str:
     return plain(type(error).__qualname__)
 
 
-def _traceback_text(error: BaseException) -> Captured:
+def _traceback_text(error: BaseException) -> str:
     """Return the traceback of an error below the frame that caught it."""
     own_frame = error.__traceback__
     try:
         return cut("".join(traceback.format_exception(type(error), error, own_frame.tb_next if own_frame else None)))
     except BaseException:  # noqa: BLE001 - the text of the error is created by other people's code
-        return Captured(f"{_type_name(error)}: {error_text(error).text}\n")
+        return f"{_type_name(error)}: {error_text(error)}\n"

@@ -9,18 +9,18 @@ from uuid import UUID
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
-from workorders.core.worker.captured_text import NOTHING, Captured
+from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.log_capture import compose_log, masked
 from workorders.core.worker.published_messages import decode_messages
-from workorders.core.worker.secret_masking import Mask, mask_output
+from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
 
 MAX_TRACEBACK_CHARACTERS: Final = 8_000
 """Of a longer traceback the beginning and the end are kept, and the end is longer."""
 MAX_ERROR_CHARACTERS: Final = 2_000
 """Maximum of the text of an error."""
 _HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
+_RETURNED: Final = frozenset({"success", "failed", "exception"})
 _ERASED: Final = (
     "InputErased",
     "The input of this work order was erased by its workflow's retention, so there is nothing to run.",
@@ -46,10 +46,17 @@ def without_input(run: ClaimedRun) -> RunResult:
 
 
 def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
-    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged."""
-    _, _, name, committed = frame.header
-    finished_at, made_by = committed or (time.time(), str(run.run_id))
-    return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), committed is not None)
+    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged.
+
+    Raises:
+        ValueError: it is no step.
+    """
+    match frame.header:
+        case [_, _, str(name), None]:
+            return FinishedStep(run.run_id, name, frame.first, _moment(time.time()), run.run_id, False)
+        case [_, _, str(name), [float(finished_at), str(made_by)]]:
+            return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), True)
+    raise ValueError("a step with other fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +70,18 @@ class ResultMaker:
     log_bytes: int
     mask: Mask
 
-    def returned(self, run: ClaimedRun, frame: Frame, captured: Captured) -> RunResult:
-        """Return the result that a process sent, with its output since the run before."""
-        _, state, failure, (started, finished), may_retry = frame.header
-        error_type, error, traceback = (None, None, "") if failure is None else self._failure(*failure)
-        log, truncated = self._log(captured, traceback)
+    def returned(self, run: ClaimedRun, frame: Frame, before: str) -> RunResult:
+        """Return the result that a process sent; `before` comes before its log.
+
+        Raises:
+            ValueError: it is no result.
+        """
+        match frame.header:
+            case [_, state, failure, [float(started), float(ended)], bool(may_retry), str(log)] if state in _RETURNED:
+                error_type, error, traceback = self._failure(failure)
+            case _:
+                raise ValueError("a result with other fields")
+        log, truncated = self._log(before + log, traceback)
         return RunResult(
             run_id=run.run_id,
             state=state,
@@ -77,18 +91,18 @@ class ResultMaker:
             error_type=error_type,
             error=error,
             started_at=_moment(started),
-            finished_at=_moment(finished),
+            finished_at=_moment(ended),
             may_retry=may_retry,
             messages=decode_messages(frame.second),
             ordering_key=run.ordering_key,
         )
 
     def interrupted(
-        self, run: ClaimedRun, state: FinalState, error: tuple[str, str], captured: Captured, *, seconds: float
+        self, run: ClaimedRun, state: FinalState, error: tuple[str, str], written: str, *, seconds: float
     ) -> RunResult:
         """Return the result of a run that ended with its process, `crashed` or `killed`; `error` is type and text."""
         now = time.time()
-        log, truncated = self._log(captured)
+        log, truncated = self._log(written)
         return RunResult(
             run_id=run.run_id,
             state=state,
@@ -101,21 +115,37 @@ class ResultMaker:
             ordering_key=run.ordering_key,
         )
 
-    def error_text(self, error: Captured) -> str:
+    def error_text(self, error: str) -> str:
         """Return the text of an error as it is stored."""
-        text, _ = masked(error, self.mask)
+        text = self.mask(error)
         return text if len(text) <= MAX_ERROR_CHARACTERS else f"{text[:MAX_ERROR_CHARACTERS]} ..."
 
-    def _failure(self, error_type: str, error: list[Any], traceback: list[Any]) -> tuple[str, str, str]:
-        text, _ = masked(Captured(*traceback), self.mask)
-        if len(text) > MAX_TRACEBACK_CHARACTERS:
-            text = f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MAX_TRACEBACK_CHARACTERS :]}"
-        return self.error_text(Captured(error_type)), self.error_text(Captured(*error)), text
+    def _failure(self, failure: Any) -> tuple[str | None, str | None, str]:
+        match failure:
+            case None:
+                return None, None, ""
+            case [str(error_type), str(error), str(traceback)]:
+                text = self.mask(traceback)
+                if len(text) > MAX_TRACEBACK_CHARACTERS:
+                    text = f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MAX_TRACEBACK_CHARACTERS :]}"
+                return self.error_text(error_type), self.error_text(error), text
+        raise ValueError("a failure with other fields")
 
-    def _log(self, captured: Captured, traceback: str = "") -> tuple[str, bool]:
-        if captured == NOTHING and not traceback:
-            return "", False
-        return compose_log(captured, traceback, limit=self.log_bytes, mask=self.mask)
+    def _log(self, written: str, traceback: str = "") -> tuple[str, bool]:
+        """Return a run's log, and whether its middle was left out."""
+        log = self.mask(written) if written else ""
+        if traceback:
+            log += ("" if not log or log.endswith("\n") else "\n") + traceback
+        is_cut = len(log.encode()) > self.log_bytes
+        return _without_middle(log, self.log_bytes) if is_cut else log, is_cut or GAP in written
+
+
+def _without_middle(text: str, limit: int) -> str:
+    content = text.encode()
+    half = max(limit - len(LEFT_OUT), 0) // 2
+    if half == 0:
+        return ""
+    return content[:half].decode(errors="ignore") + LEFT_OUT + content[-half:].decode(errors="ignore")
 
 
 def _moment(seconds: float) -> datetime:

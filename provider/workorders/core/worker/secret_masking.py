@@ -9,10 +9,11 @@ from urllib.parse import quote, unquote, urlsplit
 
 from workorders.core.secrets import is_secret_variable
 from workorders.core.worker import json_values
-from workorders.core.worker.captured_text import printable
+from workorders.core.worker.captured_text import GAP, printable
 from workorders.core.worker.exceptions import InputUnreadableError
 
 MASK: Final = "***"
+LEFT_OUT: Final = "\n... the middle of this log was left out ...\n"
 _WHOLE_OUTPUT: Final = json_values.dumps(MASK)
 MIN_CHARACTERS: Final = 5
 """A shorter value is not masked, because too many harmless words contain it. Airflow's masker has the same limit."""
@@ -35,8 +36,15 @@ class Mask:
         self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
 
     def __call__(self, text: str) -> str:
-        """Return the text without secrets."""
-        return text if self._pattern is None else self._pattern.sub(MASK, text)
+        """Return the text without secrets; `LEFT_OUT` replaces its gaps.
+
+        The text next to a gap may be a part of a secret, which is not recognized. So it is left out as well.
+        """
+        *beginnings, end = (text if self._pattern is None else self._pattern.sub(MASK, text)).split(GAP)
+        margin = self.max_secret_bytes
+        for number, part in enumerate(beginnings):
+            beginnings[number] = part[margin if number else 0 : max(len(part) - margin, 0)]
+        return LEFT_OUT.join([*beginnings, end[margin if beginnings else 0 :]])
 
 
 NO_SECRETS: Final = Mask(())

@@ -49,49 +49,32 @@ class StepHost(Protocol):
         """Call a function in a transaction and return its result, or the result of an earlier attempt."""
 
 
-class NoHost:
-    """Stores nothing, for tests of functions.
-
-    Args:
-        connection: what the functions of transactions get.
-        committed: results, as JSON text, of transactions that an earlier attempt has committed.
-    """
-
-    def __init__(self, connection: Any = None, committed: Iterable[tuple[str, str]] = ()) -> None:
-        self._connection = connection
-        self._committed = dict(committed)
-
-    def store(self, run_id: str, name: str, result: bytes) -> None:
-        """Store nothing."""
-
-    def transact(self, run_id: str, key: StepKey, call: Callable[[Any], bytes]) -> bytes:
-        """Call the function; the test itself begins and ends a transaction."""
-        committed = self._committed.get(key.name)
-        return call(self._connection) if committed is None else committed.encode()
-
-
 class Steps:
     """The steps of one run.
 
     Args:
         run_id: id of the run.
         work_order_id: id of its work order.
-        host: stores them.
+        host: stores them; None stores nothing, for tests of functions.
         generation: 1 until a person reruns the work order from the start.
         stored: names, and results as JSON text, of the steps that earlier attempts have stored.
+        connection: what the functions of transactions get without a host.
     """
 
     def __init__(
         self,
         run_id: str,
         work_order_id: str,
-        host: StepHost,
+        host: StepHost | None = None,
         generation: int = 1,
         stored: Iterable[tuple[str, str]] = (),
+        *,
+        connection: Any = None,
     ) -> None:
         self._run_id = run_id
         self._work_order_id = work_order_id
         self._host = host
+        self._connection = connection
         self._generation = generation
         self._results = {name: result.encode() for name, result in stored}
         self._begun: set[str] = set()
@@ -121,7 +104,8 @@ class Steps:
             with _calling(_STEP):
                 returned = call()
             result = self._serialized(name, returned)
-            self._host.store(self._run_id, name, result)
+            if self._host is not None:
+                self._host.store(self._run_id, name, result)
             self._results[name] = result
         return json_values.loads(self._results[name])
 
@@ -134,7 +118,10 @@ class Steps:
                 returned = call(connection)
             return self._serialized(name, returned)
 
-        self._results[name] = self._host.transact(self._run_id, key, called)
+        if self._host is not None:
+            self._results[name] = self._host.transact(self._run_id, key, called)
+        elif name not in self._results:
+            self._results[name] = called(self._connection)
         return json_values.loads(self._results[name])
 
     def _begin(self, kind: str, name: str) -> StepKey:

@@ -5,9 +5,9 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -28,6 +28,9 @@ CREATE_TABLE: Final = _QUERIES["create_table"]
 
 _INSERTED: Final = "INSERT 0 1"
 _INSERTED_OR_NOT: Final = (_INSERTED, "INSERT 0 0")
+_NO_ROW: Final = "no row of this transaction"
+"""In the error of `finish` if there is none, so that nothing is committed."""
+_OPEN: Final = frozenset({TransactionStatus.INTRANS, TransactionStatus.INERROR})
 _MAX_CONFLICTS: Final = 10
 """How often a transaction is repeated that Postgres rolled back because of another one."""
 _MAX_CONFLICT_SECONDS: Final = 1.0
@@ -42,9 +45,34 @@ class Committed:
 
     result: bytes
     """JSON text."""
-    finished_at: datetime
+    finished_at: float
+    """In seconds since 1970."""
     made_by: UUID
     """The run that called the function."""
+
+
+class _Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection whose transactions begin and end with queries that are needed anyway, and not by its user."""
+
+    def begin(self, query: LiteralString, arguments: Mapping[str, Any]) -> psycopg.ClientCursor[tuple[Any, ...]]:
+        """Execute a query that contains BEGIN."""
+        cursor = psycopg.ClientCursor(self)
+        # Otherwise psycopg would send another BEGIN before it.
+        self._autocommit = True
+        try:
+            return cursor.execute(query, arguments)
+        finally:
+            self._autocommit = False
+
+    def undo(self) -> None:
+        """Roll back the open transaction."""
+        super().rollback()
+
+    def commit(self) -> None:
+        """Refuse it, as `rollback` does."""
+        raise psycopg.ProgrammingError("A transaction ends with its function, by success or error; nothing was done.")
+
+    rollback = commit
 
 
 class UserDatabase:
@@ -65,7 +93,7 @@ class UserDatabase:
         }
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: _Connection | None = None
 
     def transact(self, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> Committed:
         """Call a function in a transaction that commits its writes with its result; or return a committed result.
@@ -89,16 +117,19 @@ class UserDatabase:
         """Whether a connection is kept, which may be broken."""
         return self._connection is not None and not self._connection.closed
 
-    def connected(self) -> Connection:
+    def connected(self) -> _Connection:
         """Return the connection, without what its last user has set in it; open one if there is none."""
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(with_files(self._text), prepare_threshold=NO_PREPARED_STATEMENTS)
+            self._connection = _Connection.connect(with_files(self._text), prepare_threshold=NO_PREPARED_STATEMENTS)
         self._connection.row_factory = tuple_row
         self._connection.cursor_factory = psycopg.Cursor
         return self._connection
 
-    def close_unless_idle(self) -> None:
-        """Close a connection that no other transaction can use."""
+    def clear(self) -> None:
+        """Roll back what is open, and close a connection that no other transaction can use."""
+        if self._connection and self._connection.info.transaction_status in _OPEN:
+            with suppress(psycopg.Error):
+                self._connection.undo()
         if self._connection and self._connection.info.transaction_status != TransactionStatus.IDLE:
             self.close()
 
@@ -108,20 +139,18 @@ class UserDatabase:
             self._connection.close()
             self._connection = None
 
-    def insert(self, connection: Connection, run_id: str, key: StepKey) -> bool:
-        """Insert the row of a step, and return whether there was none; wait for another one who inserts it."""
-        asked = {**key._asdict(), "run_id": run_id, **self._limits}
-        with psycopg.ClientCursor(connection) as cursor:
-            try:
-                cursor.execute(_QUERIES["begin"], asked)
-            except psycopg.errors.UndefinedTable as error:
-                raise StepsTableMissingError(
-                    f"The database of the Airflow connection {self._name} has no table workorders_steps, so "
-                    f"{key.name!r} was not begun; run `workorders steps create-table --connection {self._name}`."
-                ) from error
-            while cursor.statusmessage not in _INSERTED_OR_NOT and cursor.nextset():
-                pass
-            return cursor.statusmessage == _INSERTED
+    def insert(self, connection: _Connection, run_id: str, key: StepKey) -> bool:
+        """Begin a transaction with the row of a step, and return whether there was none; wait for another's."""
+        try:
+            cursor = connection.begin(_QUERIES["begin"], {**key._asdict(), "run_id": run_id, **self._limits})
+        except psycopg.errors.UndefinedTable as error:
+            raise StepsTableMissingError(
+                f"The database of the Airflow connection {self._name} has no table workorders_steps, so "
+                f"{key.name!r} was not begun; run `workorders steps create-table --connection {self._name}`."
+            ) from error
+        while cursor.statusmessage not in _INSERTED_OR_NOT and cursor.nextset():
+            pass
+        return cursor.statusmessage == _INSERTED
 
 
 class _Transaction:
@@ -150,6 +179,8 @@ class _Transaction:
                 if error.sqlstate in _CONFLICTS:
                     self._wait_after_conflict(error)
                     continue
+                # Such a session has ended before the COMMIT arrived.
+                self._is_committing &= not isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout)
                 is_broken = is_outage(error) or not self._database.is_connected
                 if is_broken:
                     self._database.close()
@@ -159,40 +190,40 @@ class _Transaction:
                 elif not is_broken or not was_kept or self._is_called:
                     raise
             finally:
-                self._database.close_unless_idle()
+                self._database.clear()
 
     def _attempt(self) -> Committed:
         connection = self._database.connected()
-        with connection.transaction():
-            if not self._database.insert(connection, self._run_id, self._key):
-                return self._stored(connection.execute(_QUERIES["read"], self._key._asdict()).fetchone())
-            # So no COMMIT of before has succeeded.
-            self._is_unknown, self._is_called = False, True
+        if not self._database.insert(connection, self._run_id, self._key):
+            return self._stored(connection.execute(_QUERIES["read"], self._key._asdict()).fetchone())
+        # So no COMMIT of before has succeeded.
+        self._is_unknown, self._is_called = False, True
+        try:
             result = self._call(connection)
-            finished_at = self._finish(connection, result)
-            self._is_committing = True
-        if not self._is_committing:
+        except psycopg.Rollback as error:
             raise StepError(
                 f"The function of context.transaction({self._key.name!r}) has raised psycopg.Rollback, so it has no "
                 "result, and nothing was committed; return, or raise another error."
-            )
-        return Committed(result, finished_at, UUID(self._run_id))
+            ) from error
+        self._is_committing = True
+        return Committed(result, self._finish(connection, result), UUID(self._run_id))
 
-    def _finish(self, connection: Connection, result: bytes) -> datetime:
-        connection.row_factory = tuple_row
-        with psycopg.ClientCursor(connection) as cursor:
+    def _finish(self, connection: _Connection, result: bytes) -> float:
+        cursor = psycopg.ClientCursor(connection, row_factory=tuple_row)
+        try:
             cursor.execute(_QUERIES["finish"], {**self._key._asdict(), "result": result.decode()})
-            while cursor.nextset():
-                pass
-            row = cursor.fetchone()
-        if row is None:
+        except psycopg.errors.InvalidTextRepresentation as error:
+            if _NO_ROW not in str(error):
+                raise
             raise StepError(
                 f"The function of context.transaction({self._key.name!r}) has ended the transaction by a COMMIT or "
                 "ROLLBACK, so its result was not stored, and it is not called again; leave both to the context, and "
                 "see in your tables what it has committed."
-            )
-        finished_at: datetime = row[0]
-        return finished_at
+            ) from error
+        while cursor.description is None:
+            cursor.nextset()
+        (finished_at,) = cursor.fetchone() or (0.0,)
+        return float(finished_at)
 
     def _stored(self, row: tuple[Any, ...] | None) -> Committed:
         if row is None or row[0] is None:

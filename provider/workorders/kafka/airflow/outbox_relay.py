@@ -23,8 +23,8 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.outbox_relay.definition import RelayDefinition, load_relay
 from workorders.outbox import admin
+from workorders.outbox.relay.definition import RelayDefinition, load_relay
 from workorders.outbox.store.backlog import waiting_statement
 from workorders.outbox.store.leases import buckets_of
 
@@ -175,7 +175,7 @@ class SendMessagesOperator(BaseOperator):
             TaskFailedError: Kafka or the database failed; the text contains the reason.
         """
         # Only a worker needs a Kafka client; the Dag processor need not load it.
-        from workorders.kafka.outbox_relay.relay import run_relay  # noqa: PLC0415
+        from workorders.outbox.relay.relay import run_relay  # noqa: PLC0415
 
         definition = self.definition
         with explain_failures(self, context, f"Outbox, shard {self.shard}", _UNSENT):
@@ -186,7 +186,7 @@ class SendMessagesOperator(BaseOperator):
                 JobSecrets(url, kafka_settings(definition.kafka_connection)),
                 definition,
                 shard=self.shard,
-                idle_timeout=definition.idle_timeout,
+                linger=definition.linger,
                 max_duration=definition.max_task_duration,
             )
         self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)

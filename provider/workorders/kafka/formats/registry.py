@@ -17,7 +17,7 @@ from workorders.kafka.formats.decoded import UnsafeSchemaError
 T = TypeVar("T")
 
 _DEFAULTS: Final = {"timeout": 10, "max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000}
-"""The client's own default is to wait without end."""
+"""The client's own default is to wait indefinitely."""
 _PEM_FILES: Final = {
     "ssl.ca.pem": "ssl.ca.location",
     "ssl.certificate.pem": "ssl.certificate.location",

@@ -12,8 +12,7 @@ from uuid import UUID
 import orjson
 from psycopg.rows import class_row
 
-from workorders.core.admission.duplicates import DUPLICATE
-from workorders.core.admission.sequence_order import LATE, NO_NUMBER, RUN_LIMIT
+from workorders.core.admission import pipeline
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import header_pairs
 from workorders.core.json_bytes import bytes_of
@@ -27,8 +26,6 @@ from workorders.outbox.message import OutboxMessage
 
 _QUERIES = load_queries("workorders.kafka.ingest", "sql/dead_letters.sql")
 
-_BY_RULES: Final = [DUPLICATE, LATE, NO_NUMBER, RUN_LIMIT]
-"""Reasons of messages that can be inputs. A rerun takes them as they are, so they are no dead letters."""
 _PREFIX: Final = "__connect.errors."
 _FETCH: Final = 16
 """Rows in memory next to those of a chunk; each may have as many bytes as the largest message."""
@@ -59,7 +56,7 @@ def publish(connection: Connection, attempt: Attempt, created: Created) -> None:
         "stream": stream_name(range_.partition, attempt.generation),
         "start_offset": range_.start,
         "end_offset": range_.end,
-        "by_rules": _BY_RULES,
+        "by_rules": pipeline.REASONS,  # a rerun takes these as they are, so they are no dead letters
         "topic": attempt.dead_letter_topic,
     }
     with connection.cursor("dead_letters", row_factory=class_row(_Rejected)) as cursor:

@@ -60,7 +60,7 @@ def _stalled(  # noqa: PLR0917 - the columns of one query
     reason = one_line(last_error or "No error was recorded.")
     sentence = (
         f"Trigger {trigger}: {place} has been stalled since {times.show(since)}, and attempt {attempts} failed as "
-        f"well. {reason} Nothing is skipped, and the retries continue without end."
+        f"well. {reason} Nothing is skipped, and the retries continue indefinitely."
     )
     return Alert(trigger, topic, partition, next_offset, end_offset, since, attempts, sentence, cleared=False)
 

@@ -128,7 +128,7 @@ class ConnectSession:
         """Choose the scheduler pool of the next query: those that read many offsets have one of their own.
 
         A free core goes to the pool with the fewest running tasks, and in a pool to the oldest query. Small batches so
-        wait for no backlog, and none waits without end. With a pool for each trigger, Spark prefers the first by name
+        wait for no backlog, and none waits indefinitely. With a pool for each trigger, Spark prefers the first by name
         among those that run nothing: under load the last ones starve.
         """
         self._pool = "few_messages" if offsets <= FEW_OFFSETS else "many_messages"
@@ -224,7 +224,7 @@ class ConnectSession:
 class _Watchdog(threading.Thread):
     """Closes the connection of a server that is silent.
 
-    No Spark up to 4.2 sends keepalives, so a client would wait without end for a machine that is gone. The server's
+    No Spark up to 4.2 sends keepalives, so a client would wait indefinitely for a machine that is gone. The server's
     progress messages are no sign of life: they come only when something has changed.
     """
 

@@ -68,9 +68,6 @@ SELECT key FROM workorders.outbox_held WHERE hold_id = %(hold)s ORDER BY id LIMI
 SELECT coalesce(sum(octet_length(key)), 0) + coalesce(sum(octet_length(value)), 0), min(enqueued_at)
 FROM workorders.outbox_held WHERE hold_id = %(hold)s
 
--- name: lock_hold
-SELECT kind FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
-
 -- name: delete_held
 DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s
 

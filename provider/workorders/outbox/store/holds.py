@@ -5,8 +5,8 @@ from typing import Any
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.outbox.store.backlog import OutboxRow, Row
 from workorders.outbox.store.leases import Lease, require_lease
-from workorders.outbox.store.rows import OutboxRow, Row
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/holds.sql")
 
@@ -52,20 +52,29 @@ def end_after_retry(connection: Connection, hold_id: int, *, was_sent: bool) -> 
 
     It succeeded because a message of the hold was sent, or because none was left.
     """
-    found = connection.execute(_QUERIES["lock_hold"], {"hold": hold_id}).fetchone()
+    found = lock(connection, hold_id)
     if found is None:
         return
-    return_messages(connection, hold_id)
-    end(connection, hold_id)
+    release(connection, hold_id)
     kind, topic = found
     if kind == "key" and was_sent:
         # A topic that takes the message of a key must not be held.
         connection.execute(_QUERIES["end_hold_of_topic"], {"topic": topic})
 
 
-def return_messages(connection: Connection, hold_id: int) -> int:
-    """Move the messages of a hold back to their place in the order, and return how many they are."""
-    return connection.execute(_QUERIES["return_messages"], {"hold": hold_id}).rowcount
+def lock(connection: Connection, hold_id: int) -> tuple[str, str] | None:
+    """Return kind and topic of a hold, or None if it has ended.
+
+    A relay that moves a message to the hold waits until the caller's transaction ends.
+    """
+    return connection.execute(_QUERIES["lock_hold"], {"hold": hold_id}).fetchone()
+
+
+def release(connection: Connection, hold_id: int) -> int:
+    """End a hold: move its messages back to their place in the order, and return how many they are."""
+    messages = connection.execute(_QUERIES["return_messages"], {"hold": hold_id}).rowcount
+    end(connection, hold_id)
+    return messages
 
 
 def end(connection: Connection, hold_id: int) -> None:

@@ -156,10 +156,10 @@
 
   // ---- Forms ---------------------------------------------------------------------------------------------------
 
-  // Each form is sent once: a second click would ask for the same change again.
+  // Each form is sent once: a second click would ask for the same change again. A download leaves its page as it is.
   function sendOnce(event) {
     const form = event.target;
-    if (form.method !== "post") return;
+    if (form.method !== "post" || "download" in form.dataset) return;
     if (form.dataset.sent) {
       event.preventDefault();
       return;

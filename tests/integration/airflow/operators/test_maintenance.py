@@ -55,7 +55,7 @@ def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
     context: Any = {}
     connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "unknown"}', bad.id))
     connection.commit()
-    with pytest.raises(AirflowFailException, match=f"^Job {bad.id} failed: No trigger unknown"):
+    with pytest.raises(AirflowFailException, match=f"^Bulk operation {bad.id} failed: No trigger unknown"):
         operator.execute(context)
     assert jobs.get_job(connection, good.id).state == "finished"
     connection.commit()

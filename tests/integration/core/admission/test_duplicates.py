@@ -1,11 +1,9 @@
 """An event that comes again is counted and found, whether it is kept as a work order of its own or creates nothing."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from local_stack.stack import LocalStack
 from support.admission import BY_ID, events, register
 from support.admission import ids as ids_of
 from support.runs import finish_all, keeping
@@ -16,7 +14,7 @@ from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.maintenance import retention
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -29,13 +27,6 @@ def trigger(connection: Connection, name: str) -> Trigger:
     trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
     connection.commit()
     return trigger
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def send(connection: Connection, trigger: Trigger, key: str, caller: str = "a") -> CreateResult:

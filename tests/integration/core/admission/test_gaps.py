@@ -73,7 +73,7 @@ def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger
 
 
 def test_the_gaps_of_a_workflow_and_of_a_trigger_are_the_oldest_of_a_bounded_number(
-    free: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
+    free: Connection, trigger: Trigger
 ) -> None:
     for key in ("first", "second", "third"):
         come(free, trigger, 1, 3, key=key)
@@ -82,8 +82,7 @@ def test_the_gaps_of_a_workflow_and_of_a_trigger_are_the_oldest_of_a_bounded_num
     assert gaps.list_some(free, trigger=trigger.name, limit=2) == of_workflow
     assert gaps.list_some(free, trigger="unheard-of", limit=2) == []
     assert gaps.list_some(free, workflow="unheard-of", limit=2) == []
-    monkeypatch.setattr(gaps, "_MAX_READ", 1)
-    assert len(gaps.list_some(free, trigger=trigger.name, limit=2)) == 1
+    assert len(gaps.list_some(free, trigger=trigger.name, limit=2, max_read=1)) == 1
 
 
 def test_a_parked_work_order_knows_its_number_and_what_is_missing_before_it(free: Connection, trigger: Trigger) -> None:

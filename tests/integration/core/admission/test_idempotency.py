@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from uuid import UUID
 
@@ -31,13 +30,6 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     return register(connection, name, idempotency=BY_ID)
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def keys_kept(connection: Connection, trigger: Trigger) -> int:
@@ -112,13 +104,6 @@ def test_a_repeat_in_the_chunk_of_the_first_keeps_its_value_as_it_came(
         "SELECT raw, request FROM workorders.rejections WHERE work_order_id = %s", (ids(connection, trigger)[1],)
     )
     assert kept.fetchone() == (odd, {"from": "a test"})
-
-
-def test_chunks_of_one_call_know_of_one_another(
-    connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(work_orders, "CHUNK_ITEMS", 2)
-    assert create_for(connection, trigger, events("abacbd"), fresh=True) == Created(4, 2, 0, 2)
 
 
 def test_an_event_without_a_key_repeats_nothing(connection: Connection, trigger: Trigger) -> None:
@@ -245,12 +230,6 @@ def test_keys_are_found_by_an_index_and_never_by_reading_them_all(
     plan = "\n".join(row[0] for row in connection.execute("EXPLAIN " + idempotency._QUERIES[query], arguments))
     assert index in plan
     assert "Seq Scan" not in plan
-
-
-def test_a_rollback_gives_the_keys_back(connection: Connection, trigger: Trigger) -> None:
-    create_for(connection, trigger, events("a"), fresh=True)
-    connection.rollback()
-    assert create_for(connection, trigger, events("a"), fresh=True) == Created(1, 0, 0)
 
 
 def in_parallel(

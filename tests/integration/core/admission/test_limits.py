@@ -1,7 +1,6 @@
 """How much may be asked of a workflow and of a trigger: exact, even if several callers ask at once."""
 
 import pickle
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,6 +11,7 @@ from support.admission import BY_ID, BY_NUMBER, event, events, ids, limit, outco
 from support.work_orders import accepted_range, rejected
 from workorders.core import triggers
 from workorders.core.admission import limits
+from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.exceptions import HardLimitError
 from workorders.core.postgres.connection import Connection, connect
@@ -20,13 +20,6 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 SECONDS_A_DAY = 86_400
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def limited(connection: Connection, name: str, kind: Any = "soft", *, rules: Any = None, **limits_: Any) -> Trigger:
@@ -65,7 +58,7 @@ def yesterday(connection: Connection, trigger: Trigger) -> None:
 
 
 def test_a_trigger_without_limits_takes_no_turn(connection: Connection, trigger: Trigger) -> None:
-    assert trigger.rules is None
+    assert AdmissionPipeline.of(connection, trigger) is None
     create_for(connection, trigger, accepted_range("s", 0, 5), fresh=True)
     found = connection.execute(
         "SELECT count(*) FROM workorders.workflow_counts WHERE workflow_id = %s", (trigger.workflow_id,)

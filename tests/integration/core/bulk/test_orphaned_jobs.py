@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -14,15 +13,14 @@ from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
-from workorders.core.bulk import export, jobs, runner
+from workorders.core.admission.limits import LimitSettings
+from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
-from workorders.core.bulk.rerun import RerunHandler
 from workorders.core.bulk.runner import ResumeResult
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.rule_settings import LimitSettings
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -103,15 +101,6 @@ def test_a_job_that_waits_for_capacity_continues_and_delays_none_behind_it(
     assert [(job.state, job.done) for job in runner.resume_orphaned(connection).jobs] == [("finished", 6)]
 
 
-def test_an_export_waits_for_who_asked_for_it(
-    connection: Connection, trigger: Trigger, name: str, tmp_path: Path
-) -> None:
-    options = export.export_options(tmp_path / "all.csv", None)
-    job = jobs.create_job(connection, "export", Filter(trigger=name), actor="ada", reason="a test", options=options)
-    age(connection, job.id, AN_HOUR)
-    assert runner.find_orphaned(connection) == []
-
-
 def test_two_that_look_at_once_never_work_at_one_job(
     stack: LocalStack, connection: Connection, trigger: Trigger, name: str
 ) -> None:
@@ -143,7 +132,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_de
         connection.commit()
         worked = runner.resume_orphaned(connection)
     assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)
-    assert worked.failures[0].startswith(f"Job {rerun} waits for the next run: ")
+    assert worked.failures[0].startswith(f"Bulk operation {rerun} waits for the next run: ")
     connection.rollback()
     assert (jobs.get_job(connection, rerun).state, "lock" in str(jobs.get_job(connection, rerun).error)) == (
         "waiting",
@@ -156,14 +145,14 @@ def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_de
 def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_much(self: RerunHandler, connection: Connection, *_: object) -> None:
+    def too_much(connection: Connection, *_: object) -> None:
         connection.execute("SELECT repeat('x', 2000000000)")
 
-    monkeypatch.setattr(RerunHandler, "step", too_much)
+    monkeypatch.setitem(runner.STEPS, "rerun", too_much)
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     worked = runner.resume_orphaned(connection)
     assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)
-    assert worked.failures[0].startswith(f"Job {rerun} failed: requested length too large")
+    assert worked.failures[0].startswith(f"Bulk operation {rerun} failed: requested length too large")
     connection.rollback()
     assert jobs.get_job(connection, rerun).state == "failed"
     # Left to a person, and not tried by the next run again.
@@ -181,5 +170,5 @@ def test_a_job_that_fails_is_reported_and_left_to_a_person(connection: Connectio
     worked = runner.resume_orphaned(connection)
     assert [job.id for job in worked.jobs] == [fine]
     (failure,) = worked.failures
-    assert failure.startswith(f"Job {failing} failed: No trigger missing")
+    assert failure.startswith(f"Bulk operation {failing} failed: No trigger missing")
     assert runner.find_orphaned(connection) == []

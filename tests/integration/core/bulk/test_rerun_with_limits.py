@@ -1,6 +1,5 @@
 """Reruns of a workflow with limits: as many as it has capacity for, and then the job waits."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,19 +16,12 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import HardLimitError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
 
 LIMITS = [("waiting", "hard"), ("waiting", "soft"), ("per_day", "hard"), ("per_day", "soft")]
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def failed(connection: Connection, name: str, inputs: str) -> Trigger:
@@ -189,8 +181,8 @@ def test_a_dry_run_reports_how_much_capacity_there_is(connection: Connection, na
         (found,) = capacity.capacity_for(connection, wanted)
         assert (found.workflow, found.capacity.waiting, found.capacity.today) == (name, 3, 2)
         assert str(found) == (
-            f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a job that "
-            f"needs more does as many and then waits for capacity."
+            f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a rerun of "
+            f"more does as many and then waits for capacity."
         )
 
 

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.admission import register
 from support.runs import finish_all
 from support.work_orders import REQUEST, accepted, rejected
-from workorders.core.bulk import export, jobs, runner
+from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import work_orders
@@ -40,16 +39,16 @@ def too_large(position: int) -> Item:
     return Item("s", position, REQUEST, None, Rejection("too-large", "x"), VALUE % position)
 
 
-def made(connection: Connection, kind: str, wanted: Filter, **options: str) -> Job:
+def made(connection: Connection, kind: str, wanted: Filter) -> Job:
     connection.commit()
-    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test", options=options)
+    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test")
     connection.commit()
     return job
 
 
-def peak_bytes(stack: LocalStack, job: Job, *file: Path) -> int:
+def peak_bytes(stack: LocalStack, job: Job) -> int:
     done = subprocess.run(
-        [sys.executable, "-m", "support.bulk_memory", str(job.id), *map(str, file)],
+        [sys.executable, "-m", "support.peak_memory", str(job.id)],
         env=stack.environment(),
         capture_output=True,
         text=True,
@@ -73,66 +72,33 @@ def test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time(
     assert work_orders.count_by_state(connection, Filter(trigger=trigger.name)) == {"requeued": FEW + MANY}
 
 
-@pytest.mark.parametrize(("form", "is_input"), [("jsonl", True), ("csv", False)], ids=["inputs", "rejected values"])
-def test_an_export_of_large_values_holds_one_of_them_at_a_time(
-    stack: LocalStack, connection: Connection, trigger: Trigger, tmp_path: Path, *, form: str, is_input: bool
-) -> None:
-    peaks = []
-    for count in (FEW, MANY):
-        places = range(count, 2 * count)
-        create_for(
-            connection,
-            trigger,
-            [accepted("s", place, VALUE % place) if is_input else too_large(place) for place in places],
-        )
-        file = tmp_path / f"{count}.{form}"
-        peaks.append(
-            peak_bytes(
-                stack, made(connection, "export", Filter(trigger=trigger.name), **export.export_options(file)), file
-            )
-        )
-        assert file.stat().st_size > count * 2 * MIB
-    assert peaks[1] < peaks[0] + ROOM
-
-
-def stepped(connection: Connection, job: Job, file: Path | None = None) -> list[int]:
+def stepped(connection: Connection, job: Job) -> list[int]:
     """Work a job through, and return how many work orders each step came to."""
     seen = [0]
 
     def note(now: Job) -> None:
         seen.append(now.looked_at)
 
-    assert runner.run_job(connection, job.id, progress=note, file=file).state == "finished"
+    assert runner.run_job(connection, job.id, progress=note).state == "finished"
     return [after - before for before, after in pairwise(seen)]
 
 
 def test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own(
-    connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "STEP_BYTES", 2000)
     sizes = [700, 700, 700, 5000, 100, 100, 1700, 300]
     create_for(connection, trigger, [rejected("s", place, b"#" * size) for place, size in enumerate(sizes)])
     wanted = Filter(trigger=trigger.name)
-    file = tmp_path / "all.csv"
     assert stepped(connection, made(connection, "rerun", wanted)) == [2, 1, 1, 3, 1]
-    assert stepped(connection, made(connection, "export", wanted, **export.export_options(file)), file) == [
-        2,
-        1,
-        1,
-        3,
-        1,
-    ]
     # Nothing is read of what is cancelled.
     assert stepped(connection, made(connection, "cancel", wanted)) == [8]
 
 
-def test_inputs_count_for_an_export_and_not_for_a_rerun(
-    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_inputs_do_not_count_for_a_rerun(
+    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_for(connection, trigger, [accepted("s", place, b'{"id":%d}' % place) for place in range(4)])
     finish_all(connection, name, "failed")
     monkeypatch.setattr(runner, "STEP_BYTES", 1)
-    wanted = Filter(trigger=trigger.name)
-    file = tmp_path / "all.csv"
-    assert stepped(connection, made(connection, "export", wanted, **export.export_options(file)), file) == [1, 1, 1, 1]
-    assert stepped(connection, made(connection, "rerun", wanted)) == [4]
+    assert stepped(connection, made(connection, "rerun", Filter(trigger=trigger.name))) == [4]

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,13 +14,6 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def other(stack: LocalStack) -> Iterator[Connection]:
-    with connect(stack.database_url, application_name="test other") as connection:
-        yield connection
-        connection.rollback()
 
 
 def test_the_answer_names_the_work_order(connection: Connection, trigger: Trigger) -> None:

@@ -1,9 +1,9 @@
 """One input that cannot be read affects nothing else: neither a claim nor a rule, neither search nor export."""
 
 import csv
+import io
 import json
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,13 +17,10 @@ from support.working import Working
 from support.working import positions as positions_of
 from workorders.core import triggers
 from workorders.core.admission.pipeline import reject_written
-from workorders.core.admission.sequence_order import AdmissionRejection
-from workorders.core.bulk import export as exports
-from workorders.core.bulk import jobs, runner
-from workorders.core.bulk.jobs import Job
+from workorders.core.admission.rules import AdmissionRejection
 from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import runs, search_index, work_orders
+from workorders.core.history import export, runs, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Rejection
 from workorders.core.maintenance import retention
@@ -57,14 +54,6 @@ def body_of(number: int) -> bytes:
 def ids(connection: Connection, trigger: Trigger) -> list[UUID]:
     rows = connection.execute("SELECT id FROM workorders.work_orders WHERE trigger_id = %s ORDER BY id", (trigger.id,))
     return [row[0] for row in rows]
-
-
-def export(connection: Connection, name: str, file: Path) -> Job:
-    job = jobs.create_job(
-        connection, "export", Filter(trigger=name), actor="ada", reason="a test", options=exports.export_options(file)
-    )
-    connection.commit()
-    return runner.run_job(connection, job.id, file=file)
 
 
 def test_an_input_that_cannot_be_read_is_an_exception_of_its_run_alone(
@@ -189,19 +178,18 @@ def test_full_text_is_filled_past_an_input_that_cannot_be_read(
 
 
 def test_an_export_has_a_placeholder_for_an_input_that_cannot_be_read(
-    connection: Connection, trigger: Trigger, name: str, tmp_path: Path
+    connection: Connection, trigger: Trigger, name: str
 ) -> None:
     create_for(connection, trigger, [accepted("s", 0)])
     create_unreadable(connection, trigger, 1)
     create_for(connection, trigger, [accepted("s", 2)])
-    lines, table = tmp_path / "all.jsonl", tmp_path / "all.csv"
     connection.commit()
-    for file in (lines, table):
-        assert export(connection, name, file).done == 3
-    objects = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
-    assert [found["body"] for found in objects] == [{"a": 1}, PLACEHOLDER, {"a": 1}]
-    with table.open(encoding="utf-8", newline="") as stream:
-        assert [json.loads(row["body"]) for row in csv.DictReader(stream)] == [{"a": 1}, PLACEHOLDER, {"a": 1}]
+    lines, table = (
+        b"".join(export.parts(connection, Filter(trigger=name), format_)).decode() for format_ in export.FORMATS
+    )
+    assert [json.loads(line)["body"] for line in lines.splitlines()] == [{"a": 1}, PLACEHOLDER, {"a": 1}]
+    rows = csv.DictReader(io.StringIO(table, newline=""))
+    assert [json.loads(row["body"]) for row in rows] == [{"a": 1}, PLACEHOLDER, {"a": 1}]
 
 
 def test_an_input_that_cannot_be_read_is_listed_and_shown(connection: Connection, trigger: Trigger, name: str) -> None:

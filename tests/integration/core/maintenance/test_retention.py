@@ -383,12 +383,12 @@ def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continue
         (state, "x" if state == "failed" else None, ended.id),
     )
     keep(connection, days=0.5)
-    assert jobs.get_job(connection, ended.id).wanted == ended.wanted
+    assert jobs.get_job(connection, ended.id).filter == ended.filter
     keep(connection, days=1.5)
     found = jobs.get_job(connection, ended.id)
-    assert found.wanted.to_json() == ended.wanted.to_json() | {field: "(erased)"}
+    assert found.filter.to_json() == ended.filter.to_json() | {field: "(erased)"}
     assert found.state == afterwards
-    assert jobs.get_job(connection, waiting.id).wanted == waiting.wanted
+    assert jobs.get_job(connection, waiting.id).filter == waiting.filter
     jobs.cancel_job(connection, waiting.id)
     connection.commit()
 
@@ -403,8 +403,8 @@ def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, 
 
 
 def previewed(connection: Connection, name: str, days: float) -> tuple[int, int]:
-    """Return how many a dry run would wipe and delete that many days from now, with little in each statement."""
-    (due,) = (kept for kept in retention.preview(connection, now=in_days(days), step=1) if kept.workflow == name)
+    """Return how many a dry run would wipe and delete that many days from now."""
+    (due,) = (kept for kept in retention.preview(connection, now=in_days(days)) if kept.workflow == name)
     connection.commit()
     return due.wiped, due.deleted
 

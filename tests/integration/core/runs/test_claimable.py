@@ -1,13 +1,12 @@
 """Which workflows have something to do."""
 
-from collections.abc import Callable
+import json
 from typing import Any
 
 import pytest
 
-from local_stack.stack import LocalStack
-from support.executing import Executing
 from support.working import Working, positions
+from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import Claimable, ClaimedRun
@@ -15,14 +14,6 @@ from workorders.core.runs.lifecycle import RunResult
 from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
-
-Make = Callable[..., Executing]
-
-
-@pytest.fixture
-def make(stack: LocalStack, name: str) -> Make:
-    """Makes a workflow of this test."""
-    return lambda **fields: Executing(stack.database_url, name, **fields)
 
 
 def claimable(connection: Connection, *names: str) -> list[Any]:
@@ -32,52 +23,40 @@ def claimable(connection: Connection, *names: str) -> list[Any]:
 
 
 def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_work(
-    connection: Connection, make: Make
+    connection: Connection, name: str
 ) -> None:
-    executing = make()
-    assert claimable(connection, executing.name) == []
-    executing.create([{}])
-    assert claimable(connection, executing.name, "unheard-of") == [executing.name]
-    worker_id = add_worker(connection, executing.workflow)
-    (run,) = claiming.claim(connection, executing.workflow, limit=5, worker_id=worker_id)
-    connection.commit()
-    assert claimable(connection, executing.name) == []
-    lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="success")])
-    connection.commit()
-    assert claimable(connection, executing.name) == []
+    at = Working.on(connection, name)
+    assert claimable(connection, name) == []
+    at.create_some(1)
+    assert claimable(connection, name, "unheard-of") == [name]
+    worker = at.claim_as_worker()
+    assert claimable(connection, name) == []
+    worker.succeed()
+    assert claimable(connection, name) == []
 
 
-def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, make: Make) -> None:
-    executing = make()
-    executing.create([{}])
-    executing.claim_and_fall_silent()
-    assert claimable(connection, executing.name) == [executing.name]
-    assert claiming.find_claimable(connection, executing.workflow) == Claimable(executing.name, has_lost=True)
+def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name)
+    at.create_some(1)
+    at.claim_as_worker().fall_silent()
+    assert claimable(connection, name) == [name]
+    assert claiming.find_claimable(connection, at.workflow) == Claimable(name, has_lost=True)
 
 
-def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(
-    connection: Connection, make: Make
-) -> None:
-    executing = make(concurrency=1)
-    executing.create([{}, {}])
-    claiming.claim(connection, executing.workflow, limit=1, worker_id=add_worker(connection, executing.workflow))
-    connection.commit()
-    assert claimable(connection, executing.name) == []
+def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name, concurrency=1)
+    at.create_some(2)
+    at.claim_as_worker()
+    assert claimable(connection, name) == []
 
 
-def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, make: Make) -> None:
-    executing = make(retries={"max_retries": 1, "first_delay": 3600})
-    executing.create([{}])
-    worker_id = add_worker(connection, executing.workflow)
-    (run,) = claiming.claim(connection, executing.workflow, limit=1, worker_id=worker_id)
-    lifecycle.finish(connection, worker_id, [RunResult(run_id=run.run_id, state="failed")])
-    connection.commit()
-    assert claimable(connection, executing.name) == []
-    connection.execute(
-        "UPDATE workorders.runs SET not_before = now() WHERE workflow_id = %s AND state = 'available'",
-        [executing.workflow.id],
-    )
-    assert claimable(connection, executing.name) == [executing.name]
+def test_a_retry_that_is_not_due_is_waited_for(connection: Connection, name: str) -> None:
+    at = Working.on(connection, name, retries={"max_retries": 1, "first_delay": 3600})
+    at.create_some(1)
+    at.claim_as_worker().fail()
+    assert claimable(connection, name) == []
+    at.make_due()
+    assert claimable(connection, name) == [name]
 
 
 def test_a_work_order_between_many_that_wait_for_a_retry_is_found(connection: Connection, name: str) -> None:
@@ -114,32 +93,33 @@ def test_an_ordering_key_whose_first_run_waits_for_its_retry_is_not_named_until_
 
 
 def test_a_workflow_with_an_ordering_key_is_named_exactly_if_a_claim_would_return_a_run(
-    connection: Connection, make: Make
+    connection: Connection, name: str
 ) -> None:
-    executing = make(ordering_key="body:/key", retries={"max_retries": 1, "first_delay": 3600})
-    worker_id = add_worker(connection, executing.workflow)
+    at = Working.on(connection, name, ordering_key="body:/key", retries={"max_retries": 1, "first_delay": 3600})
+    worker_id = add_worker(connection, at.workflow)
+
+    def create(stream: str | None, *bodies: dict[str, str]) -> None:
+        at.create(
+            Item(stream, number if stream else None, b"{}", json.dumps(body).encode())
+            for number, body in enumerate(bodies)
+        )
 
     def require(expected: int) -> list[ClaimedRun]:
-        named = claimable(connection, executing.name)
-        claimed = claiming.claim(
-            connection, executing.workflow, limit=5, worker_id=worker_id, one_per_ordering_key=True
-        )
+        named = claimable(connection, name)
+        claimed = claiming.claim(connection, at.workflow, limit=5, worker_id=worker_id, one_per_ordering_key=True)
         connection.commit()
-        assert (named, len(claimed)) == ([executing.name] * (expected > 0), expected)
+        assert (named, len(claimed)) == ([name] * (expected > 0), expected)
         return claimed
 
-    executing.create([{"key": key} for key in "aabb"], stream="ward")
+    create("ward", *({"key": key} for key in "aabb"))
     first, _ = require(2)
     require(0)
     lifecycle.finish(connection, worker_id, [RunResult(run_id=first.run_id, state="failed")])
     connection.commit()
     require(0)
-    executing.create([{}])
+    create(None, {})
     require(1)
-    executing.create([{"key": "c"}], stream="another ward")
+    create("another ward", {"key": "c"})
     require(1)
-    connection.execute(
-        "UPDATE workorders.runs SET not_before = now() WHERE workflow_id = %s AND state = 'available'",
-        [executing.workflow.id],
-    )
+    at.make_due()
     require(1)

@@ -1,12 +1,15 @@
 """Real processes: what one run does to its own hurts no other run."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,6 +19,7 @@ from support.eventually import eventually
 from support.run_functions import _LEFT
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker.exceptions import CallableUnavailableError
+from workorders.core.worker.ipc import TOKEN
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.secret_masking import Mask, secrets_of
 
@@ -119,15 +123,26 @@ def test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force(
 
 
 def test_a_process_has_one_run_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:
-    note = {"do": "note", "file": str(tmp_path / "noted")}
-    slow, others = (
-        run_of({**note, "word": "slow", "seconds": 2}),
-        [run_of({**note, "word": str(n)}) for n in range(5)],
-    )
     with ProcessPool(calling("note", processes=2)) as pool:
-        results(pool, [run_of({**note, "word": "first"}) for _ in range(50)])
-        ended = _in_order_of_end(pool, [slow, *others])
-    assert ended == [run.run_id for run in [*others, slow]]
+        slow, *others = _slow_and_others(pool, tmp_path / "noted")
+        assert _in_order_of_end(pool, [slow, *others]) == [run.run_id for run in [*others, slow]]
+
+
+def test_what_is_taken_back_from_a_slow_process_is_executed_once(tmp_path: Path) -> None:
+    with ProcessPool(calling("note")) as pool:
+        runs = _slow_and_others(pool, tmp_path / "noted")
+        words = [json.loads(run.body or b"")["word"] for run in runs]
+        found = results(pool, runs)
+        # Behind everything that the process was sent.
+        found += results(pool, [run_of({"file": str(tmp_path / "noted"), "word": "last"})])
+    assert {result.state for result in found} == {"success"}
+    assert (tmp_path / "noted").read_text().split()[-7:] == [*words, "last"]
+
+
+def _slow_and_others(pool: ProcessPool, file: Path) -> list[ClaimedRun]:
+    """Return a slow run and quick ones, which are sent behind it because those before them were quick."""
+    results(pool, [run_of({"file": str(file), "word": "first"}) for _ in range(50)])
+    return [run_of({"file": str(file), "word": str(n), "seconds": 0 if n else 2}) for n in range(6)]
 
 
 def test_after_a_failure_the_ordering_key_is_held_and_other_ordering_keys_continue(tmp_path: Path) -> None:
@@ -203,20 +218,13 @@ def test_of_a_long_log_the_beginning_and_the_end_are_kept(pool: ProcessPool) -> 
     assert len(result.log.encode()) <= 2_000
 
 
-def test_known_secrets_are_in_no_log(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_secrets_are_in_no_log_and_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_PASSWORD", "correct horse")
-    mask = Mask(secrets_of(os.environ))
-    with ProcessPool(calling(), mask=mask) as pool:
-        (result,) = results(pool, [run_of({"do": "secret"})])
-    assert result.log == "password=***\n"
-
-
-def test_known_secrets_are_in_no_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_PASSWORD", "correct horse")
-    mask = Mask(secrets_of(os.environ))
-    with ProcessPool(calling(), mask=mask) as pool:
-        (result,) = results(pool, [run_of({"do": "echo", "dsn": "postgresql://nurse:correct%20horse@db/ward"})])
-    assert json.loads(result.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
+    dsn = "postgresql://nurse:correct%20horse@db/ward"
+    with ProcessPool(calling(), mask=Mask(secrets_of(os.environ))) as pool:
+        told, returned = results(pool, [run_of({"do": "secret"}), run_of({"do": "echo", "dsn": dsn})])
+    assert told.log == "password=***\n"
+    assert json.loads(returned.output or b"") == {"do": "echo", "dsn": "postgresql://nurse:***@db/ward"}
 
 
 @pytest.mark.parametrize("before", [*range(1_975, 2_005), 5_000, 300_000])
@@ -252,9 +260,28 @@ def test_a_forked_copy_of_a_process_reports_nothing(do: str) -> None:
     assert found[0].output == b'"the original"'
 
 
-def test_a_process_that_sends_what_is_no_result_ends_its_own_run_only() -> None:
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        [],
+        ["ready", 1],
+        ["left behind"],
+        ["RUN"],
+        ["RUN", "success", None, [0, 1], True, ""],
+        ["RUN", "success", None, [0.0, 1e300], True, ""],
+        ["RUN", "lost", None, [0.0, 1.0], True, ""],
+        ["RUN", "failed", ["Error"], [0.0, 1.0], True, ""],
+        ["RUN", "success", None, [0.0, 1.0], "no", ""],
+        ["step", "RUN", 7, None],
+        ["step", "RUN", "name", [0.0, "no id"]],
+    ],
+    ids=str,
+)
+def test_a_process_that_sends_what_is_no_result_ends_its_own_run_only(header: list[Any] | None) -> None:
     with ProcessPool(calling(processes=2)) as pool:
-        found = results(pool, [run_of({"do": "send nonsense"}), *(run_of({"do": "echo"}) for _ in range(6))])
+        bad = run_of({"do": "send nonsense", "header": header})
+        found = results(pool, [bad, *(run_of({"do": "echo"}) for _ in range(6))])
     assert [result.state for result in found] == ["crashed", *["success"] * 6]
     assert found[0].error_type == "ProcessFault"
 
@@ -383,7 +410,12 @@ def _pids(pool: ProcessPool) -> list[int]:
 
 def _running(pool: ProcessPool) -> list[ClaimedRun]:
     """Return the runs that processes have begun and not ended."""
-    return [process.in_flight for process in pool._processes if process.in_flight and process.has_begun]
+    unread = {process: fcntl.ioctl(process._tokens_read, termios.FIONREAD, bytes(4)) for process in pool._processes}
+    return [
+        process.sent[0]
+        for process in pool._processes
+        if TOKEN.size * len(process.sent) > int.from_bytes(unread[process], "little")
+    ]
 
 
 def _runs(pid: int) -> bool:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -117,20 +118,14 @@ def test_a_stop_ends_the_wait_for_the_next_try_at_once(
 ) -> None:
     monkeypatch.setattr(result_store, "delay_seconds", lambda _: 200)
     monkeypatch.setattr(result_store, "_MAX_DELAY_SECONDS", 200)
-    stop, failures = threading.Event(), []
-
-    def run_in_transaction() -> None:
-        try:
-            make(unavailable, stop=stop).run_in_transaction(lambda connection: connection.execute("SELECT 1"))
-        except psycopg.OperationalError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run_in_transaction, daemon=True)
-    thread.start()
-    eventually(lambda: logged, seconds=30, what="the first failure")
-    stop.set()
-    thread.join(30)
-    assert (thread.is_alive(), len(failures), len(logged)) == (False, 1, 1)
+    stop = threading.Event()
+    store = make(unavailable, stop=stop)
+    with ThreadPoolExecutor() as threads:
+        ended = threads.submit(store.run_in_transaction, lambda connection: connection.execute("SELECT 1"))
+        eventually(lambda: logged, seconds=30, what="the first failure")
+        stop.set()
+        assert isinstance(ended.exception(30), psycopg.OperationalError)
+    assert len(logged) == 1
 
 
 def test_after_a_stop_the_transaction_is_tried_once_more_so_that_no_end_is_lost(

@@ -267,40 +267,27 @@ def test_a_step_whose_stored_answer_was_lost_is_stored_once(
     assert [row[0] for row in executing.rows(STEPS)] == ["first", "second"]
 
 
-def test_a_worker_without_its_row_stores_no_step_and_its_process_is_killed(
-    make: Make, shop: str, tmp_path: Path
+@pytest.mark.parametrize("has_row", [False, True], ids=["without its row", "of another run"])
+def test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_killed(
+    make: Make, shop: str, tmp_path: Path, *, has_row: bool
 ) -> None:
-    executing, file = make(), tmp_path / "process"
+    # Without a retry there is nothing to claim, so that the step is the first that asks for the row.
+    executing, file = make(retries={}), tmp_path / "process"
     executing.create([{"do": "stay", "file": str(file)}])
     with ThreadPoolExecutor() as threads:
         ended = threads.submit(executing.worker(user_database=shop, heartbeat_seconds=3600).work)
         eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the step")
         process = int(file.read_text())
-        executing.recover()
+        if has_row:
+            with connect(executing.url) as connection:
+                change = "UPDATE workorders.runs SET worker_id = gen_random_uuid() WHERE workflow_id = %s"
+                connection.execute(change, [executing.workflow.id])
+        else:
+            executing.recover()
         file.unlink()
-        assert isinstance(ended.exception(30), OwnershipLostError)
+        assert isinstance(ended.exception(30), OwnershipLostError) is not has_row
     assert executing.rows(STEPS) == []
     eventually(lambda: not Path(f"/proc/{process}").exists(), seconds=10, what="the end of the process")
-
-
-def test_a_run_that_its_worker_no_longer_owns_stores_no_step_and_its_process_is_killed(
-    make: Make, shop: str, tmp_path: Path
-) -> None:
-    executing, file = make(), tmp_path / "process"
-    executing.create([{"do": "stay", "file": str(file)}])
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(executing.worker(user_database=shop).work)
-        eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the step")
-        process = int(file.read_text())
-        with connect(executing.url) as connection:
-            connection.execute(
-                "UPDATE workorders.runs SET worker_id = gen_random_uuid() WHERE workflow_id = %s",
-                [executing.workflow.id],
-            )
-        file.unlink()
-        ended.result(30)
-    assert executing.rows(STEPS) == []
-    assert not Path(f"/proc/{process}").exists()
 
 
 def test_a_zombie_that_wakes_up_after_its_retry_has_finished_writes_nothing_more(

@@ -1,6 +1,5 @@
 """A worker, its processes, and its connections end at random; what its functions have done is counted."""
 
-import os
 import random
 import signal
 import subprocess
@@ -17,15 +16,13 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
-from support.losing_proxy import LosingProxy
+from support.proxies import LosingProxy
 from support.step_functions import CONNECTION, user_database
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 
 pytestmark = pytest.mark.integration
 
-ORDERS = int(os.environ.get("WORKORDERS_TEST_STEPS", "160"))
-_SECONDS = 600 + ORDERS / 10
 _START_SECONDS = 4.0
 LEFT = "SELECT count(*) FROM workorders.work_orders WHERE workflow_id = %(workflow_id)s AND state <> 'success'"
 SENT = "SELECT convert_from(key, 'UTF8') FROM workorders.outbox_messages WHERE topic = 'shipments'"
@@ -46,9 +43,10 @@ Worker(workflow, WorkerConfig(database_url=url, user_database=shop, enqueue=enqu
 class Faults:
     """Executes the work orders of a workflow by one worker after the other, and ends what belongs to it at random."""
 
-    def __init__(self, executing: Executing, shop: str, seed: int) -> None:
+    def __init__(self, executing: Executing, shop: str, seed: int, orders: int) -> None:
         self.executing = executing
         self.injected: Counter[str] = Counter()
+        self._orders = orders
         self._random = random.Random(seed)
         self._shop = shop
         self._proxies = LosingProxy(executing.url), LosingProxy(shop)
@@ -56,17 +54,16 @@ class Faults:
 
     def run(self) -> None:
         """Inject faults, and then let all work orders succeed."""
-        until = time.monotonic() + _SECONDS
+        until = time.monotonic() + 600 + self._orders / 5
         while self.executing.rows(LEFT) != [(0,)]:
             assert time.monotonic() < until, "it does not end"
             time.sleep(self._random.uniform(0.2, 2))
             if self._worker.poll() is not None:
                 self._worker = self._start()
-            if self.injected.total() >= ORDERS / 8:
+            if self.injected.total() >= self._orders / 8:
                 continue
-            fault: Any = self._random.choice(
-                [self._kill_process, self._kill_process, self._kill_worker, self._end_session, self._lose, self._lose]
-            )
+            ways = [self._kill_process, self._kill_worker, self._end_session, self._lose]
+            fault: Any = self._random.choice([*ways, self._kill_process, self._lose])
             fault()
 
     def close(self) -> None:
@@ -120,8 +117,11 @@ class Faults:
             self.injected[f"COMMIT's {what} lost"] += 1
 
 
+@pytest.mark.parametrize(
+    "count", [160, pytest.param(10_000, marks=[pytest.mark.long, pytest.mark.timeout(7_200)])], ids=["short", "long"]
+)
 def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
-    stack: LocalStack, name: str, tmp_path: Path
+    stack: LocalStack, name: str, tmp_path: Path, count: int
 ) -> None:
     shop, file = user_database(stack, f"shop-{uuid4().hex[:8]}"), tmp_path / "lines"
     executing = Executing(
@@ -133,11 +133,11 @@ def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
         database=CONNECTION,
         retries={"max_retries": 1000, "first_delay": 0},
     )
-    orders = [f"{name}-{number}" for number in range(ORDERS)]
+    orders = [f"{name}-{number}" for number in range(count)]
     executing.create({"order": order, "file": str(file), "seconds": 0.01} for order in orders)
     seed = random.SystemRandom().randrange(1_000_000)
     print("Seed", seed)
-    faults = Faults(executing, shop, seed)
+    faults = Faults(executing, shop, seed, count)
     try:
         faults.run()
     finally:
@@ -151,4 +151,4 @@ def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
     lines = Counter(line.split()[0] for line in file.read_text().splitlines())
     assert set(lines) == set(orders)
     # Each fault interrupts at most one call in each of the two processes.
-    assert lines.total() - ORDERS <= 2 * faults.injected.total()
+    assert lines.total() - count <= 2 * faults.injected.total()

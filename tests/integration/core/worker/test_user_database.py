@@ -13,7 +13,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.losing_proxy import LosingProxy
+from support.proxies import LosingProxy
 from support.step_functions import CONNECTION, add_one, user_database
 from workorders.core.worker import user_database as module
 from workorders.core.worker.exceptions import StepError, StepOutcomeUnknownError, StepsTableMissingError
@@ -164,13 +164,10 @@ def test_a_lost_commit_or_answer_to_it_writes_once(
         called.append(add_one(connection, name))
         return b'"noted"'
 
-    proxy = LosingProxy(url)
-    try:
+    with LosingProxy(url) as proxy:
         proxy.lose(what)
         assert make(proxy.url).transact(str(uuid4()), key, note).result == b'"noted"'
         assert proxy.lost.is_set()
-    finally:
-        proxy.close()
     assert called == ([1, 1] if what == "request" else [1])
     assert number_of(url, name) == 1
 
@@ -179,13 +176,10 @@ def test_after_a_lost_answer_and_an_outage_the_error_says_that_the_outcome_is_un
     make: Make, url: str, key: StepKey, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "delay_seconds", lambda _: 0)
-    proxy = LosingProxy(url)
-    monkeypatch.setattr(proxy, "on_answer", _refuse_after_commit(proxy))
-    try:
+    with LosingProxy(url) as proxy:
+        monkeypatch.setattr(proxy, "on_answer", _refuse_after_commit(proxy))
         with pytest.raises(StepOutcomeUnknownError, match="A retry or rerun finds out"):
             make(proxy.url).transact(str(uuid4()), key, count(name))
-    finally:
-        proxy.close()
     assert make().transact(str(uuid4()), key, never).result == b"1"
 
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Semaphore
@@ -56,6 +56,16 @@ TIMES = """
 def make(stack: LocalStack, name: str) -> Make:
     """Makes a workflow of this test."""
     return lambda function="behave", **fields: Executing(stack.database_url, name, function, **fields)
+
+
+@contextmanager
+def at_work(worker: Worker) -> Iterator[Future[RunSummary]]:
+    """Let a worker work, and stop it at the end, also after a failure of the test."""
+    with ThreadPoolExecutor() as threads:
+        try:
+            yield threads.submit(worker.work)
+        finally:
+            worker.stop()
 
 
 def test_whatever_a_run_does_every_other_one_succeeds_and_each_end_is_stored(make: Make) -> None:
@@ -149,20 +159,10 @@ def test_a_worker_that_is_stopped_while_the_database_is_unavailable_ends(
     monkeypatch.setattr(claiming, "claim", fail)
     executing = make()
     worker = executing.worker()
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            worker.work()
-        except psycopg.errors.AdminShutdown as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    eventually(lambda: executing.logged, seconds=30, what="the first failure")
-    worker.stop()
-    thread.join(30)
-    assert (thread.is_alive(), len(failures)) == (False, 1)
+    with at_work(worker) as ended:
+        eventually(lambda: executing.logged, seconds=30, what="the first failure")
+        worker.stop()
+        assert isinstance(ended.exception(30), psycopg.errors.AdminShutdown)
 
 
 def test_an_output_that_json_cannot_contain_fails_its_run_alone(make: Make) -> None:
@@ -219,37 +219,22 @@ def test_an_input_that_python_cannot_read_is_an_exception_of_its_run_alone(make:
 def test_runs_that_had_not_begun_wait_again_when_a_worker_is_stopped(make: Make) -> None:
     executing = make()
     executing.create([{"do": "echo"}, {"do": "sleep"}, {"do": "echo"}, {"do": "echo"}])
-    worker = executing.worker()
-    thread = threading.Thread(target=worker.work)
-    thread.start()
-    eventually(
-        lambda: [state for state, _ in executing.states()][:2] == ["success", "running"] and executing.at_sleep(),
-        seconds=30,
-        what="the second run",
-    )
-    worker.stop()
-    thread.join(30)
+    with at_work(executing.worker()):
+        eventually(
+            lambda: [state for state, _ in executing.states()][:2] == ["success", "running"] and executing.at_sleep(),
+            seconds=30,
+            what="the second run",
+        )
     assert [state for state, _ in executing.states()] == ["success", "running", "requeued", "requeued"]
 
 
 def test_a_worker_whose_runs_were_given_to_others_stops_and_changes_nothing(make: Make) -> None:
     executing = make(processes=1)
     executing.create([{"do": "sleep"}, {"do": "echo"}])
-    worker = executing.worker(heartbeat_seconds=0.2)
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            worker.work()
-        except OwnershipLostError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    eventually(executing.at_sleep, seconds=30, what="the first run")
-    executing.recover()
-    thread.join(30)
-    assert [type(failure) for failure in failures] == [OwnershipLostError]
+    with at_work(executing.worker(heartbeat_seconds=0.2)) as ended:
+        eventually(executing.at_sleep, seconds=30, what="the first run")
+        executing.recover()
+        assert isinstance(ended.exception(30), OwnershipLostError)
     assert executing.states() == [("lost", "lost"), ("requeued", "available")]
 
 
@@ -258,16 +243,13 @@ def test_a_database_that_drops_connections_costs_no_run_and_doubles_none(make: M
     file = tmp_path / "noted"
     executing.create({"file": str(file), "word": str(number), "seconds": 0.01} for number in range(300))
     worker = executing.worker()
-    thread = threading.Thread(target=worker.work)
-    thread.start()
     dropped = 0
-    while thread.is_alive():
-        with connect(executing.url, autocommit=True) as connection:
-            query = (
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders execute'"
-            )
-            dropped += len(connection.execute(query).fetchall())
-        thread.join(0.7)
+    query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders execute'"
+    with at_work(worker) as ended:
+        while not ended.done():
+            with connect(executing.url, autocommit=True) as connection:
+                dropped += len(connection.execute(query).fetchall())
+            wait([ended], 0.7)
     assert dropped > 1
     assert sorted(map(int, file.read_text().split())) == list(range(300))
     assert set(executing.states()) == {("success", "success")}
@@ -365,8 +347,7 @@ def test_a_waiting_worker_executes_what_arrives_and_claims_nothing_before(
     monkeypatch.setattr(claiming, "claim", count)
     monkeypatch.setattr("workorders.core.worker.worker._ASK_SECONDS", 0.5)
     worker = executing.worker(linger=600, may_wait=ask)
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker) as ended:
         assert all(questions.acquire(timeout=30) for _ in range(3))
         assert len(claims) == 1
         with connect(executing.url) as connection:
@@ -423,16 +404,6 @@ def application(make: Make, name: str) -> Iterator[Connection]:
     with connect(make().url) as connection:
         publish(connection, name, "x", key="busy")
         yield connection
-
-
-@contextmanager
-def at_work(worker: Worker) -> Iterator[Future[RunSummary]]:
-    """Let a worker work, and stop it at the end, also after a failure of the test."""
-    with ThreadPoolExecutor() as threads:
-        try:
-            yield threads.submit(worker.work)
-        finally:
-            worker.stop()
 
 
 def publishing(name: str, keys: Iterable[str | None], **fields: Any) -> list[dict[str, Any]]:
@@ -643,9 +614,8 @@ def test_processes_are_killed_before_the_runs_of_a_worker_behind_a_hanging_proxy
 def test_a_worker_whose_runs_were_recovered_stops_at_its_next_step_and_counts_what_is_stored(make: Make) -> None:
     executing = make(processes=2, concurrency=None)
     executing.create([{"do": "sleep"}, *[{"do": "echo late", "seconds": 0.05}] * 200])
-    with ThreadPoolExecutor() as threads:
-        worker = executing.worker(heartbeat_seconds=3600)
-        ended = threads.submit(worker.work)
+    worker = executing.worker(heartbeat_seconds=3600)
+    with at_work(worker) as ended:
         eventually(lambda: executing.at_sleep() and worker.summary.total, seconds=30, what="the first results")
         recovered = executing.recover()
         assert isinstance(ended.exception(30), OwnershipLostError)
@@ -663,11 +633,8 @@ def test_a_worker_that_ends_leaves_no_row_unless_it_owns_a_run(make: Make, tmp_p
     executing = make("leave_pid")
     executing.create([{"file": str(file)}])
     worker = executing.worker()
-    with ThreadPoolExecutor() as threads:
-        ended = threads.submit(worker.work)
+    with at_work(worker):
         eventually(file.exists, seconds=30, what="the run")
-        worker.stop()
-        ended.result(30)
     assert executing.rows(rows) == [(worker.id,)]
     assert executing.recover() == Recovered(lost=1)
     assert executing.rows(rows) == []

@@ -35,7 +35,7 @@ def outbox(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> Outbox:
 
 
 def send(outbox: Outbox, shard: int = 0, **changes: Any) -> SendMessagesOperator:
-    definition = outbox.definition.model_copy(update={"idle_timeout": 0.0, **changes})
+    definition = outbox.definition.model_copy(update={"linger": 0.0, **changes})
     return SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
 
 
@@ -111,7 +111,7 @@ def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending
     of_shard = keys_by_shard(outbox, name)
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="first"))
     with ThreadPoolExecutor(1) as worker:
-        busy = worker.submit(send(outbox, 0, shards=2, idle_timeout=6.0).execute, CONTEXT)
+        busy = worker.submit(send(outbox, 0, shards=2, linger=6.0).execute, CONTEXT)
         eventually(lambda: outbox.values(name), seconds=30, what="The first message")
         assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
         for n in range(3):
@@ -122,7 +122,7 @@ def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending
         busy.result(30)
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 7000 WHERE shard = 0")
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="waits"))
-    outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, now(), ARRAY[1])", name)
+    outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, ARRAY[1])", name)
     assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
     outbox.write(OutboxMessage(topic=name, key=of_shard[1], value="sent"))
     with pytest.raises(TaskFailedError, match=r"^Outbox, shard 0: Shard 0 of the outbox is stalled"):

@@ -24,10 +24,10 @@ from workorders.kafka.client.java_settings import jaas_quoted, java_settings
 from workorders.kafka.client.secrets import KAFKA_VARIABLE
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaRefusedError, ReadRefusedError
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.outbox.relay.checkpoints import Checkpoints
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.producer import TransactionalProducer
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -58,7 +58,7 @@ def test_a_stall_is_alerted_once_after_the_threshold_however_many_tries_follow(
     assert (alert.next_offset, alert.end_offset, alert.attempts) == (100, 110, 1)
     assert alert.sentence == (
         f"Trigger {trigger.name}: {name} 0 [100, 110) has been stalled since {alert.since:%Y-%m-%dT%H:%M:%SZ}, and "
-        f"attempt 1 failed as well. The disk is full. Nothing is skipped, and the retries continue without end."
+        f"attempt 1 failed as well. The disk is full. Nothing is skipped, and the retries continue indefinitely."
     )
 
 

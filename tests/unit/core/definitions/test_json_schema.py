@@ -7,7 +7,7 @@ import pytest
 from workorders.core.definitions.json_schema import WORKFLOW, published, schema_of, trigger_schema, workflow_schema
 from workorders.core.definitions.trigger import trigger_types
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.outbox.relay.definition import RelayDefinition
 
 DOCS = Path(__file__).resolve().parents[4] / "docs"
 

@@ -10,7 +10,7 @@ from workorders.core.definitions.trigger import trigger_types
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.outbox_relay.definition import RelayDefinition
+from workorders.outbox.relay.definition import RelayDefinition
 
 RIGHT: dict[str, dict[str, Any]] = {
     "kafka": {"name": "orders", "type": "kafka", "workflow": "ship", "topics": ["orders"]},

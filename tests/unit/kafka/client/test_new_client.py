@@ -17,10 +17,10 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.exceptions import ClientSettingsError
-from workorders.kafka.outbox_relay.checkpoints import Checkpoints
-from workorders.kafka.outbox_relay.definition import RelayDefinition
-from workorders.kafka.outbox_relay.producer import TransactionalProducer
 from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.outbox.relay.checkpoints import Checkpoints
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.producer import TransactionalProducer
 
 PARTITION = Partition("orders", 0, "id")
 Start = Callable[[Mapping[str, Any]], object]

@@ -14,16 +14,6 @@ CROSS JOIN LATERAL (
 ) AS next
 
 -- name: gaps
-SELECT
-    -- use: gap
-FROM workorders.sequences
--- use: with_next
-WHERE (sequences.parked > 0 OR sequences.alerted_since IS NOT NULL)
-    AND (%(trigger_id)s::integer IS NULL OR sequences.trigger_id = %(trigger_id)s)
-ORDER BY sequences.parked_since, triggers.name, sequences.key
-LIMIT %(limit)s;
-
--- name: some_gaps
 -- The oldest of the first ones that the index has: where very many sequences wait, a page must not read all of them.
 SELECT
     -- use: gap

@@ -41,11 +41,6 @@ UPDATE workorders.bulk_jobs
 SET done = %(done)s, skipped = %(skipped)s, last_id = %(last_id)s, heartbeat_at = now()
 WHERE id = %(id)s;
 
--- name: reset_progress
-UPDATE workorders.bulk_jobs
-SET done = 0, skipped = '{}', last_id = NULL
-WHERE id = %(id)s AND worker = %(worker)s;
-
 -- name: leave_job
 UPDATE workorders.bulk_jobs
 SET state = %(state)s, error = %(error)s, heartbeat_at = now(),

@@ -5,22 +5,10 @@ FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
 LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
 ORDER BY page.place;
 
--- name: exported_bytes
-SELECT coalesce(octet_length(rejections.raw), 0)
-    + coalesce(pg_column_size(dataclips.body), 0)
-    + coalesce(pg_column_size(coalesce(dataclips.request, rejections.request)), 0)
-FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
-LEFT JOIN workorders.dataclips ON dataclips.id = page.id
-LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
-ORDER BY page.place;
-
 -- name: orphaned_jobs
 -- A command that creates a job claims it at once; a suspended job reported when it began to wait.
 SELECT id
 FROM workorders.bulk_jobs
-WHERE kind <> 'export'
-    AND (
-        (state = 'waiting' AND coalesce(heartbeat_at, created_at) < now() - %(beginning)s::interval)
-        OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval)
-    )
+WHERE (state = 'waiting' AND coalesce(heartbeat_at, created_at) < now() - %(beginning)s::interval)
+    OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval)
 ORDER BY id;

@@ -33,8 +33,7 @@ SELECT is_held FROM lock;
 FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
     AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
-WHERE work_orders.id > %(after)s
-    AND work_orders.id < %(end_id)s
+WHERE work_orders.id < %(end_id)s
     AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
@@ -52,6 +51,7 @@ LIMIT 1;
 -- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
 SELECT work_orders.id
 -- use: due_for_deletion
+    AND work_orders.id > %(after)s
     AND work_orders.id <= %(until)s
 ORDER BY work_orders.id
 LIMIT %(limit)s
@@ -82,7 +82,6 @@ SELECT count(*) FROM gone;
 -- name: count_expired
 SELECT policies.workflow_id, count(*)
 -- use: due_for_deletion
-    AND work_orders.id <= %(until)s
 GROUP BY policies.workflow_id;
 
 -- block: data
@@ -178,32 +177,18 @@ LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: count_unwiped
+-- Before the marks, only those that were passed and those that were repeated since have data.
 SELECT policies.workflow_id, count(*)
 FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
     AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
 -- use: data
-WHERE work_orders.id > %(after)s
-    AND work_orders.id <= %(until)s
-    AND work_orders.id > policies.mark
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
--- use: has_data
-GROUP BY policies.workflow_id;
-
--- name: count_noted
--- Before the marks, only those that were passed and those that were repeated since have data.
-SELECT policies.workflow_id, count(*)
-FROM (
-    SELECT work_order_id FROM workorders.retention_passed
-    UNION
-    SELECT work_order_id FROM workorders.ignored_repeats WHERE last_request IS NOT NULL
-) AS noted
-JOIN workorders.work_orders ON work_orders.id = noted.work_order_id
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
-    AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
--- use: data
-WHERE work_orders.id <= policies.mark
+WHERE work_orders.id < %(wipe_end_id)s
+    AND (
+        work_orders.id > policies.mark
+        OR work_orders.id IN (SELECT work_order_id FROM workorders.retention_passed)
+        OR ignored_repeats.last_request IS NOT NULL
+    )
     AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
     AND work_orders.created_at < policies.wipe_before
 -- use: has_data

@@ -318,7 +318,7 @@ CREATE TABLE workorders.state_counts (
 );
 
 
--- Bulk jobs: reruns, cancels and exports of many work orders.
+-- Bulk operations: reruns and cancels of many work orders.
 
 -- last_id is the work order up to which the job is done, worker the one whose steps count.
 CREATE TABLE workorders.bulk_jobs (
@@ -340,11 +340,23 @@ CREATE TABLE workorders.bulk_jobs (
     heartbeat_at timestamptz,
     finished_at timestamptz,
     account text,
-    CONSTRAINT bulk_jobs_kind_check CHECK (kind IN ('rerun', 'cancel', 'export')),
+    CONSTRAINT bulk_jobs_kind_check CHECK (kind IN ('rerun', 'cancel')),
     CONSTRAINT bulk_jobs_state_check CHECK (state IN ('waiting', 'running', 'finished', 'failed', 'cancelled')),
     CONSTRAINT bulk_jobs_reason_check CHECK (btrim(actor) <> '' AND btrim(reason) <> ''),
     -- A failed job has an error; a waiting one may have a sentence about what it waits for.
     CONSTRAINT bulk_jobs_error_check CHECK (state = 'waiting' OR (state = 'failed') = (error IS NOT NULL))
+);
+
+-- Commands of operators that no other table records: of the outbox, of retention, and of bulk operations.
+CREATE TABLE workorders.operator_actions (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    acted_at timestamptz NOT NULL DEFAULT now(),
+    actor text NOT NULL,
+    account text NOT NULL,
+    action text NOT NULL,
+    details jsonb NOT NULL,
+    reason text NOT NULL,
+    CONSTRAINT operator_actions_reason_check CHECK (btrim(actor) <> '' AND btrim(reason) <> '')
 );
 
 

@@ -1,6 +1,8 @@
 -- name: store
--- What another attempt has stored before stays.
-WITH given AS MATERIALIZED (
+-- What another attempt has stored before stays. Without a row of the worker there is no row; see `workers.lock_worker`.
+WITH owner AS MATERIALIZED (
+    SELECT FROM workorders.workers WHERE id = %(worker_id)s FOR KEY SHARE
+), given AS MATERIALIZED (
     SELECT * FROM unnest(
         %(ids)s::uuid[], %(names)s::text[], %(results)s::text[], %(finished)s::timestamptz[], %(made_by)s::uuid[],
         %(elsewhere)s::boolean[]
@@ -8,7 +10,7 @@ WITH given AS MATERIALIZED (
 ), owned AS (
     SELECT id, work_order_id, generation FROM workorders.runs
     -- As in `finish`: the runs are found by their ids.
-    WHERE id = ANY (%(ids)s::uuid[])
+    WHERE EXISTS (SELECT FROM owner) AND id = ANY (%(ids)s::uuid[])
         AND coalesce(worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL, false)
 ), stored AS (
     INSERT INTO workorders.steps (work_order_id, finished_at, run_id, generation, committed_elsewhere, name, result)
@@ -17,7 +19,7 @@ WITH given AS MATERIALIZED (
     FROM given JOIN owned ON owned.id = given.run_id
     ON CONFLICT (work_order_id, generation, name) DO NOTHING
 )
-SELECT id FROM owned;
+SELECT owned.id FROM owner LEFT JOIN owned ON true;
 
 -- name: find
 -- Not those of `context.transaction`: of them, the user's database knows.

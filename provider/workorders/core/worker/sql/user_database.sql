@@ -11,6 +11,7 @@ CREATE TABLE IF NOT EXISTS workorders_steps (
 );
 
 -- name: begin
+BEGIN;
 -- The connection is kept between runs. So first comes what DISCARD ALL does, which no transaction may contain.
 SET SESSION AUTHORIZATION DEFAULT;
 RESET ALL;
@@ -30,12 +31,16 @@ SET LOCAL idle_in_transaction_session_timeout = %(idle_timeout)s;
 SET CONSTRAINTS ALL IMMEDIATE;
 RESET ROLE;
 SET LOCAL search_path TO DEFAULT;
--- Only in the transaction that inserted it.
-UPDATE workorders_steps SET result = %(result)s::jsonb, finished_at = clock_timestamp()
-WHERE work_order_id = %(work_order_id)s AND generation = %(generation)s AND name = %(name)s
-    AND xmin = pg_current_xact_id()::xid
-RETURNING finished_at;
+-- Only in the transaction that inserted it. Without a row, the error of the cast keeps what follows from being executed.
+WITH stored AS (
+    UPDATE workorders_steps SET result = %(result)s::jsonb, finished_at = clock_timestamp()
+    WHERE work_order_id = %(work_order_id)s AND generation = %(generation)s AND name = %(name)s
+        AND xmin = pg_current_xact_id()::xid
+    RETURNING extract(epoch FROM finished_at)::text AS finished_at
+)
+SELECT coalesce((SELECT finished_at FROM stored), 'no row of this transaction')::double precision;
+COMMIT;
 
 -- name: read
-SELECT result::text, finished_at, run_id FROM workorders_steps
+SELECT result::text, extract(epoch FROM finished_at)::double precision, run_id FROM workorders_steps
 WHERE work_order_id = %(work_order_id)s AND generation = %(generation)s AND name = %(name)s;

@@ -41,7 +41,7 @@ ON CONFLICT (trigger_id, subscription) DO NOTHING;
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
 -- statement_timeout and transaction_timeout when the client's next message arrives, and the client's kernel answers
--- keepalives. Such a session would hold its ledger row without end, so it is terminated, which a role may do to its own
+-- keepalives. Such a session would hold its ledger row indefinitely, so it is terminated, which a role may do to its own
 -- sessions. The condition is a statement that has exceeded statement_timeout.
 SELECT pg_terminate_backend(sessions.pid)
 FROM pg_stat_activity AS sessions

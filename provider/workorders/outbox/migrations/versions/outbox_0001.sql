@@ -147,7 +147,6 @@ CREATE TABLE workorders.outbox_claims (
     batch bigint NOT NULL,
     topic text COLLATE "C" NOT NULL,
     bucket smallint NOT NULL,
-    claimed_at timestamptz NOT NULL DEFAULT now(),
     ids bigint[] NOT NULL,
     PRIMARY KEY (shard, batch, topic, bucket)
 );

@@ -52,38 +52,22 @@ SELECT EXISTS (
     )
 )
 
--- name: is_held_or_due
-SELECT EXISTS (SELECT FROM workorders.outbox_holds WHERE kind = 'key' AND bucket = ANY (%(buckets)s))
-    OR EXISTS (
-        SELECT FROM workorders.outbox_holds AS hold WHERE
-        -- use: due
-    )
-
 -- name: next_due_hold
 SELECT id, kind, topic FROM workorders.outbox_holds AS hold WHERE
 -- use: due
 ORDER BY next_try_at LIMIT 1
 
--- block: requested
+-- name: read
+-- Topics share a batch evenly, and so do the buckets of a topic. Within a bucket the oldest rows come first.
 -- use: pairs
 , requested AS (
     SELECT topic, bucket FROM pair
     WHERE bucket = ANY (%(buckets)s)
         AND (%(only)s::text IS NULL OR topic = %(only)s)
-        AND topic <> ALL (%(without)s)
         AND (%(only)s::text IS NOT NULL OR NOT EXISTS (
             SELECT FROM workorders.outbox_holds AS hold WHERE hold.kind = 'topic' AND hold.topic = pair.topic
         ))
 )
-
--- name: buckets
--- use: requested
-SELECT topic, bucket FROM requested
-ORDER BY row_number() OVER (PARTITION BY topic ORDER BY random()), random() LIMIT %(limit)s
-
--- name: read
--- Topics share a batch evenly, and so do the buckets of a topic. Within a bucket the oldest rows come first.
--- use: requested
 , share AS MATERIALIZED (
     SELECT topic, bucket,
         greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM requested) / count(*) OVER topics) AS messages,
@@ -109,17 +93,3 @@ WHERE bytes_before < share.bytes AND NOT EXISTS (
     SELECT FROM workorders.outbox_holds AS hold
     WHERE hold.kind = 'key' AND hold.topic = share.topic AND hold.bucket = share.bucket AND hold.key = message.key
 )
-
--- name: read_ahead
--- For a cursor, whose reader may stop at any row: no sum of bytes is needed, but no row may be larger than `max_bytes`.
--- A larger row comes without its id and without what makes it large.
-SELECT CASE WHEN small THEN id END, topic, CASE WHEN small THEN key END, CASE WHEN small THEN value END,
-    CASE WHEN small THEN headers END, partition, timestamp_ms, CASE WHEN %(event_ids)s THEN event_id::text END, bucket
-FROM (
-    SELECT *, coalesce(octet_length(value), 0) + coalesce(octet_length(key), 0)
-        + coalesce(octet_length(headers::text), 0) <= %(max_bytes)s AS small
-    FROM workorders.outbox_messages
-    WHERE topic = %(topic)s AND bucket = %(bucket)s AND id <> ALL (%(in_flight)s::bigint[])
-    -- The offset makes Postgres compute `small` once per row instead of at each use.
-    ORDER BY id OFFSET 0
-) AS waiting

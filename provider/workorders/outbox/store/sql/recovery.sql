@@ -1,9 +1,8 @@
--- name: open_claims
-SELECT batch, sum(cardinality(ids))::bigint FROM workorders.outbox_claims
-WHERE shard = %(shard)s GROUP BY batch ORDER BY batch
-
--- name: checkpoint_batch
-SELECT checkpoint_batch FROM workorders.outbox_shards WHERE shard = %(shard)s
+-- name: open_batch
+-- At most one batch is open: the transaction that claims a batch deletes the one before, or gives it back.
+SELECT max(claim.batch), coalesce(sum(cardinality(claim.ids)), 0)::bigint, shard.checkpoint_batch
+FROM workorders.outbox_shards AS shard LEFT JOIN workorders.outbox_claims AS claim ON claim.shard = shard.shard
+WHERE shard.shard = %(shard)s GROUP BY shard.shard
 
 -- name: accept_checkpoint
 -- After an operator's decision: numbers continue after the one in Kafka.

@@ -1,0 +1,353 @@
+"""The rule of sequences: the work orders of one key are admitted by their numbers, without a gap.
+
+A sequence is a high-water mark per key, and the work orders that are parked above a gap. `decide` asks no database, so
+that tests can try any order of arrival.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple
+
+from workorders.core.admission.duplicates import DUPLICATE
+from workorders.core.admission.limits import RUN_LIMIT, LimitSettings
+from workorders.core.admission.rules import AdmissionRejection, AdmissionState, Chunk, Observer, Rule, StreamIds
+from workorders.core.items import Item
+from workorders.core.postgres.arrays import integers, uuids
+from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.selectors import Selector, hash128
+from workorders.core.triggers import Trigger
+
+_QUERIES = load_queries("workorders.core.admission", "sql/sequences.sql")
+
+LATE: Final = "late-in-sequence"
+NO_NUMBER: Final = "no-sequence-number"
+
+_MIN_NUMBER: Final = -(2**63)
+_MAX_NUMBER: Final = 2**63 - 1
+_MAX_DIGITS: Final = 19
+_MAX_NAME: Final = 200
+
+
+class Entry(NamedTuple):
+    """A work order that is written, and about which nothing is decided yet."""
+
+    id: bytes
+    sequence: bytes | None = None
+    """Key of its sequence; None if it belongs to none."""
+    number: int | None = None
+    """Place in the sequence; None if the event has a key and no number."""
+
+
+class Numbered(NamedTuple):
+    """A work order with a number in a sequence."""
+
+    sequence: bytes
+    number: int
+    id: bytes
+
+
+@dataclass(slots=True)
+class SequenceState:
+    """What is known of a sequence before the entries are decided."""
+
+    high_water_mark: int | None
+    """Every number up to here is admitted or given up; None if the first number to arrive begins the sequence."""
+    parked: MutableMapping[int, bytes] = field(default_factory=dict)
+    """Work orders above the high-water mark, by their numbers."""
+    skipped: Sequence[tuple[int, int]] = ()
+    """Gaps that an operator gave up, as `(from, to]`."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """What becomes of the entries."""
+
+    admitted: int = 0
+    rejected: list[AdmissionRejection] = field(default_factory=list)
+    parked: list[Numbered] = field(default_factory=list)
+    released: list[Numbered] = field(default_factory=list)
+    """Parked before, and admitted now; the numbers of one key ascend."""
+    admitted_in_order: list[Numbered] = field(default_factory=list)
+    """All that are admitted by their number, released ones included; the numbers of one key ascend."""
+
+
+def decide(entries: Iterable[Entry], sequences: Mapping[bytes, SequenceState], capacity: int | None = None) -> Decision:
+    """Decide about entries in the order of their source, and update the sequences, one for each key among them.
+
+    An entry that is rejected for lack of capacity leaves no trace in its sequence, so its event may come again. Parking
+    an entry uses no capacity, and neither does releasing it, because a gap must be able to close.
+    """
+    decision = Decision()
+    before = {key: frozenset(state.parked) for key, state in sequences.items()}
+    for entry in entries:
+        if entry.sequence is None:
+            _admit(decision, entry, capacity)
+        elif entry.number is None:
+            detail = "the event has the key of a sequence, but no whole number of 64 bits in it"
+            decision.rejected.append(AdmissionRejection(entry.id, NO_NUMBER, detail))
+        else:
+            _decide_in_sequence(decision, entry, entry.sequence, entry.number, sequences[entry.sequence], capacity)
+    _drop_parking_within_call(decision, before)
+    return decision
+
+
+def _admit(decision: Decision, entry: Entry, capacity: int | None) -> bool:
+    if capacity is not None and decision.admitted >= capacity:
+        decision.rejected.append(AdmissionRejection(entry.id, RUN_LIMIT, "the limit of the workflow was reached"))
+        return False
+    decision.admitted += 1
+    return True
+
+
+def _decide_in_sequence(  # noqa: PLR0917 - one call a numbered entry
+    decision: Decision, entry: Entry, key: bytes, number: int, state: SequenceState, capacity: int | None
+) -> None:
+    if state.high_water_mark is not None and number <= state.high_water_mark:
+        decision.rejected.append(_reject_below(entry.id, number, state))
+    elif number in state.parked:
+        detail = f"number {number} of its sequence is parked already"
+        decision.rejected.append(AdmissionRejection(entry.id, DUPLICATE, detail, state.parked[number]))
+    elif state.high_water_mark is not None and number > state.high_water_mark + 1:
+        state.parked[number] = entry.id
+        decision.parked.append(Numbered(key, number, entry.id))
+    elif _admit(decision, entry, capacity):
+        state.high_water_mark = number
+        decision.admitted_in_order.append(Numbered(key, number, entry.id))
+        if state.parked:
+            following = list(drain_contiguous(key, state))
+            decision.admitted_in_order += following
+            decision.released += following
+
+
+def drain_contiguous(key: bytes, state: SequenceState) -> Iterator[Numbered]:
+    """Yield the work orders that are parked without a gap above the high-water mark, and move the mark up with them."""
+    while state.high_water_mark is not None and state.high_water_mark + 1 in state.parked:
+        state.high_water_mark += 1
+        yield Numbered(key, state.high_water_mark, state.parked.pop(state.high_water_mark))
+
+
+def _reject_below(id_: bytes, number: int, state: SequenceState) -> AdmissionRejection:
+    if any(begin < number <= end for begin, end in state.skipped):
+        detail = f"number {number} of its sequence came after an operator gave its gap up"
+        return AdmissionRejection(id_, LATE, detail)
+    detail = f"number {number} of its sequence is not above {state.high_water_mark}, up to which all were admitted"
+    return AdmissionRejection(id_, DUPLICATE, detail)
+
+
+def _drop_parking_within_call(decision: Decision, before: Mapping[bytes, frozenset[int]]) -> None:
+    """Count entries that this call parked and released as admitted, because no other transaction saw them parked."""
+    passing = {part.id for part in decision.released if part.number not in before[part.sequence]}
+    decision.parked = [part for part in decision.parked if part.id not in passing]
+    decision.released = [part for part in decision.released if part.id not in passing]
+    decision.admitted += len(passing)
+
+
+def parse_number(found: Any) -> int | None:
+    """Return the number of an event: a whole number of 64 bits, or its digits as text, as in headers; else None."""
+    if isinstance(found, str):
+        digits = found.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
+            return None
+        found = int(found)
+    if isinstance(found, bool) or not isinstance(found, int):
+        return None
+    return found if _MIN_NUMBER <= found <= _MAX_NUMBER else None
+
+
+class SequenceRule(Rule):
+    """Admits work orders as far as there is capacity, and those with a number in the order of their sequence."""
+
+    reasons: ClassVar = (DUPLICATE, LATE, NO_NUMBER)
+    notes: list[Entry]
+
+    def __init__(self, stored: Mapping[str, Any] | None) -> None:
+        super().__init__()
+        self._selectors = stored and (Selector.parse(stored["key"]), Selector.parse(stored["number"]))
+        self._mark = None if stored is None or stored["start"] == "first" else int(stored["start"]) - 1
+        self._names: dict[bytes, str] = {}
+        self._sequences: dict[bytes, SequenceState] = {}
+        self._remaining: list[Entry] = []
+        self._decision = Decision()
+
+    @classmethod
+    def of(cls, trigger: Trigger) -> Iterable["SequenceRule"]:
+        """Return the rule also for a workflow with limits: a work order without capacity must not move its sequence."""
+        stored = trigger.definition.get("sequence")
+        if stored is not None or LimitSettings.of(trigger) is not None:
+            yield cls(stored)
+
+    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
+        """Note the work orders with an input, each with the key and the number of its sequence."""
+        note, names = chunk.notes.setdefault(self, []).append, self._names
+        value, number = (self._selectors[0].value, self._selectors[1].found) if self._selectors else (None, None)
+
+        def observe(id_: bytes, item: Item) -> None:
+            if item.body is None:
+                return
+            key = value(item) if value else None
+            if key is None or number is None:
+                note(Entry(id_))
+                return
+            sequence = hash128(key)
+            if sequence not in names:
+                names[sequence] = key.decode(errors="replace")[:_MAX_NAME]
+            note(Entry(id_, sequence, parse_number(number(item))))
+
+        return observe
+
+    def lock(self, state: AdmissionState) -> None:
+        """Lock the sequences, and read them."""
+        self._remaining = [entry for entry in self.notes if entry.id not in state.passed_over]
+        names = {entry.sequence: self._names[entry.sequence] for entry in self._remaining if entry.sequence}
+        if names:
+            self._sequences = lock(state.connection, state.trigger.id, names, self._mark, self._remaining)
+
+    def decide(self, state: AdmissionState) -> None:
+        """Admit, park, or reject each work order that no rule has decided about."""
+        self._decision = decide(self._remaining, self._sequences, state.capacity)
+        state.admitted, state.released = self._decision.admitted, len(self._decision.released)
+        state.rejections += self._decision.rejected
+
+    def write(self, state: AdmissionState) -> None:
+        """Write what is parked and released, and the high-water marks."""
+        write(state.connection, state.trigger, self._decision, self._sequences)
+
+
+def lock(
+    connection: Connection, trigger_id: int, names: Mapping[bytes, str], mark: int | None, entries: Sequence[Entry]
+) -> dict[bytes, SequenceState]:
+    """Lock the sequence of every key, in the order of the keys, and return their states; a new key begins now.
+
+    A transaction calls this once, with the keys and the text that people know each by. Of the parked work orders, those
+    are read that matter for the entries. A new key has this high-water mark; if it is None, the first number to arrive
+    begins its sequence.
+    """
+    keys = sorted(names)
+    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
+    marks: dict[bytes, tuple[int | None, int]] = {}
+    # An operator may drop a sequence between the two statements; its key then begins again.
+    while len(marks) < len(keys):
+        new = {"names": [names[key] for key in keys], "mark": mark}
+        connection.execute(_QUERIES["begin"], arguments | new)
+        marks = lock_high_water_marks(connection, trigger_id, keys)
+    sequences = {key: SequenceState(mark) for key, (mark, _) in marks.items()}
+    for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
+        state = sequences[key.bytes]
+        state.skipped = (*state.skipped, (begin, end))
+    with_parked = {key for key, (_, parked) in marks.items() if parked}
+    if with_parked:
+        _fetch_parked(connection, trigger_id, sequences, [entry for entry in entries if entry.sequence in with_parked])
+    return sequences
+
+
+def lock_high_water_marks(
+    connection: Connection, trigger_id: int, keys: Sequence[bytes]
+) -> dict[bytes, tuple[int | None, int]]:
+    """Lock the sequences of these keys in their order; return the high-water mark and the parked count of each."""
+    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
+    return {key.bytes: (mark, parked) for key, mark, parked in connection.execute(_QUERIES["lock"], arguments)}
+
+
+def _fetch_parked(
+    connection: Connection, trigger_id: int, sequences: Mapping[bytes, SequenceState], entries: Iterable[Entry]
+) -> None:
+    """Read what is parked under a number that came again, and all of a key whose gap may close now.
+
+    A key without a high-water mark has nothing parked. One whose next number is not among the entries releases none.
+    """
+    closing: set[bytes] = set()
+    same: list[tuple[bytes, int]] = []
+    for entry in entries:
+        if entry.sequence is None or entry.number is None:
+            continue
+        mark = sequences[entry.sequence].high_water_mark
+        if mark is not None and entry.number == mark + 1:
+            closing.add(entry.sequence)
+        same.append((entry.sequence, entry.number))
+    arguments = {
+        "trigger_id": trigger_id,
+        "closing": uuids(closing),
+        "keys": uuids(key for key, _ in same),
+        "numbers": integers(number for _, number in same),
+    }
+    for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
+        sequences[key.bytes].parked[number] = id_.bytes
+
+
+def write(
+    connection: Connection, trigger: Trigger, decision: Decision, sequences: Mapping[bytes, SequenceState]
+) -> None:
+    """Write what is parked, what is released, and the high-water marks."""
+    if decision.parked:  # these wait for no run
+        connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(decision.parked))
+    write_released(connection, trigger.id, decision.released)
+    write_order_overrides(connection, trigger, decision.admitted_in_order)
+    moved = {part.sequence for part in decision.admitted_in_order}
+    write_high_water_marks(
+        connection,
+        trigger.id,
+        {key: sequences[key].high_water_mark for key in moved},
+        Counter(part.sequence for part in decision.parked),
+        Counter(part.sequence for part in decision.released),
+    )
+
+
+def write_released(connection: Connection, trigger_id: int, released: Sequence[Numbered]) -> None:
+    """Release parked work orders, so that they wait for a run."""
+    if released:
+        connection.execute(_QUERIES["release"], {"trigger_id": trigger_id} | _columns(released))
+
+
+def write_order_overrides(connection: Connection, trigger: Trigger, admitted: Sequence[Numbered]) -> None:
+    """Keep the order of a sequence within an ordering key, where it differs from the order of arrival.
+
+    Where the workflow has no ordering keys, runs have no order. The numbers of one key ascend.
+    """
+    if trigger.ordering_key is None or not admitted:
+        return
+    newest: dict[bytes, bytes] = {}
+    disordered = set()
+    for part in admitted:
+        if part.id < newest.get(part.sequence, b""):
+            disordered.add(part.sequence)
+        newest[part.sequence] = part.id
+    arguments = {
+        "trigger_id": trigger.id,
+        "workflow_id": trigger.workflow_id,
+        "disordered": [part.sequence in disordered for part in admitted],
+    }
+    keys = {"given_keys": uuids(newest)}
+    connection.execute(_QUERIES["forget_places"], {"trigger_id": trigger.id} | keys)
+    connection.execute(_QUERIES["place"], arguments | keys | _columns(admitted))
+
+
+def write_high_water_marks(
+    connection: Connection,
+    trigger_id: int,
+    marks: Mapping[bytes, int | None],
+    parked: Mapping[bytes, int],
+    released: Mapping[bytes, int],
+) -> None:
+    """Move high-water marks up, and update the counts of parked work orders."""
+    keys = sorted({*marks, *parked, *released})
+    if keys:
+        connection.execute(
+            _QUERIES["move"],
+            {
+                "trigger_id": trigger_id,
+                "keys": uuids(keys),
+                "marks": integers(marks.get(key) for key in keys),
+                "more": [parked.get(key, 0) - released.get(key, 0) for key in keys],
+                "moved": [key in released for key in keys],
+            },
+        )
+
+
+def _columns(parts: Collection[Numbered]) -> dict[str, str]:
+    return {
+        "ids": uuids(part.id for part in parts),
+        "keys": uuids(part.sequence for part in parts),
+        "numbers": integers(part.number for part in parts),
+    }

@@ -1,0 +1,141 @@
+"""Exports work orders as JSON Lines or CSV, in parts: to a file of the command line, or to a browser."""
+
+import csv
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from io import StringIO
+from itertools import accumulate
+from tempfile import SpooledTemporaryFile
+from typing import Final, Literal
+from uuid import UUID
+
+import orjson
+
+from workorders.core.history import work_orders
+from workorders.core.history.filters import Filter
+from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.named_queries import load_queries
+
+_QUERIES = load_queries("workorders.core.history", "sql/export.sql")
+
+Format = Literal["jsonl", "csv"]
+FORMATS: Final[Sequence[Format]] = ("jsonl", "csv")
+COLUMNS: Final = (
+    "id",
+    "created_at",
+    "trigger",
+    "trigger_type",
+    "workflow",
+    "state",
+    "stream",
+    "position",
+    "reason",
+    "detail",
+    "raw_base64",
+    "attempts",
+    "error_type",
+    "error",
+    "request",
+    "body",
+)
+"""The fields of a line, in this order; `request` and `body` are JSON."""
+
+STEP: Final = 200
+"""Work orders that are read at once, while the caller waits."""
+STEP_BYTES: Final = 16 * 1024 * 1024
+"""Stored bytes that are read at once; a work order that has more is a step of its own."""
+_PART: Final = 64 * 1024
+"""Bytes of a part."""
+_IN_MEMORY: Final = 1024 * 1024
+"""Bytes of a step that are kept in memory; what is more goes to a temporary file."""
+_SAMPLE: Final = 50
+"""Work orders whose lines are measured for an estimate."""
+
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet treats a cell that begins with one of these as a formula, and the senders of events write the cells."""
+
+
+def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[bytes]:
+    """Yield an export in parts, the oldest work order first; work orders that are created meanwhile are not in it.
+
+    It reads a whole step before the caller gets the first part of it, and no transaction is open while the caller has a
+    part: a slow caller must not keep one open. What is deleted meanwhile is left out.
+
+    Args:
+        connection: without an open transaction; each step has its own.
+        wanted: which work orders.
+        format_: of the lines.
+
+    Raises:
+        ConfigurationError: the filter's text contains no word.
+        UnknownTriggerError: no trigger has that name.
+        UnknownWorkflowError: no workflow has that name.
+        psycopg.Error: the database failed; what was yielded is incomplete.
+    """
+    with SpooledTemporaryFile(_IN_MEMORY) as lines:
+        lines.write(_csv_line(COLUMNS) if format_ == "csv" else b"")
+        with connection.transaction():
+            now: datetime = fetch_row(connection, _QUERIES["now"], {})[0]
+        wanted = replace(wanted, until=min(now, wanted.until or now))
+        after: UUID | None = None
+        is_complete = False
+        while not is_complete:
+            with connection.transaction():
+                found = work_orders.find_matching(connection, wanted, after=after, limit=STEP)
+                ids = _bounded(connection, found.ids)
+                # Not by `writelines`, which leaves memory only after the last line.
+                for line in _lines(connection, ids, format_):
+                    lines.write(line)
+            after = ids[-1] if len(ids) < len(found.ids) else found.looked_until
+            is_complete = after is None
+            lines.seek(0)
+            while part := lines.read(_PART):
+                yield part
+            lines.seek(0)
+            lines.truncate()
+
+
+def estimate_bytes(connection: Connection, wanted: Filter, total: int) -> int:
+    """Return about how many bytes an export of so many work orders has as JSON Lines, by the oldest ones."""
+    ids = work_orders.find_matching(connection, wanted, after=None, limit=_SAMPLE).ids
+    sizes = [len(line) for line in _lines(connection, ids, "jsonl")]
+    return total * sum(sizes) // max(1, len(sizes))
+
+
+def cut_off(format_: Format, sentence: str) -> bytes:
+    """Return the last line of a file that is not complete, which no reader takes for a work order."""
+    if format_ == "csv":
+        return _csv_line([sentence])
+    return orjson.dumps({"error": sentence}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _bounded(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Return the first of the work orders, as many as one step may read."""
+    sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": list(ids)})
+    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
+
+
+def _lines(connection: Connection, ids: Sequence[UUID], format_: Format) -> Iterator[bytes]:
+    """Yield the lines row by row, because a body may be hundreds of times as long as its stored form."""
+    for row in connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)}):
+        yield _csv_line(map(cell, row)) if format_ == "csv" else _json_line(row)
+
+
+def _json_line(row: Sequence[object]) -> bytes:
+    *scalars, request, body = row
+    parts = [None if text is None else orjson.Fragment(str(text)) for text in (request, body)]
+    named = dict(zip(COLUMNS, [*scalars, *parts], strict=True))
+    return orjson.dumps(named, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _csv_line(cells: Iterable[str]) -> bytes:
+    line = StringIO(newline="")
+    csv.writer(line).writerow(cells)
+    return line.getvalue().encode()
+
+
+def cell(value: object) -> str:
+    """Return a CSV cell that no spreadsheet treats as a formula."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) and not text.removeprefix("-").isdigit() else text

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,6 +34,8 @@ from workorders.kafka.spark.class_archive import create_archive, find_archive
 CHECKOUT = Path(__file__).resolve().parents[2]
 DATABASE = "workorders"
 AIRFLOW_DATABASE = "airflow"
+_UNNAMED = count(1)
+"""Numbers of the stacks of this process without a name: one that stops removes its own logs and no others."""
 # A scheduler that is killed during a transaction leaves its idle workers behind, and they hold its connection. Without
 # a limit on idle transactions, the next scheduler skips all the Dag runs whose rows are locked there.
 _AIRFLOW_SESSIONS = {"idle_in_transaction_session_timeout": "30s"}
@@ -88,7 +91,7 @@ class LocalStack:
             workflows_folder: The workflow definitions, the repository's ``include/workflows`` unless given.
             environment: Variables to add to what Airflow and ``environment()`` have.
             programs: The folder of Python's programs that Airflow and Spark use, this interpreter's unless given.
-            name: Name of the log folder below ``build/logs``, the process id unless given.
+            name: Name of the log folder below ``build/logs``, a new one unless given.
             say: What to do with a line of progress.
         """
         self._with_airflow = airflow
@@ -112,7 +115,7 @@ class LocalStack:
         #: Whether to keep the logs even though the context is left without an exception.
         self.keep_logs = False
         #: Where the logs of all parts are, until the stack has stopped well.
-        self.logs = CHECKOUT / "build" / "logs" / (name or f"stack-{os.getpid()}")
+        self.logs = CHECKOUT / "build" / "logs" / (name or f"stack-{os.getpid()}-{next(_UNNAMED)}")
         #: Where the stack keeps its state, until it stops.
         self.home: Path
         #: The Postgres server.

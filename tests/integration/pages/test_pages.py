@@ -432,7 +432,7 @@ def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_dup
 def test_a_message_whose_batch_retention_has_deleted_says_so(
     connection: Connection, client: TestClient, name: str
 ) -> None:
-    create_for(connection, kafka_trigger(connection, name), [event(0)])
+    create_for(connection, kafka_trigger(connection, name), [event(0, "orders/0@7U9l3H5RQLSFbu3Y/Dhtww")])
     connection.commit()
     (order,) = listed_ids(client.get(f"/workorders/work-orders?trigger={name}&since=all").text)
     assert "Batch deleted by retention: it was older" in text_of(client.get(f"/workorders/work-orders/{order}").text)

@@ -262,7 +262,6 @@ def test_a_person_exports_what_matches_and_may_do_it_again(
             page.get_by_role("button", name="Export 3").click()
         assert download.value.suggested_filename == "work-orders.csv"
         assert len(download.value.path().read_text(encoding="utf-8").splitlines()) == 4
-    require_usable(page)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
+from workorders.core.worker import child
 from workorders.core.worker.child_handle import MAX_SENT, ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
@@ -256,16 +257,16 @@ class ProcessPool:
     def _results_of(self, process: ChildProcess, frame: Frame) -> list[RunResult]:
         run = process.in_flight
         match frame.header:
-            case ["ready"]:
+            case [child.READY]:
                 process.ready = True
                 self._failed_starts = 0
                 self._log_output(process)
-            case ["unavailable", str(error)]:
+            case [child.UNAVAILABLE, str(error)]:
                 self._log_output(process)
                 raise CallableUnavailableError(self._result_maker.error_text(error))
-            case ["left behind", str(run_id), str(text), bool(is_restored)]:
+            case [child.LEFT_BEHIND, str(run_id), str(text), bool(is_restored)]:
                 self._note_left_behind(process, run_id, text, is_restored=is_restored)
-            case ["step", run_id, *_] if run and run_id == str(run.run_id):
+            case [child.STEP, run_id, *_] if run and run_id == str(run.run_id):
                 step = finished_step(run, frame)
                 self._steps.append(step)
                 if not step.committed_elsewhere:

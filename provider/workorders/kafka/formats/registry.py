@@ -11,6 +11,7 @@ import orjson
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
 from workorders.core.exceptions import ConfigurationError, one_line
+from workorders.core.private_files import write_private
 from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
 from workorders.kafka.formats.decoded import UnsafeSchemaError
 
@@ -182,8 +183,7 @@ def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
         for pem, location in _PEM_FILES.items():
             if pem in given:
                 file = Path(folder, pem)
-                file.touch(mode=0o600)
-                file.write_text(given.pop(pem), encoding="utf-8")
+                write_private(file, given.pop(pem))
                 given[location] = str(file)
         client = SchemaRegistryClient(given)
     # The client retries, but has no setting to wait for as long as the registry asks.

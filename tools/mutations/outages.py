@@ -109,6 +109,15 @@ OUTAGES = (
         ("integration/core/worker/test_process_pool.py::test_what_is_taken_back_from_a_slow_process_is_executed_once",),
     ),
     Mutation(
+        "run-that-was-taken-back-begun-with-a-later-token",
+        5,
+        (Change("core/worker/child.py", "is_there = self._token == token\n", "is_there = True\n"),),
+        (
+            "integration/core/worker/test_process_pool.py::"
+            "test_a_run_that_was_taken_back_is_not_begun_with_the_token_of_a_later_one",
+        ),
+    ),
+    Mutation(
         "program-in-a-session-of-its-own-survives",
         11,
         (Change("core/worker/child_handle.py", "            _kill_marked(self._mark)\n", "            pass\n"),),

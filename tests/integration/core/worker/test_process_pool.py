@@ -18,6 +18,7 @@ from support.claimed_runs import calling, results, run_of
 from support.eventually import eventually
 from support.run_functions import _LEFT
 from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.worker.child_handle import ChildProcess
 from workorders.core.worker.exceptions import CallableUnavailableError
 from workorders.core.worker.ipc import TOKEN
 from workorders.core.worker.process_pool import ProcessPool
@@ -137,6 +138,31 @@ def test_what_is_taken_back_from_a_slow_process_is_executed_once(tmp_path: Path)
         found += results(pool, [run_of({"file": str(tmp_path / "noted"), "word": "last"})])
     assert {result.state for result in found} == {"success"}
     assert (tmp_path / "noted").read_text().split()[-7:] == [*words, "last"]
+
+
+def test_a_run_that_was_taken_back_is_not_begun_with_the_token_of_a_later_one(tmp_path: Path) -> None:
+    file = tmp_path / "noted"
+    slow, taken, later = (
+        run_of({"file": str(file), "word": word, "seconds": seconds})
+        for word, seconds in (("slow", 1), ("taken", 0), ("later", 0))
+    )
+    process = ChildProcess(calling("note"), captured_bytes=1_000, user_database=None)
+    try:
+        process.send([(slow, None), (taken, None)])
+        eventually(lambda: tokens_left(process) == 1, seconds=30, what="The begin of the first run")
+        assert process.take_back() == [taken]
+        process.send([(later, None)])
+        eventually(file.exists, seconds=30, what="The end of the first run")
+        eventually(lambda: len(file.read_text().split()) == 2, seconds=30, what="The end of another run")
+    finally:
+        process.close()
+    assert file.read_text().split() == ["slow", "later"]
+
+
+def tokens_left(process: ChildProcess) -> int:
+    """Return how many of the runs that a process was sent it has not begun."""
+    waiting = fcntl.ioctl(process._tokens_read, termios.FIONREAD, bytes(4))
+    return int.from_bytes(waiting, sys.byteorder) // TOKEN.size
 
 
 def _slow_and_others(pool: ProcessPool, file: Path) -> list[ClaimedRun]:
@@ -410,12 +436,8 @@ def _pids(pool: ProcessPool) -> list[int]:
 
 def _running(pool: ProcessPool) -> list[ClaimedRun]:
     """Return the runs that processes have begun and not ended."""
-    unread = {process: fcntl.ioctl(process._tokens_read, termios.FIONREAD, bytes(4)) for process in pool._processes}
-    return [
-        process.sent[0]
-        for process in pool._processes
-        if TOKEN.size * len(process.sent) > int.from_bytes(unread[process], "little")
-    ]
+    unread = {process: tokens_left(process) for process in pool._processes}
+    return [process.sent[0] for process in pool._processes if len(process.sent) > unread[process]]
 
 
 def _runs(pid: int) -> bool:

@@ -10,21 +10,34 @@ LOOPBACK = "127.0.0.1"
 _FIRST, _LAST = 20_000, 32_000
 _ATTEMPTS = 200
 
-_handed_out: set[int] = set()
+# One UDP socket for each port that this process has handed out. A server binds its TCP port seconds after the port was
+# chosen, or again after it was stopped, and another process that looks for a port meanwhile would find it free. The
+# kernel lets one process alone bind the UDP port of the same number, and releases it when that process ends.
+_reservations: list[socket.socket] = []
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens, and which this process has not handed out before.
+    """Return a port on which nothing listens, and which no running process has got from this function.
 
     Raises:
         OSError: No free port was found.
     """
     for _ in range(_ATTEMPTS):
-        port = random.randint(_FIRST, _LAST)  # noqa: S311 - chance keeps two stacks apart, it keeps no secret
-        if port not in _handed_out and is_free(port):
-            _handed_out.add(port)
+        port = random.randint(_FIRST, _LAST)  # noqa: S311 - chance saves attempts, it keeps no secret
+        if _reserved(port) and is_free(port):
             return port
     raise OSError(f"No free port between {_FIRST} and {_LAST} was found in {_ATTEMPTS} attempts.")
+
+
+def _reserved(port: int) -> bool:
+    reservation = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        reservation.bind((LOOPBACK, port))
+    except OSError:
+        reservation.close()
+        return False
+    _reservations.append(reservation)
+    return True
 
 
 def is_free(port: int) -> bool:

@@ -2,18 +2,20 @@
 
 import argparse
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from random import Random, SystemRandom
+from random import SystemRandom
 
 from rich.console import Console
 
+from faults import whole_way
 from faults.cases import FAULTS
-from faults.catalogue import Fault, Mode
-from faults.results import Result, show, with_earlier, write
-from faults.runner import draw, run_all
+from faults.catalogue import Mode
+from faults.results import FOLDER, Result, show, with_earlier, write
+from faults.runner import run_all
 from faults.site import Site
+from support import measured
 
 _WIDTH = 160
 
@@ -26,7 +28,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the faults, and inject none")
     parser.add_argument("--short", action="store_true", help="the part that `make test` has")
     parser.add_argument("--seed", type=int, help="repeats a run; drawn and printed if not given")
-    parser.add_argument("--minutes", type=float, help="draw faults again and again for so long, in place of each once")
+    parser.add_argument(
+        "--minutes", type=float, help="let messages go the whole way to another topic, and draw faults for so long"
+    )
     parser.add_argument("--server", action="store_true", help="make attempts on a Spark Connect server")
     parser.add_argument("--grown", action="store_true", help="meet workers in a later round of a growing batch")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other faults")
@@ -44,28 +48,35 @@ def main() -> int:
     seed = SystemRandom().randrange(1_000_000) if given.seed is None else given.seed
     console.print(f"Seed {seed}.")
     mode = Mode(given.server, given.grown)
-    name = "random" if given.minutes else "-".join(filter(None, ["faults", str(mode)]))
+    if given.minutes:
+        return _go_the_whole_way(console, seed, given.minutes, on_server=given.server)
+    name = "-".join(filter(None, ["faults", str(mode)]))
 
     def keep(results: Sequence[Result]) -> Path:
         table = with_earlier(results, name=name, order=[*by_slug]) if given.add else results
         return write(table, name=name, seed=seed)
 
     with Site() as site:
-        sequence = _sequence(chosen, seed, given.minutes, mode)
-        results = run_all(site, sequence, lambda line: console.print(line, style="dim"), keep)
+        results = run_all(
+            site, ((fault, seed, mode) for fault in chosen), lambda line: console.print(line, style="dim"), keep
+        )
         site.stack.keep_logs = not all(result.kept for result in results)
     show(console, results)
     console.print(f"Seed {seed}. The table is in {keep(results)}.")
     return 0 if all(result.kept for result in results) else 1
 
 
-def _sequence(chosen: list[Fault], seed: int, minutes: float | None, mode: Mode) -> Iterator[tuple[Fault, int, Mode]]:
-    if minutes is None:
-        yield from ((fault, seed, mode) for fault in chosen)
-        return
-    random, deadline = Random(seed), time.monotonic() + 60 * minutes
-    while time.monotonic() < deadline:
-        yield draw(chosen, random)
+def _go_the_whole_way(console: Console, seed: int, minutes: float, *, on_server: bool) -> int:
+    with Site() as site:
+        site.stack.keep_logs = True
+        outcome = whole_way.run(site, seed, minutes, console.print, on_server=on_server)
+        site.stack.keep_logs = not outcome.kept
+    console.print(f"Work orders: {outcome.work_orders}\nRows: {outcome.rows}\nMessages: {outcome.messages}")
+    path = measured.write(
+        FOLDER / f"whole-way-{seed}.json", {"seed": seed, "minutes": minutes}, **asdict(outcome), kept=outcome.kept
+    )
+    console.print(f"Seed {seed}. The counts are in {path}.")
+    return 0 if outcome.kept else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tasks of a trigger's two DAGs, each as a process: `python -m faults.role plan|ingest|commit ...`.
+"""The tasks of a trigger's, a workflow's, and an outbox's DAGs, each as a process: `python -m faults.role ROLE OF`.
 
 They call what Airflow's operators call, in the same order, without Airflow.
 """
@@ -17,8 +17,12 @@ import psycopg
 
 from support.attempt_on_server import ON_SERVER
 from support.spark_submit import submit_command
+from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import connect, fetch_row
+from workorders.core.runs import lifecycle
+from workorders.core.worker.worker import Worker, WorkerConfig
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -27,14 +31,21 @@ from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.planning.planner import plan_batch
+from workorders.outbox.enqueue import enqueue_published
+from workorders.outbox.relay.definition import RelayDefinition
+from workorders.outbox.relay.relay import run_relay
 
 ANSWER = "answer: "
 ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
 """Variable with the master of a cluster and the settings of the application, as JSON."""
 GROWS_ON = "FAULTS_GROWS_ON"
 """Variable that lets a batch grow as long as there are messages."""
+USER_DATABASE = "FAULTS_USER_DATABASE"
+"""Variable with the connection string of the database in which functions write."""
 _RANGES = "SELECT count(*) FROM workorders.kafka_ranges WHERE batch_id = %(batch_id)s"
 _LOOK_SECONDS = 0.2
+_LINGER_SECONDS = 10
+_SLICE_SECONDS = 60
 
 
 def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
@@ -106,19 +117,46 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
     return 0
 
 
+def execute(connections: JobSecrets, definition: WorkflowDefinition) -> int:
+    """Execute runs as `ExecuteRunsOperator` does."""
+    with connect(connections.database_url, application_name="workorders execute") as database:
+        workflow = workflows.register(database, definition)
+        database.commit()
+        lifecycle.recover_lost(database, workflow)
+    config = WorkerConfig(
+        database_url=connections.database_url,
+        enqueue=enqueue_published,
+        user_database=os.environ[USER_DATABASE],
+        claim_seconds=definition.time_slice,
+        linger=definition.linger,
+    )
+    Worker(workflow, config).work()
+    return 0
+
+
+def relay(connections: JobSecrets, definition: RelayDefinition) -> int:
+    """Relay the outbox's only shard as the relay's operator does."""
+    run_relay(connections, definition, linger=_LINGER_SECONDS, max_duration=_SLICE_SECONDS)
+    return 0
+
+
 _OF_A_BATCH = {"ingest": ingest, "commit": commit}
 
 
 def main() -> int:
     """Play one role; 1 with a sentence when it could not be done."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("role", choices=["plan", *_OF_A_BATCH])
-    parser.add_argument("of", help="the trigger's definition as JSON, or the number of a batch")
+    parser.add_argument("role", choices=["plan", "execute", "relay", *_OF_A_BATCH])
+    parser.add_argument("of", help="a definition as JSON, or the number of a batch")
     given = parser.parse_args()
     connections = JobSecrets.from_environment()
     try:
         if given.role == "plan":
             return plan(connections, KafkaTriggerDefinition.model_validate_json(given.of))
+        if given.role == "execute":
+            return execute(connections, WorkflowDefinition.model_validate_json(given.of))
+        if given.role == "relay":
+            return relay(connections, RelayDefinition.model_validate_json(given.of))
         return _OF_A_BATCH[given.role](connections, int(given.of))
     except (WorkOrdersError, psycopg.Error) as error:
         print(" ".join(str(error).split()), flush=True)

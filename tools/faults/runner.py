@@ -65,8 +65,3 @@ def _outcome(result: Result) -> str:
     if result.failure:
         return f"FAILED: {result.failure}"
     return f"{result.verdict}; injected {result.injected}, recovered in {result.seconds_to_recover:.1f} s"
-
-
-def draw(faults: Sequence[Fault], random: Random) -> tuple[Fault, int, Mode]:
-    """Return a fault, a seed of its own, and a mode."""
-    return random.choice(faults), random.randrange(1_000_000), Mode(*random.choices((False, True), k=2))

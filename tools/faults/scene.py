@@ -204,7 +204,7 @@ class Scene:
         assert self._lifted is not None
         self.stop_producing()
         deadline = time.monotonic() + _DRAIN_SECONDS
-        while not self._drained():
+        while not self.is_drained():
             # After some contradictions there is no end to wait for.
             assert not self.sampler.contradictions, self.sampler.contradictions[0]
             assert time.monotonic() < deadline, f"{self.name} was not done in time; unfinished: {self.unfinished}"
@@ -227,6 +227,11 @@ class Scene:
             stalled=self.stalled,
             gone=self.gone,
         )
+
+    @property
+    def journals(self) -> list[Path]:
+        """What the producers that have ended wrote."""
+        return [journal for journal, _ in self._journals]
 
     def next_offsets(self) -> dict[int, int]:
         """Return the ledger's next offset, by partition."""
@@ -253,6 +258,14 @@ class Scene:
         )
         return found
 
+    def is_drained(self) -> bool:
+        """Return whether ledger and group are where the topic ends, stalled partitions apart."""
+        ends, ledger = self._ends(), self.next_offsets()
+        wanted = {number: end for number, end in ends.log.items() if number not in self.stalled}
+        # The tasks of a batch with a stalled partition never get as far as its commit.
+        committed = bool(self.stalled) or all(ends.group.get(number) == end for number, end in wanted.items())
+        return committed and all(ledger.get(number) == end for number, end in wanted.items())
+
     def _continue(self) -> None:
         """Do what the listener and the unfinished ingest runs do next; what fails is tried again by the next call."""
         task = self.start_plan()
@@ -266,13 +279,6 @@ class Scene:
         waiting: list[int] = task.answer()["waiting"]
         self.unfinished += [batch_id for batch_id in waiting if batch_id not in self.unfinished]
         return waiting
-
-    def _drained(self) -> bool:
-        ends, ledger = self._ends(), self.next_offsets()
-        wanted = {number: end for number, end in ends.log.items() if number not in self.stalled}
-        # The tasks of a batch with a stalled partition never get as far as its commit.
-        committed = bool(self.stalled) or all(ends.group.get(number) == end for number, end in wanted.items())
-        return committed and all(ledger.get(number) == end for number, end in wanted.items())
 
     def _ends(self) -> Ends:
         if not self.topics.exists(self.name):

@@ -6,6 +6,7 @@ from typing import Any
 
 import psutil
 
+from faults.processes import is_alive
 from faults.role import ANSWER
 from local_stack.processes import ManagedProcess
 from local_stack.waiting import wait_until
@@ -29,6 +30,13 @@ class Task:
     def running(self) -> bool:
         """Whether it has not ended."""
         return self._managed.running
+
+    def tree(self) -> list[psutil.Process]:
+        """Return the process with all that it has started, as far as they have not ended."""
+        try:
+            return [one for one in (self.process, *self.process.children(recursive=True)) if is_alive(one)]
+        except psutil.NoSuchProcess:
+            return []
 
     def wait(self, seconds: float = SECONDS) -> int:
         """Wait for the end and return the exit code; minus the signal's number if a signal ended it.

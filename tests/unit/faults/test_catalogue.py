@@ -1,13 +1,10 @@
 """The list of faults, the documents and what `make test` takes of it agree."""
 
 import re
-from itertools import islice
 from pathlib import Path
-from random import Random
 
 import faults
 from faults.cases import FAULTS
-from faults.runner import draw
 from support.documents import DOCS, README, text_of
 
 
@@ -22,14 +19,3 @@ def test_a_part_of_every_kind_is_short() -> None:
     assert {
         f"faults.cases.{kind}" for kind in ("broker", "driver", "planner", "postgres", "topics", "worker")
     } <= modules
-
-
-def test_a_seed_draws_the_same_faults_again() -> None:
-    def drawn(seed: int) -> list[str]:
-        random, known = Random(seed), list(FAULTS.values())
-        return [
-            f"{fault.slug} {own} {mode}" for fault, own, mode in islice(iter(lambda: draw(known, random), None), 10)
-        ]
-
-    assert drawn(1) == drawn(1)
-    assert drawn(1) != drawn(2)

@@ -23,7 +23,8 @@ _HOURS_OF_IDS = """
 """
 
 
-def _clock(shift_seconds: int) -> dict[str, str]:
+def clock(shift_seconds: int) -> dict[str, str]:
+    """Return the variables that give a process a clock that is so many seconds ahead."""
     return {
         "PYTHONPATH": os.pathsep.join([str(_ANOTHER_CLOCK), PYTHON_PATH]),
         "FAULTS_CLOCK_SECONDS": str(shift_seconds),
@@ -32,12 +33,12 @@ def _clock(shift_seconds: int) -> dict[str, str]:
 
 @fault("two attempts whose clocks are two hours apart")
 def clocks_apart(scene: Scene) -> None:
-    with held_attempt(scene, Breakpoint(EXECUTOR, BEFORE_COMMIT), _clock(_HOUR)) as ahead:
+    with held_attempt(scene, Breakpoint(EXECUTOR, BEFORE_COMMIT), clock(_HOUR)) as ahead:
         assert wait_until(lambda: any(scene.ranges(ahead.batch_id).values()), seconds=_SECONDS)
         kill(java_of(ahead.task.pid))
     scene.lifted()
     ahead.task.fail()
-    scene.start_ingest(ahead.batch_id, _clock(-_HOUR)).wait()
+    scene.start_ingest(ahead.batch_id, clock(-_HOUR)).wait()
     # The ids carry the clock of the process that made them.
     assert [hours for (hours,) in scene.site.admin(_HOURS_OF_IDS, {"trigger": scene.name})] == [-1, 1]
     scene.injected += 1

@@ -1,0 +1,37 @@
+"""The counts at both ends of a whole way."""
+
+import pytest
+
+from faults import contents
+from faults.scene import PARTITIONS
+from faults.whole_way import Arrived, Message, compare
+
+_KEY = 5
+_SENT = {(1, _KEY + number * contents.KEYS): (0, number) for number in range(4)}
+_FIRST, _SECOND, _THIRD, _FOURTH = _SENT
+
+
+@pytest.mark.parametrize(
+    ("found", "counts"),
+    [
+        ([_FIRST, _SECOND, _THIRD, _FOURTH], Arrived(4, 0, 0, 0, 0)),
+        ([_FIRST, _SECOND, _FOURTH], Arrived(3, 1, 0, 0, 0)),
+        ([_FIRST, _SECOND, _THIRD, _FOURTH, _FOURTH], Arrived(5, 0, 1, 0, 0)),
+        ([_FIRST, _SECOND, _THIRD, _FOURTH, (2, 7)], Arrived(5, 0, 0, 1, 0)),
+        ([_FIRST, _THIRD, _SECOND, _FOURTH], Arrived(4, 0, 0, 0, 1)),
+    ],
+    ids=["whole", "lost", "doubled", "strange", "overtaken"],
+)
+def test_what_arrived_is_compared_with_what_was_sent(found: list[Message], counts: Arrived) -> None:
+    assert compare(found, _SENT) == counts
+    assert counts.kept == (found == list(_SENT))
+
+
+def test_messages_of_different_keys_have_no_order() -> None:
+    sent = {(1, 0): (0, 0), (1, 1): (0, 1)}
+    assert compare([(1, 1), (1, 0)], sent).kept
+
+
+def test_all_messages_of_a_key_are_in_one_partition() -> None:
+
+    assert contents.KEYS % PARTITIONS == 0

@@ -32,8 +32,6 @@ STEP: Final = 1_000
 _MAX_PAUSE: Final = 1.0
 _LOOK: Final = 20
 """A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
-_SETTLED: Final = timedelta(days=1)
-"""Older ids than this are all visible: no transaction that creates work orders lasts as long."""
 _ERASED: Final = "(erased)"
 """Replaces the text of a job's filter."""
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -142,10 +140,12 @@ def preview(connection: Connection, *, now: datetime | None = None) -> list[Rete
     with connection.transaction():
         known = policies(connection)
         due = _arguments(known, now or datetime.now(UTC))
-        due["marks"] = _marks(connection, due)
         counts: list[dict[int, int]] = [
-            dict(connection.execute(_QUERIES[query], due, prepare=False).fetchall())
-            for query in ("count_expired", "count_unwiped")
+            dict(connection.execute(_QUERIES[query], {**due, **bounds}, prepare=False).fetchall())
+            for query, bounds in (
+                ("count_expired", {}),
+                ("count_unwiped", {"after": UUID(int=0), "until": due["wipe_end_id"]}),
+            )
         ]
     deleted, wiped = counts
     return [
@@ -208,81 +208,30 @@ class _Retention:
 
     def delete(self) -> int:
         """Delete what is due; return how many were deleted."""
-        deleted, after = 0, UUID(int=0)
-        while True:
-            with self._step(erases_words=True):
-                until = self._look_ahead(after, "end_id")
-                if until is None:
-                    return deleted
-                rows = self._rows("expired", after=after, until=until)
-                self._connection.execute(_QUERIES["delete"], {"ids": [id_ for (id_,) in rows]})
-            deleted, after = deleted + len(rows), self._reached(rows, until)
+        return self._sweep("expired", "delete", "end_id")
 
     def wipe(self) -> int:
-        """Wipe what is due, from where the last call stopped; return the number of work orders."""
-        return self._wipe_passed() + self._wipe_repeated() + self._wipe_on()
+        """Wipe what is due; return the number of work orders."""
+        return self._sweep("unwiped", "wipe", "wipe_end_id")
 
-    def _wipe_passed(self) -> int:
-        """Wipe what could not be wiped when its turn came."""
-        wiped, rows = 0, [(UUID(int=0), False)]
-        while rows:
+    def _sweep(self, find: str, apply: str, end: str) -> int:
+        """Go through all work orders by their ids, and apply a query to those that another one finds."""
+        done, after = 0, UUID(int=0)
+        while True:
             with self._step(erases_words=True):
-                rows = self._rows("passed", after=rows[-1][0])
-                ids = [id_ for id_, is_due in rows if is_due]
-                self._wipe(ids)
-                self._connection.execute(_QUERIES["forget_passed"], {"ids": ids})
-            wiped += len(ids)
-        return wiped
+                ahead = self._ids("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
+                if not ahead:
+                    return done
+                ids = self._ids(find, after=after, until=ahead[0])
+                self._connection.execute(_QUERIES[apply], {"ids": ids})
+            # To the last one if it found as many as it may, otherwise to where it looked.
+            done, after = done + len(ids), ids[-1] if len(ids) == self._due["limit"] else ahead[0]
 
-    def _wipe_repeated(self) -> int:
-        """Wipe the requests of ignored repeats, which may come after their work orders were wiped."""
-        wiped, ids = 0, [UUID(int=0)]
-        while ids:
-            with self._step(erases_words=True):
-                ids = [id_ for (id_,) in self._rows("repeated", after=ids[-1])]
-                self._wipe(ids)
-            wiped += len(ids)
-        return wiped
-
-    def _wipe_on(self) -> int:
-        """Wipe what lies behind the marks, and move them."""
-        # Without a transaction of its own, the query would open one that no step ends.
-        with self._connection.transaction():
-            marks = _marks(self._connection, self._due)
-        wiped, after = 0, self._first_mark(marks)
-        while after is not None:
-            with self._step(erases_words=True):
-                until = self._look_ahead(after, "wipe_end_id")
-                if until is None:
-                    break
-                rows = self._rows("unwiped", after=after, until=until, marks=marks)
-                until = self._reached(rows, until)
-                ids = [id_ for id_, is_free in rows if is_free]
-                self._wipe(ids)
-                self._connection.execute(_QUERIES["move_marks"], {**self._due, "until": until})
-            wiped, after = wiped + len(ids), until
-        return wiped
-
-    def _first_mark(self, marks: Sequence[UUID]) -> UUID | None:
-        """Return the lowest mark of the workflows that are wiped; None if none is."""
-        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
-        return min(wanted, default=None)
-
-    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
-        """Return the last work order that a step may read, due or not; None if none is left."""
-        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
-        return rows[0][0] if rows else None
+    def _ids(self, query: str, **place: object) -> list[UUID]:
+        return [id_ for (id_,) in self._rows(query, **place)]
 
     def _rows(self, query: str, **place: object) -> list[Any]:
         return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
-
-    def _wipe(self, ids: Sequence[UUID]) -> None:
-        self._connection.execute(_QUERIES["wipe"], {"ids": list(ids)})
-
-    def _reached(self, rows: Sequence[tuple[Any, ...]], until: UUID) -> UUID:
-        """Return how far a step came: to its last row if it found as many as it may, otherwise to where it looked."""
-        last: UUID = rows[-1][0] if len(rows) == self._due["limit"] else until
-        return last
 
     def erase(self) -> None:
         """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
@@ -344,16 +293,9 @@ def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
         "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
         "wipe_before": wipe,
         "wipe_end_id": first_id(max([*wipe, _NEVER]) + CLOCKS_APART),
-        "settled": [first_id(min(before, datetime.now(UTC) - _SETTLED) - CLOCKS_APART) for before in wipe],
         "erase_before": [policy.erase_before(now) for policy in known],
         "erased": _ERASED,
     }
-
-
-def _marks(connection: Connection, due: Mapping[str, Any]) -> list[UUID]:
-    """Return up to where each workflow is wiped."""
-    found: dict[int, UUID] = dict(connection.execute(_QUERIES["marks"], due).fetchall())
-    return [found.get(id_, UUID(int=0)) for id_ in due["workflow_ids"]]
 
 
 def _before(now: datetime, days: float | None) -> datetime:

@@ -29,12 +29,15 @@ WITH lock AS (
 )
 SELECT is_held FROM lock;
 
+-- block: has_ended
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
+
 -- block: due_for_deletion
 FROM workorders.work_orders
 JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
     AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
 WHERE work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
+-- use: has_ended
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
 
@@ -84,114 +87,37 @@ SELECT policies.workflow_id, count(*)
 -- use: due_for_deletion
 GROUP BY policies.workflow_id;
 
--- block: data
+-- block: due_for_wiping
+-- The bounds of a step are in each join, so that none reads more of its table than the step's part, whatever it joins by.
+FROM workorders.work_orders
+JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
+    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+    AND dataclips.id > %(after)s AND dataclips.id <= %(until)s
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+    AND rejections.work_order_id > %(after)s AND rejections.work_order_id <= %(until)s
 LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
-
--- block: has_data
+    AND ignored_repeats.work_order_id > %(after)s AND ignored_repeats.work_order_id <= %(until)s
+WHERE work_orders.id > %(after)s
+    AND work_orders.id <= %(until)s
+-- use: has_ended
+    AND work_orders.created_at < policies.wipe_before
     AND (
         dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
         OR ignored_repeats.last_request IS NOT NULL
     )
 
--- name: marks
--- Up to where all work orders of a workflow are wiped, or are in retention_passed.
-SELECT split_part(name, ' ', 2)::integer AS workflow_id, id
-FROM workorders.history_marks
-WHERE name = ANY (SELECT 'wiped ' || workflow_id FROM unnest(%(workflow_ids)s::integer[]) AS workflow_id);
-
 -- name: unwiped
--- Those that have not ended, or are in use, are passed: they are looked at again however far the marks have come.
-WITH due AS (
-    SELECT work_orders.id
-    FROM workorders.work_orders
-    JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
-        AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
-    -- use: data
-    WHERE work_orders.id > %(after)s
-        AND work_orders.id <= %(until)s
-        AND work_orders.id > policies.mark
-        AND work_orders.created_at < policies.wipe_before
-    -- use: has_data
-    ORDER BY work_orders.id
-    LIMIT %(limit)s
-), free AS (
-    SELECT work_orders.id
-    FROM due
-    JOIN workorders.work_orders ON work_orders.id = due.id
-    WHERE work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    FOR UPDATE OF work_orders SKIP LOCKED
-), passed AS (
-    INSERT INTO workorders.retention_passed (work_order_id)
-    SELECT id FROM due WHERE id NOT IN (SELECT id FROM free)
-    ON CONFLICT DO NOTHING
-)
-SELECT due.id, free.id IS NOT NULL FROM due LEFT JOIN free ON free.id = due.id ORDER BY due.id;
-
--- name: move_marks
-INSERT INTO workorders.history_marks AS mark (name, id)
-SELECT 'wiped ' || workflow_id, least(%(until)s::uuid, settled)
-FROM unnest(%(workflow_ids)s::integer[], %(settled)s::uuid[]) AS policies (workflow_id, settled)
-ON CONFLICT (name) DO UPDATE SET id = EXCLUDED.id, moved_at = now() WHERE mark.id < EXCLUDED.id;
-
--- name: passed
-WITH next AS (
-    SELECT work_order_id AS id
-    FROM workorders.retention_passed
-    WHERE work_order_id > %(after)s
-    ORDER BY work_order_id
-    LIMIT %(limit)s
-), deleted AS (
-    DELETE FROM workorders.retention_passed
-    USING next
-    WHERE work_order_id = next.id AND NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = next.id)
-), found AS (
-    SELECT work_orders.id
-    FROM next
-    JOIN workorders.work_orders ON work_orders.id = next.id
-    JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-        AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
-    WHERE work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked') AND work_orders.created_at < policies.wipe_before
-    FOR UPDATE OF work_orders SKIP LOCKED
-)
-SELECT next.id, found.id IS NOT NULL FROM next LEFT JOIN found ON found.id = next.id ORDER BY next.id;
-
--- name: forget_passed
-DELETE FROM workorders.retention_passed WHERE work_order_id = ANY (%(ids)s);
-
--- name: repeated
--- A repeat may come after its work order was wiped.
+-- Those that have data, the oldest first. One that had not ended, or was in use, is found by a later run of retention.
 SELECT work_orders.id
-FROM workorders.ignored_repeats
-JOIN workorders.work_orders ON work_orders.id = ignored_repeats.work_order_id
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
-WHERE ignored_repeats.last_request IS NOT NULL
-    AND ignored_repeats.work_order_id > %(after)s
-    AND ignored_repeats.work_order_id < %(wipe_end_id)s
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
-ORDER BY ignored_repeats.work_order_id
+-- use: due_for_wiping
+ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: count_unwiped
--- Before the marks, only those that were passed and those that were repeated since have data.
 SELECT policies.workflow_id, count(*)
-FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
-    AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
--- use: data
-WHERE work_orders.id < %(wipe_end_id)s
-    AND (
-        work_orders.id > policies.mark
-        OR work_orders.id IN (SELECT work_order_id FROM workorders.retention_passed)
-        OR ignored_repeats.last_request IS NOT NULL
-    )
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
--- use: has_data
+-- use: due_for_wiping
 GROUP BY policies.workflow_id;
 
 -- name: wipe

@@ -54,7 +54,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     """Show a work order."""
     now = datetime.now(UTC)
     with site.reading() as connection:
-        found = work_orders.get_work_order_excerpt(
+        found = work_orders.get_work_order(
             connection, search.read_id(id_), max_characters=MAX_CHARACTERS, max_bytes=_RAW_BYTES
         )
         dag_id = _dag_of(found)
@@ -122,7 +122,7 @@ def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["
 def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
     """Show a run with its log and its output."""
     with site.reading() as connection:
-        run = runs.get_run_excerpt(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
+        run = runs.get_run(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
         finished = steps.list_steps_at_end(connection, run, max_characters=_RESULT_CHARACTERS)
     dag_id = dag_ids.of_workflow(run.workflow)

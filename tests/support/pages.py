@@ -17,8 +17,7 @@ from support.eventually import eventually
 from workorders.pages import csrf
 from workorders.pages.access import Right, Viewer, current_viewer
 from workorders.pages.app import make_app
-from workorders.pages.audit import Change, record_nothing
-from workorders.pages.site import Site
+from workorders.pages.site import Change, Site, record_nothing
 
 OWN = {"sec-fetch-site": "same-origin"}
 """The header with which a browser sends a form of a page."""

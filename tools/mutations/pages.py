@@ -64,14 +64,8 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "choice-of-the-start-that-is-ignored",
         0,
-        (Change("pages/work_orders.py", 'if kind == "rerun" and from_start else {}', "if False else {}"),),
+        (Change("pages/bulk.py", 'if kind == "rerun" and from_start else {}', "if False else {}"),),
         (f"{PAGES}::test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_again",),
-    ),
-    Mutation(
-        "count-that-fails-without-a-word",
-        0,
-        (Change("pages/static/pages.js", "    failed.hidden = false;\n", ""),),
-        (f"{BROWSER}::test_a_count_that_fails_is_said_and_can_be_repeated",),
     ),
     Mutation(
         "page-without-the-right-to-read",
@@ -126,9 +120,10 @@ PAGES_OF_AIRFLOW = (
         0,
         (
             Change(
-                "pages/work_orders.py",
+                "pages/selection.py",
                 "    if wanted.id is not None:\n        return work_orders.list",
                 "    if wanted.trigger is not None:\n"
+                "        from workorders.core import triggers\n"
                 "        return [triggers.find(connection, wanted.trigger).workflow]\n"
                 "    if wanted.id is not None:\n        return work_orders.list",
             ),
@@ -180,7 +175,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "bulk-action-without-a-limit",
         0,
-        (Change("pages/work_orders.py", "    if wanted.is_empty and wanted.filter.since is None:", "    if False:"),),
+        (Change("pages/bulk.py", "wanted.is_empty and wanted.filter.since is None:", "False:"),),
         (f"{PAGES}::test_a_bulk_action_without_any_limit_is_refused",),
     ),
     Mutation(
@@ -198,7 +193,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "change-that-is-not-recorded",
         0,
-        (Change("pages/work_orders.py", "    site.record_change(", "    (lambda change: None)("),),
+        (Change("pages/site.py", "        self.record_change(", "        (lambda change: None)("),),
         (f"{PAGES}::test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made",),
     ),
     Mutation(

@@ -6,6 +6,7 @@ Airflow does not protect the applications of plugins, so every page depends on t
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import product
 from typing import Annotated
 
 from anyio.to_thread import run_sync
@@ -59,6 +60,15 @@ class Viewer:
     def may_all(self, right: Right, dag_ids: Iterable[str]) -> bool:
         """Return whether the user has a right to every one of these Dags."""
         return all(self.may(right, dag_id) for dag_id in dag_ids)
+
+    def require_all(self, rights: Iterable[Right], dag_ids: Iterable[str]) -> None:
+        """Refuse a user without all of these rights to every one of these Dags.
+
+        Raises:
+            ForbiddenError: the user lacks one; the sentence names it.
+        """
+        for dag_id, right in product(dag_ids, rights):
+            self.require(right, dag_id)
 
     def require(self, right: Right, dag_id: str) -> None:
         """Refuse a user without a right to a Dag, or without the right to read it, which every other one needs.

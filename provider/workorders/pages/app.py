@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
 from workorders.pages import (
+    bulk,
     dag_run,
-    jobs,
     kafka_trigger,
     outbox,
     overview,
@@ -40,7 +40,7 @@ ROUTERS: Final = (
     resolve.router,
     work_orders.router,
     work_order.router,
-    jobs.router,
+    bulk.router,
     workflow.router,
     outbox.router,
     dag_run.router,

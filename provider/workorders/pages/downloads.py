@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 import psycopg
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -22,11 +23,11 @@ from workorders.core.history.export import Format
 from workorders.core.history.filters import Filter
 from workorders.pages.problems import BusyError
 from workorders.pages.site import Site
-from workorders.pages.threads import OF_DOWNLOADS
 
 _LOG = logging.getLogger(__name__)
 
-DOWNLOADS: Final = int(OF_DOWNLOADS.total_tokens)
+DOWNLOADS: Final = 4
+"""At the same time; each has a thread."""
 MAX_SECONDS: Final = 120.0
 """For a browser to take a part; then another download may begin in its place."""
 
@@ -78,6 +79,7 @@ class DownloadResponse(StreamingResponse):
 
     def __init__(self, first: bytes, parts: Generator[bytes], *, name: str) -> None:
         self._parts = parts
+        self._thread = CapacityLimiter(1)
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"}
         super().__init__(self._from(first), media_type="application/octet-stream", headers=headers)
 
@@ -85,7 +87,7 @@ class DownloadResponse(StreamingResponse):
         part = first
         while part:
             yield part
-            part = await run_sync(next, self._parts, b"", limiter=OF_DOWNLOADS)
+            part = await run_sync(next, self._parts, b"", limiter=self._thread)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the parts; whatever ends it, what they were read from is closed."""
@@ -100,4 +102,4 @@ class DownloadResponse(StreamingResponse):
             _LOG.warning("A download was ended: the browser took nothing for %d seconds.", MAX_SECONDS)
         finally:
             with anyio.CancelScope(shield=True):
-                await run_sync(self._parts.close, limiter=OF_DOWNLOADS)
+                await run_sync(self._parts.close, limiter=self._thread)

@@ -15,7 +15,7 @@ _ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
 _PAGES: Final = {
     Subject.TRIGGER: (TRIGGER_TYPE,),
     Subject.WORKFLOW: ("workflows",),
-    Subject.JOB: ("jobs",),
+    Subject.JOB: ("bulk",),
     Subject.HOLD: ("outbox", "holds"),
 }
 
@@ -71,5 +71,5 @@ _BUTTONS: Final = {
     Subject.WORKFLOW: "Look at the workflow",
     Subject.SHARD: "Look at the outbox",
     Subject.HOLD: "Release or purge",
-    Subject.JOB: "See the job",
+    Subject.JOB: "See the operation",
 }

@@ -20,7 +20,6 @@ from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
 from workorders.pages import csrf
 from workorders.pages.access import CurrentViewer, Right
-from workorders.pages.audit import Change
 from workorders.pages.csrf import CurrentActor
 from workorders.pages.kafka_trigger import source_of
 from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError, WrongInputError
@@ -156,10 +155,8 @@ def resolve(
         if lost := given_up(decisions):
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
-        details = {"trigger": name, "reason": reason, "decisions": [str(decision) for decision in decisions]}
-        site.record_change(
-            Change(event="workorders_resolve", user=actor.name, dag_ids=[dag_ids.ingest(name)], details=details)
-        )
+        decided = [str(decision) for decision in decisions]
+        site.record(actor, "workorders_resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
             applied: AppliedDecisions = apply_decisions(
                 connection,

@@ -22,9 +22,7 @@ def read_reason(typed: str) -> str:
 
 
 def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
-    """Accept the number that a page has shown, with or without white space, commas, and points.
-
-    Who types it has read it.
+    """Accept the number that a page has shown, with or without commas: whoever types it has read it.
 
     Args:
         typed: what the person typed.
@@ -35,8 +33,7 @@ def require_number(typed: str, number: int, *, where: str, counted: str) -> None
     Raises:
         WrongInputError: another number was typed, or none.
     """
-    # The script of the pages enables the button by the same rule.
-    if "".join(char for char in typed if not char.isspace() and char not in ",.") != str(number):
+    if typed.strip().replace(",", "") != str(number):
         raise WrongInputError(
             f"{where}: nothing was changed, because the number of {counted} ({number:,}) was not typed."
         )

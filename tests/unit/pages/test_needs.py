@@ -65,7 +65,7 @@ def problems_of(*lines: KafkaLine) -> list[str]:
         ),
         (replace(PROBLEM, about=Subject.SHARD, key="0", state="failing"), ("outbox",), "Look at the outbox"),
         (replace(PROBLEM, about=Subject.HOLD, key="7", state="held"), ("outbox", "holds", "7"), "Release or purge"),
-        (replace(PROBLEM, about=Subject.JOB, key="9", state="failed"), ("jobs", "9"), "See the job"),
+        (replace(PROBLEM, about=Subject.JOB, key="9", state="failed"), ("bulk", "9"), "See the operation"),
     ],
 )
 def test_each_problem_leads_to_the_page_that_helps(problem: Problem, page: tuple[str, ...], button: str) -> None:

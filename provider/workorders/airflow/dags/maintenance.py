@@ -48,7 +48,7 @@ def _maintenance_dag(database_connection: str) -> DAG:
             overview=page_path(),
             search=page_path("work-orders"),
             parked=page_path("work-orders", state="parked"),
-            jobs=page_path("jobs"),
+            jobs=page_path("bulk"),
         ),
     ) as dag:
         # Nothing depends on another, so one that fails stops none. The next Dag run is the retry.

@@ -59,7 +59,7 @@ def web_apps() -> list[dict[str, Any]]:
 def views() -> list[dict[str, Any]]:
     """Return the entries of Airflow's menu, and the tab on its Dag runs, in the form of its plugins."""
     airflow = airflow_path()
-    icon = f"{airflow}{ROOT}/static/unchanged"
+    icon = f"{airflow}{ROOT}/static"
     return [
         {
             "name": "Work orders",

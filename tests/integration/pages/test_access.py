@@ -126,8 +126,6 @@ ACTS = (
     Address("/kafka/{name}/resolve", "/kafka/{trigger}/resolve?topic={topic}&partition=0", Right.ACT, INGEST),
     *FORMS,
 )
-OPEN = {"/static/{version}/{name}"}
-"""Addresses without a login: their files are the same for every user."""
 
 each_role = pytest.mark.parametrize("role", ROLES)
 
@@ -200,7 +198,7 @@ def test_every_route_is_in_the_tables_of_this_test(pages_site: Site) -> None:
     routes = {
         (method, route.path)
         for route in make_app(pages_site).routes
-        if isinstance(route, APIRoute) and route.path not in OPEN
+        if isinstance(route, APIRoute)
         for method in route.methods
     }
     tables = READS + ACTS + EXPORTS
@@ -511,7 +509,7 @@ def test_the_viewer_is_asked_for_at_every_route(pages_site: Site) -> None:
     app = make_app(pages_site)
     app.dependency_overrides[current_viewer] = lambda: asked.append(1) or StubViewer(ada().user)  # type: ignore[func-returns-value]
     for route in app.routes:
-        if isinstance(route, APIRoute) and route.path not in OPEN:
+        if isinstance(route, APIRoute):
             before = len(asked)
             for method in route.methods:
                 TestClient(app, raise_server_exceptions=False).request(method, route.path)

@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
 CSRF, SEARCH = "unit/pages/test_csrf.py", "unit/pages/test_search.py"
-NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
+WORKLOAD = "integration/core/history/test_workload.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 EXPORT = "integration/core/history/test_export.py"
 
@@ -289,8 +289,8 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "problems-that-no-number-counts",
         0,
-        (Change("pages/needs.py", "found[:_MAX_SHOWN]], len(found))", "found[:_MAX_SHOWN]], _MAX_SHOWN)"),),
-        (f"{NEEDS}::test_more_than_a_page_shows_are_counted_and_the_worst_of_them_are_shown",),
+        (Change("pages/templates/overview.html", "needs | length - max_needs", "max_needs"),),
+        (f"{PAGES}::test_the_overview_counts_all_that_needs_a_person_and_shows_the_worst",),
     ),
     Mutation(
         "failures-of-one-workflow-hide-those-of-another",

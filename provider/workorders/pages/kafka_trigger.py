@@ -18,7 +18,7 @@ from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
-from workorders.pages import kafka_state
+from workorders.pages import states
 from workorders.pages.access import CurrentViewer, Right, Viewer
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
@@ -54,8 +54,8 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         "kafka_trigger.html",
         now=now,
         status=status,
-        rows=sorted(status.partitions, key=kafka_state.rank),
-        word=kafka_state.word_of(status, is_paused=paused.get(listener, False)),
+        rows=sorted(status.partitions, key=states.rank),
+        word=states.word_of_trigger(status, is_paused=paused.get(listener, False)),
         oldest_age=oldest_age,
         source=source,
         asked_kafka=asks_kafka,

@@ -28,13 +28,13 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "export-that-is-cut-off-without-a-word",
         0,
-        (Change("pages/downloads.py", "            yield export.cut_off(", "            _ = export.cut_off("),),
+        (Change("pages/downloads.py", "        yield export.cut_off(", "        _ = export.cut_off("),),
         (f"{PAGES}::test_an_export_that_is_cut_off_ends_with_a_line_that_says_so",),
     ),
     Mutation(
         "place-of-a-browser-that-left-is-kept",
         0,
-        (Change("pages/downloads.py", "            self._free.release()", "            pass"),),
+        (Change("pages/downloads.py", "        _FREE.release()", "        pass"),),
         (f"{PAGES}::test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alone",),
     ),
     Mutation(

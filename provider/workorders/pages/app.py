@@ -26,8 +26,6 @@ from workorders.pages import (
     work_orders,
     workflow,
 )
-from workorders.pages.downloads import Downloads
-from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import NotFoundError, PageRefusedError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import Site
@@ -65,8 +63,6 @@ def make_app(site: Site) -> FastAPI:
     """Return the application. It has no documentation pages, because everybody could read them."""
     app = FastAPI(title="Work orders", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
-    app.state.job_threads = JobThreads(site)
-    app.state.downloads = Downloads(site)
     for router in ROUTERS:
         app.include_router(router)
     # Nothing in them is secret, so anyone may read them.

@@ -19,11 +19,9 @@ from workorders.core.history import export
 from workorders.core.history.export import Format
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
-from workorders.pages import csrf, search, selection
+from workorders.pages import csrf, downloads, job_threads, search, selection
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.csrf import CurrentActor
-from workorders.pages.downloads import Downloads
-from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
@@ -113,8 +111,7 @@ def begin(
         with site.reading() as connection:
             dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
         site.record(actor, _EVENTS[kind], dags, work_orders=selected, format=format_, reason=reason)
-        downloads: Downloads = request.app.state.downloads
-        return downloads.begin(wanted.filter, format_)
+        return downloads.begin(site, wanted.filter, format_)
     options = {"from_start": True} if kind == "rerun" and from_start else {}
     with site.writing() as connection:
         dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
@@ -129,8 +126,7 @@ def begin(
         named = selected or job.total
         site.record(actor, _EVENTS[kind], dags, job=job.id, work_orders=named, reason=reason, **options)
         connection.commit()
-    threads: JobThreads = request.app.state.job_threads
-    (threads.run if selected else threads.start)(job.id)
+    (job_threads.run if selected else job_threads.start)(site, job.id)
     return RedirectResponse(Place.of(request).page("bulk", job.id), 303)
 
 

@@ -28,50 +28,45 @@ _LOG = logging.getLogger(__name__)
 
 DOWNLOADS: Final = 4
 """At the same time; each has a thread."""
+_FREE = BoundedSemaphore(DOWNLOADS)
 MAX_SECONDS: Final = 120.0
 """For a browser to take a part; then another download may begin in its place."""
 
 
-class Downloads:
-    """The exports that browsers take now."""
+def begin(site: Site, wanted: Filter, format_: Format) -> "DownloadResponse":
+    """Read the first part of an export, and return the answer that sends it and the others.
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._free = BoundedSemaphore(DOWNLOADS)
+    Raises:
+        BusyError: this API server sends as many as it can.
+        WorkOrdersError: the filter names nothing that exists.
+        psycopg.Error: the database failed.
+    """
+    if not _FREE.acquire(blocking=False):
+        raise BusyError(
+            f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
+            f"ended, and export again then."
+        )
+    parts = _parts(site, wanted, format_)
+    return DownloadResponse(next(parts, b""), parts, name=f"work-orders.{format_}")
 
-    def begin(self, wanted: Filter, format_: Format) -> "DownloadResponse":
-        """Read the first part of an export, and return the answer that sends it and the others.
 
-        Raises:
-            BusyError: this API server sends as many as it can.
-            WorkOrdersError: the filter names nothing that exists.
-            psycopg.Error: the database failed.
-        """
-        if not self._free.acquire(blocking=False):
-            raise BusyError(
-                f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
-                f"ended, and export again then."
-            )
-        parts = self._parts(wanted, format_)
-        return DownloadResponse(next(parts, b""), parts, name=f"work-orders.{format_}")
-
-    def _parts(self, wanted: Filter, format_: Format) -> Generator[bytes]:
-        has_begun = False
-        try:
-            # Unlike the connections of pages, this one limits no statement to seconds.
-            with self._site.writing() as connection:
-                connection.read_only = True
-                with closing(export.parts(connection, wanted, format_)) as parts:
-                    for part in parts:
-                        yield part
-                        has_begun = True
-        except (WorkOrdersError, psycopg.Error, OSError) as error:
-            if not has_begun:
-                raise
-            _LOG.error("An export was cut off: %s", one_line(error))
-            yield export.cut_off(format_, f"This file was cut off: {one_line(error)}")
-        finally:
-            self._free.release()
+def _parts(site: Site, wanted: Filter, format_: Format) -> Generator[bytes]:
+    has_begun = False
+    try:
+        # Unlike the connections of pages, this one limits no statement to seconds.
+        with site.writing() as connection:
+            connection.read_only = True
+            with closing(export.parts(connection, wanted, format_)) as parts:
+                for part in parts:
+                    yield part
+                    has_begun = True
+    except (WorkOrdersError, psycopg.Error, OSError) as error:
+        if not has_begun:
+            raise
+        _LOG.error("An export was cut off: %s", one_line(error))
+        yield export.cut_off(format_, f"This file was cut off: {one_line(error)}")
+    finally:
+        _FREE.release()
 
 
 class DownloadResponse(StreamingResponse):

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from html import unescape
 from secrets import token_hex
+from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -950,7 +951,7 @@ def test_a_browser_that_takes_nothing_for_long_loses_its_place(
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
     form = export_form(client, f"workflow={name}")
     monkeypatch.setattr(downloads, "MAX_SECONDS", 0.5)
-    monkeypatch.setattr(downloads, "DOWNLOADS", 1)
+    monkeypatch.setattr(downloads, "_FREE", BoundedSemaphore(1))
     with (
         running(served(pages_site)) as url,
         httpx.Client(base_url=url) as browser,

@@ -30,11 +30,10 @@ def export(
 
     The oldest is the first. Work orders that are created meanwhile are not in it.
 
-    \b
     Examples:
       workorders work-orders export failed.jsonl --state failed --since 7d
       workorders work-orders export ward.csv --text "ward W13" --trigger orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     name = format_ or file.suffix.removeprefix(".")
     chosen = next((known for known in exports.FORMATS if known == name), None)
     if chosen is None:

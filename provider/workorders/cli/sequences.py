@@ -26,10 +26,9 @@ _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its k
 def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False, database: Database = None) -> None:
     """List sequences with a gap, the oldest gap first.
 
-    \b
     Example:
       workorders sequences list --trigger orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         show_rows(Gap, gaps.gaps(connection, trigger, limit=limit), as_json=as_json)
 
@@ -40,10 +39,9 @@ def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = N
 
     The Dag workorders_maintenance does the same for every trigger. Exits with 1 if a gap is due for an alert.
 
-    \b
     Example:
       workorders sequences alerts orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect_to_write(database) as connection:
         due = gap_alerts.claim(connection, triggers.find(connection, trigger))
     if as_json:
@@ -68,10 +66,9 @@ def wait(
 ) -> None:
     """Suspend the alert of a gap for some time.
 
-    \b
     Example:
       workorders sequences wait orders order-7 --for 1h --reason "the shop sends it again tonight"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     seconds = _DAY if duration is None else duration
     with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
@@ -87,10 +84,9 @@ def skip(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
     Admits the parked work orders up to the next gap.
 
-    \b
     Example:
       workorders sequences skip orders order-7 --reason "number 4 was never sent"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
         change.confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.")
@@ -104,10 +100,9 @@ def release(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
     Admits all parked work orders, in the order of their numbers.
 
-    \b
     Example:
       workorders sequences release orders order-7 --reason "the order was closed"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
         change.confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.")
@@ -121,10 +116,9 @@ def drop(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
     The next event of its key starts a new sequence.
 
-    \b
     Example:
       workorders sequences drop orders order-7 --reason "the order was delivered"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         found, sequence = _find(connection, trigger, key)
         change.confirm(f"A number of sequence {sequence} that comes again will be new.")

@@ -35,7 +35,6 @@ def show(
     Control characters are printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
     hexadecimal, the first 512 of them, and in JSON as base64.
 
-    \b
     Examples:
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --raw message.bin

@@ -32,7 +32,6 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
     A work order must match all filters. A stream is an ordered source within a trigger, and a position is a place in
     it. In Kafka they are a partition, called topic/partition@topic-id, and an offset.
 
-    \b
     Examples:
       workorders work-orders list
       workorders work-orders list --state rejected --since 24h
@@ -41,7 +40,7 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
       workorders work-orders list --stream orders/0@ --from-position 100 --to-position 200
       workorders work-orders list --workflow admit --ordering-key PAT-000123
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(listing.database) as connection:
         found = work_orders.list_work_orders(connection, wanted, before=listing.before, limit=listing.limit)
         filled_until = None if wanted.text is None else search_index.indexed_up_to(connection)
@@ -68,12 +67,11 @@ def count_(
     Reads every work order that matches. With many millions, limit the time, or print the latest stored numbers,
     which are some minutes old.
 
-    \b
     Examples:
       workorders work-orders count
       workorders work-orders count --trigger orders --since 24h
       workorders work-orders count --latest
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     if latest and wanted != Filter(trigger=wanted.trigger, workflow=wanted.workflow):
         raise typer.BadParameter("it goes with --trigger and --workflow only.", param_hint="--latest")
     with connect(database) as connection:

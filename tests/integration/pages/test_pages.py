@@ -1003,7 +1003,7 @@ def test_a_hostile_address_is_refused_or_shown_as_text(client: TestClient, addre
 
 
 def test_a_number_that_postgres_does_not_have_is_refused(client: TestClient) -> None:
-    for address in ("jobs/99999999999999999999", "jobs?before=99999999999999999999", "jobs/0"):
+    for address in ("bulk/99999999999999999999", "bulk?before=99999999999999999999", "bulk/0"):
         assert client.get(f"/workorders/{address}").status_code == 422, address
 
 

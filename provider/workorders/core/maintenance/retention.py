@@ -7,15 +7,13 @@ length. New work orders never wait for it, nor it for them.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
-
-from psycopg.rows import class_row
 
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import WorkOrdersError
@@ -34,7 +32,6 @@ _LOOK: Final = 20
 """A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
 _ERASED: Final = "(erased)"
 """Replaces the text of a job's filter."""
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _INTERVAL: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=10)
@@ -52,38 +49,6 @@ _DONE: Final = object()
 
 class RetentionBusyError(WorkOrdersError):
     """Another process runs retention."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How long a workflow keeps its data; None means indefinitely."""
-
-    workflow_id: int
-    workflow: str
-    days: float | None
-    """Work orders that ended well, or were cancelled, are deleted after this number of days."""
-    keep_errors_days: float | None
-    """All others that have ended are deleted after this number of days, but never before those that ended well."""
-    wipe_bodies_after_days: float | None
-    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after this number of days."""
-
-    def good_before(self, now: datetime) -> datetime:
-        """Return the time before which good work orders are deleted."""
-        return _before(now, self.days)
-
-    def errors_before(self, now: datetime) -> datetime:
-        """Return the time before which work orders with errors are deleted."""
-        if self.days is None:
-            return _before(now, self.keep_errors_days)
-        return _before(now, max(self.days, self.keep_errors_days or 0))
-
-    def wipe_before(self, now: datetime) -> datetime:
-        """Return the time before which inputs are wiped."""
-        return _before(now, self.wipe_bodies_after_days)
-
-    def erase_before(self, now: datetime) -> datetime:
-        """Return the time before which data that is kept apart from the work orders is erased too."""
-        return max(self.wipe_before(now), self.errors_before(now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +84,6 @@ def read_status(connection: Connection, workflow: str) -> RetentionStatus:
     return RetentionStatus(ended_at, None if oldest is None else time_of(oldest))
 
 
-def policies(connection: Connection) -> list[Policy]:
-    """Return the policies of all workflows whose definition has one."""
-    with connection.cursor(row_factory=class_row(Policy)) as cursor:
-        return cursor.execute(_QUERIES["policies"]).fetchall()
-
-
 def is_due(connection: Connection) -> bool:
     """Return whether retention last ended a day ago or longer, and no process runs it."""
     return bool(fetch_row(connection, _QUERIES["is_due"], {"interval": _INTERVAL, "silence": _SILENCE})[0])
@@ -138,20 +97,13 @@ def preview(connection: Connection, *, now: datetime | None = None) -> list[Rete
         now: the time that ages are counted to; the present when omitted.
     """
     with connection.transaction():
-        known = policies(connection)
-        due = _arguments(known, now or datetime.now(UTC))
-        counts: list[dict[int, int]] = [
-            dict(connection.execute(_QUERIES[query], {**due, **bounds}, prepare=False).fetchall())
-            for query, bounds in (
-                ("count_expired", {}),
-                ("count_unwiped", {"after": UUID(int=0), "until": due["wipe_end_id"]}),
-            )
-        ]
-    deleted, wiped = counts
-    return [
-        RetentionPreview(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0))
-        for policy in known
-    ]
+        workflows, due = _arguments(connection, now or datetime.now(UTC))
+        deleted: dict[str, int] = dict(connection.execute(_QUERIES["count_expired"], due, prepare=False).fetchall())
+        bounds = {"after": UUID(int=0), "until": due["wipe_end_id"]}
+        wiped: dict[str, int] = dict(
+            connection.execute(_QUERIES["count_unwiped"], {**due, **bounds}, prepare=False).fetchall()
+        )
+    return [RetentionPreview(name, wiped.get(name, 0), deleted.get(name, 0)) for name in workflows]
 
 
 def delete_expired(
@@ -174,10 +126,10 @@ def delete_expired(
         psycopg.Error: the database failed; the steps before are kept.
     """
     with connection.transaction():
-        known = policies(connection)
         # The clock by which work orders are created, and by which a replay refuses what may be deleted.
         now = now or fetch_row(connection, _QUERIES["now"], {})[0]
-    retention = _Retention(connection, now, _arguments(known, now), step, pause)
+        _, due = _arguments(connection, now)
+    retention = _Retention(connection, {**due, "limit": step}, pause)
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):
         retention.shorten(point.load())
@@ -193,17 +145,9 @@ def delete_expired(
 class _Retention:
     """The steps of one call of `delete_expired`: they go through work orders by their ids, in bounded statements."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        now: datetime,
-        due: Mapping[str, Any],
-        step: int,
-        pause: Callable[[float], None],
-    ) -> None:
+    def __init__(self, connection: Connection, due: Mapping[str, Any], pause: Callable[[float], None]) -> None:
         self._connection = connection
-        self._due = {**due, "limit": step}
-        self._now = now
+        self._due = due
         self._pause = pause
 
     def delete(self) -> int:
@@ -252,7 +196,7 @@ class _Retention:
 
     def shorten(self, shorten: Shorten) -> None:
         """Shorten the tables of a trigger type."""
-        steps = shorten(self._connection, self._now)
+        steps = shorten(self._connection, self._due["now"])
         is_done = False
         while not is_done:
             with self._step():
@@ -281,22 +225,11 @@ class _Retention:
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
 
 
-def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
-    """Return the arguments of all queries: the times before which each workflow's data is due."""
-    good, errors = [policy.good_before(now) for policy in known], [policy.errors_before(now) for policy in known]
-    wipe = [policy.wipe_before(now) for policy in known]
-    return {
-        "workflow_ids": [policy.workflow_id for policy in known],
-        "workflows": [policy.workflow for policy in known],
-        "good_before": good,
-        "errors_before": errors,
-        "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
-        "wipe_before": wipe,
-        "wipe_end_id": first_id(max([*wipe, _NEVER]) + CLOCKS_APART),
-        "erase_before": [policy.erase_before(now) for policy in known],
-        "erased": _ERASED,
+def _arguments(connection: Connection, now: datetime) -> tuple[list[str], dict[str, Any]]:
+    """Return the workflows with a policy, and the arguments of all queries."""
+    workflows, delete_before, wipe_before = fetch_row(connection, _QUERIES["bounds"], {"now": now})
+    ends = {
+        name: first_id(before + CLOCKS_APART)
+        for name, before in (("end_id", delete_before), ("wipe_end_id", wipe_before))
     }
-
-
-def _before(now: datetime, days: float | None) -> datetime:
-    return _NEVER if days is None else now - timedelta(days=days)
+    return workflows, {"now": now, "erased": _ERASED, **ends}

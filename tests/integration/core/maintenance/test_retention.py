@@ -95,6 +95,30 @@ def test_what_ended_well_goes_first_and_errors_are_kept_longer(
     assert positions(connection, trigger, "s") == [6]
 
 
+@pytest.mark.parametrize(
+    ("policy", "good", "errors"),
+    [
+        ({"days": 30, "keep_errors_days": 90}, 30, 90),
+        ({"days": 30}, 30, 30),
+        ({"days": 30, "keep_errors_days": 7}, 30, 30),
+        ({"keep_errors_days": 7}, None, 7),
+        ({"wipe_bodies_after_days": 7}, None, None),
+    ],
+    ids=str,
+)
+def test_errors_are_kept_at_least_as_long_as_the_rest(
+    connection: Connection, trigger: Trigger, policy: dict[str, int], good: int | None, errors: int | None
+) -> None:
+    keeping(connection, trigger.workflow, **policy)
+    for position, state in enumerate(("success", "failed")):
+        create_for(connection, trigger, [accepted("s", position)])
+        finish_all(connection, trigger.workflow, state)
+    for days in (6, 8, 29, 31, 89, 91):
+        due = sum(before is not None and days > before for before in (good, errors))
+        connection.commit()
+        assert previewed(connection, trigger.workflow, days)[1] == due, days
+
+
 def test_a_workflow_without_retention_keeps_everything(connection: Connection, trigger: Trigger, name: str) -> None:
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
     finish_all(connection, name)

@@ -121,11 +121,11 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "pages/selection.py",
-                "    if wanted.id is not None:\n        return work_orders.list",
+                "    if wanted.selected is not None:\n        return work_orders.list",
                 "    if wanted.trigger is not None:\n"
                 "        from workorders.core import triggers\n"
                 "        return [triggers.find(connection, wanted.trigger).workflow]\n"
-                "    if wanted.id is not None:\n        return work_orders.list",
+                "    if wanted.selected is not None:\n        return work_orders.list",
             ),
         ),
         (f"{ACCESS}::test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one",),

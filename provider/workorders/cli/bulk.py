@@ -59,7 +59,7 @@ def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
       workorders work-orders rerun --rejection too-large --trigger orders --reason "the limit was raised"
     """
-    _start("rerun", replace(wanted, id=id_), request, options={"from_start": True} if request.from_start else {})
+    _start("rerun", _of(id_, wanted), request, options={"from_start": True} if request.from_start else {})
 
 
 @takes(wanted=filters.chosen, request=_Request)
@@ -73,7 +73,7 @@ def cancel_work_orders(id_: _WorkOrderId = None, *, wanted: Filter, request: _Re
       workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "sent by mistake"
       workorders work-orders cancel --trigger orders --since 1h --reason "the sender will send them again" --dry-run
     """
-    _start("cancel", replace(wanted, id=id_), request, options={})
+    _start("cancel", _of(id_, wanted), request, options={})
 
 
 @app.command("list")
@@ -133,13 +133,17 @@ def cancel_job(id_: _Id, *, change: Change) -> None:
         print(jobs.get_job(connection, id_))
 
 
+def _of(id_: UUID | None, wanted: Filter) -> Filter:
+    return wanted if id_ is None else replace(wanted, selected=(id_,))
+
+
 def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str, Any]) -> None:
     with connect_to_write(request.database) as connection:
         if request.dry_run:
             _show_counts(connection, kind, wanted, as_json=request.as_json)
             note(f"This was a dry run of {kind}; nothing was changed.")
             return
-        if wanted.id is None:
+        if wanted.selected is None:
             if not request.yes and not request.as_json:
                 _show_counts(connection, kind, wanted, as_json=False)
                 connection.commit()
@@ -170,7 +174,7 @@ def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
     if job.state == "waiting":
         note(f"{job.error} {_resume(job)} tries again.")
         raise typer.Exit(1)
-    if job.filter.id is not None and not job.done:
+    if job.filter.names_one and not job.done:
         raise typer.Exit(1)
 
 

@@ -142,8 +142,6 @@ def workflows_of(connection: Connection, wanted: Filter, workflows: Sequence[str
     """
     if wanted.workflow is not None:
         return [wanted.workflow]
-    if wanted.id is not None:
-        return work_orders.list_workflows_of(connection, [wanted.id])
     if wanted.selected is not None:
         return work_orders.list_workflows_of(connection, wanted.selected)
     return workflows

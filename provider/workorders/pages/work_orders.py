@@ -107,7 +107,7 @@ def _likely_workflow(
     connection: Connection, wanted: Filter, selected: Sequence[str], readable: Sequence[str]
 ) -> str | None:
     """Return the workflow that a user means who may not read all that are selected; None if that is unknown."""
-    if wanted.workflow is not None or wanted.id is not None:
+    if wanted.workflow is not None or wanted.selected is not None:
         return next(iter(selected), None)
     if wanted.trigger is not None:
         return triggers.find(connection, wanted.trigger).workflow

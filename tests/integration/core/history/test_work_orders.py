@@ -299,7 +299,7 @@ NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
         *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
         "ordering_keys",
-        *("from_position", "to_position", "before_id", "after_id", "id", "selected"),
+        *("from_position", "to_position", "before_id", "after_id", "selected"),
     )
 )
 

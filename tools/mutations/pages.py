@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
-CSRF, SEARCH = "unit/pages/test_csrf.py", "unit/pages/test_search.py"
+CSRF, SEARCH = "unit/pages/test_forms.py", "unit/pages/test_search.py"
 WORKLOAD = "integration/core/history/test_workload.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 EXPORT = "integration/core/history/test_export.py"
@@ -133,25 +133,25 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "form-of-another-user",
         0,
-        (Change("pages/csrf.py", "    if owner != user_id:", "    if owner is None:"),),
+        (Change("pages/forms.py", "    if owner != user_id:", "    if owner is None:"),),
         (f"{CSRF}::test_a_token_of_another_key_or_user_is_refused",),
     ),
     Mutation(
         "form-without-an-end",
         0,
-        (Change("pages/csrf.py", "max_age=LIFETIME_SECONDS", "max_age=None"),),
+        (Change("pages/forms.py", "max_age=LIFETIME_SECONDS", "max_age=None"),),
         (f"{CSRF}::test_a_token_of_the_user_is_accepted_until_it_is_too_old",),
     ),
     Mutation(
         "request-of-another-site",
         0,
-        (Change("pages/csrf.py", '        if site != "same-origin":', "        if False:"),),
+        (Change("pages/forms.py", '        if site != "same-origin":', "        if False:"),),
         (f"{CSRF}::test_a_request_of_another_site_is_refused",),
     ),
     Mutation(
         "token-that-repeats",
         0,
-        (Change("pages/csrf.py", "[user_id, token_hex(8)]", '[user_id, ""]'),),
+        (Change("pages/forms.py", "[user_id, token_hex(8)]", '[user_id, ""]'),),
         (f"{CSRF}::test_two_tokens_of_one_moment_have_other_signatures",),
     ),
     Mutation(
@@ -199,7 +199,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "open-batch-without-its-number",
         0,
-        (Change("pages/typed.py", " != str(number):", " is None:"),),
+        (Change("pages/forms.py", " != str(number):", " is None:"),),
         (f"{PAGES}::test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka",),
     ),
     Mutation(
@@ -307,7 +307,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "replay-for-those-who-may-not",
         0,
-        (Change("pages/dag_run.py", "may_replay=viewer.may(Right.REPLAY, dag_id)", "may_replay=True"),),
+        (Change("pages/kafka_trigger.py", "may_replay=viewer.may(Right.REPLAY, dag_id)", "may_replay=True"),),
         (f"{PAGES}::test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_the_batch",),
     ),
     Mutation(
@@ -319,7 +319,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "errors-for-those-who-may-not-read-inputs",
         0,
-        (Change("pages/texts.py", "return record if unless else replace(", "return record if True else replace("),),
+        (Change("pages/access.py", "return record if unless else replace(", "return record if True else replace("),),
         (
             f"{ACCESS}::"
             "test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled",

@@ -17,7 +17,6 @@ from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
 from workorders.pages import (
     bulk,
-    dag_run,
     kafka_trigger,
     outbox,
     overview,
@@ -41,7 +40,6 @@ ROUTERS: Final = (
     bulk.router,
     workflow.router,
     outbox.router,
-    dag_run.router,
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 

@@ -19,17 +19,15 @@ from workorders.core.history import export
 from workorders.core.history.export import Format
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
-from workorders.pages import csrf, downloads, job_threads, search, selection
-from workorders.pages.access import CurrentViewer, Right
-from workorders.pages.csrf import CurrentActor
+from workorders.pages import downloads, forms, job_threads, search, selection
+from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
+from workorders.pages.forms import CurrentActor, Reason
 from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
 from workorders.pages.selection import Kind
 from workorders.pages.site import CurrentSite, Event
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed import read_reason
 
 router = APIRouter(route_class=PageRoute)
 
@@ -77,7 +75,7 @@ def form_page(
         counted=counted,
         formats=export.FORMATS,
         limits=limits,
-        csrf=csrf.new_token(site.form_key, viewer.id),
+        csrf=forms.new_token(site.form_key, viewer.id),
         who=viewer.name,
     )
 
@@ -89,7 +87,7 @@ def begin(
     site: CurrentSite,
     actor: CurrentActor,
     kind: Annotated[Kind, Form()],
-    reason: Annotated[str, Form()] = "",
+    reason: Reason,
     query: Annotated[str, Form()] = "",
     seen: Annotated[int | None, Form(ge=0)] = None,
     format_: Annotated[Format, Form(alias="format")] = "jsonl",
@@ -103,7 +101,6 @@ def begin(
     Raises:
         ChangedMeanwhileError: more match than the page showed; nothing was changed.
     """
-    reason = read_reason(reason)
     wanted = search.read(dict(parse_qsl(query)), datetime.now(UTC)).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
     selected = [str(id_) for id_ in wanted.filter.selected or ()]
@@ -166,7 +163,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: Num
         seconds=_QUICK_SECONDS if is_moving else 15,
         is_unfinished=is_unfinished,
         may_stop=is_unfinished and viewer.may_all(Right.ACT, dags),
-        csrf=csrf.new_token(site.form_key, viewer.id),
+        csrf=forms.new_token(site.form_key, viewer.id),
     )
 
 

@@ -11,15 +11,13 @@ from workorders import dag_ids
 from workorders.core.postgres.connection import Connection
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus
-from workorders.pages import csrf
-from workorders.pages.access import CurrentViewer, Right, Viewer
-from workorders.pages.csrf import CurrentActor
+from workorders.pages import forms
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
+from workorders.pages.forms import CurrentActor, require_number
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import NOTHING, Place, render
 from workorders.pages.site import CurrentSite
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed import require_number
 
 router = APIRouter(route_class=PageRoute)
 
@@ -77,7 +75,7 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
     with site.reading() as connection:
         hold = _get_hold(holds(connection, viewer), number)
         content = admin.hold_content(connection, number)
-        token = csrf.new_token(site.form_key, viewer.id)
+        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "hold.html",
@@ -129,7 +127,7 @@ def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, numbe
     with site.reading() as connection:
         shard = _get_undecided_shard(shards(connection, viewer), number)
         topics = admin.open_batch(connection, number)
-        token = csrf.new_token(site.form_key, viewer.id)
+        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "shard.html",

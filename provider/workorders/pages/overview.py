@@ -25,12 +25,11 @@ from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
 from workorders.monitoring.idle_workflows import find_idle
 from workorders.monitoring.problems import Facts, find_problems
 from workorders.pages import needs, outbox
-from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.states import severity, word_of_trigger, word_of_workflow
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)

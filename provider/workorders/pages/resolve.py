@@ -18,15 +18,14 @@ from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, list_decisions, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
-from workorders.pages import csrf
+from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
-from workorders.pages.csrf import CurrentActor
+from workorders.pages.forms import CurrentActor, Reason, require_number
 from workorders.pages.kafka_trigger import source_of
 from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed import read_reason, require_number
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
@@ -90,7 +89,7 @@ def page(
     now = datetime.now(UTC)
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
-        token = csrf.new_token(site.form_key, viewer.id)
+        token = forms.new_token(site.form_key, viewer.id)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), _offset(offset), _time(time, now))
@@ -127,7 +126,7 @@ def resolve(
     partition: Annotated[int, Form(ge=0)],
     kind: Annotated[DecisionKind, Form()],
     facts: Annotated[str, Form()],
-    reason: Annotated[str, Form()] = "",
+    reason: Reason,
     offset: Annotated[str, Form()] = "",
     time: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",
@@ -139,7 +138,6 @@ def resolve(
         OutcomeUnknownError: the answer to the commit of the decision was lost.
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
-    reason = read_reason(reason)
     with site.writing() as connection:
         source = source_of(connection, actor, name)
         connection.rollback()

@@ -22,12 +22,11 @@ from workorders.core.steps import history as steps
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
-from workorders.pages import csrf, search
-from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages import forms, search
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 from workorders.visible_text import hexdump
 
@@ -68,7 +67,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         batch = _batch_of(connection, viewer, found)
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
-        token = csrf.new_token(site.form_key, viewer.id) if may_act else ""
+        token = forms.new_token(site.form_key, viewer.id) if may_act else ""
     reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
     found = hide(found, "detail", unless=reads_texts)
     attempts = [hide(run, "error", unless=reads_texts) for run in attempts]

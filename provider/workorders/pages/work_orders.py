@@ -20,11 +20,10 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
 from workorders.core.workflows import list_names
 from workorders.pages import search, selection
-from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.rendering import render
 from workorders.pages.search import Search
 from workorders.pages.site import CurrentSite
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)

@@ -15,12 +15,11 @@ from workorders.core.history import run_summary, state_counts, workload
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.monitoring.idle_workflows import find_idle
-from workorders.pages.access import CurrentViewer, Right
+from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.states import word_of_workflow
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)

@@ -41,7 +41,6 @@ TOUCHED = {
         "outbox/relay/topic_metadata.py",
         # Pages of its own, the connections by which they ask the cluster, and its part of the overview.
         "pages/airflow.py",
-        "pages/dag_run.py",
         "pages/states.py",
         "pages/kafka_trigger.py",
         "pages/needs.py",

@@ -40,7 +40,7 @@ class WorkflowLink(WaitLink):
     """The button of a wait for runs."""
 
     name = "Workflow"
-    operators = named("workorders.airflow.sensors.runs", "WaitForRunsSensor", "WaitForDagRunsSensor")
+    operators = named("workorders.airflow.triggers.runs", "WaitForRunsSensor", "WaitForDagRunsSensor")
 
     def page(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the page of the workflow."""

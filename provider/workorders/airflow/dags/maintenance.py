@@ -9,7 +9,7 @@ from workorders.airflow.dags.factories import continuous_dag, new_dag
 from workorders.airflow.operators.maintenance import DUTIES, MaintenanceOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.sensors.metrics import ReportMetricsSensor
+from workorders.airflow.stats import ReportMetricsSensor
 
 _TAGS: Final = ["maintenance", "workorders"]
 _LONG_DUTIES: Final = 16

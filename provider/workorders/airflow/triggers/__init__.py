@@ -1,1 +1,1 @@
-"""Airflow triggers, which run in the triggerer."""
+"""Deferrable sensors that are independent of the type of a trigger, and their Airflow triggers."""

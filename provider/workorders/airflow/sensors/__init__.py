@@ -1,1 +1,0 @@
-"""Deferrable sensors that are independent of the type of a trigger."""

@@ -10,8 +10,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from workorders.airflow.page_links import ROOT, VIEW, airflow_path
-from workorders.airflow.wait_links import WorkflowLink
+from workorders.airflow.page_links import ROOT, VIEW, WorkflowLink, airflow_path
 
 WEB_APPS_GROUP = "workorders.web_apps"
 """Entry point group in which a package announces a function that makes an application; the name of the entry point is

@@ -89,7 +89,7 @@ async def _with_headers(request: Request, call_next: Callable[[Request], Awaitab
 
 
 async def _explain(request: Request, error: Exception) -> Response:
-    """Answer by a page that says what failed, and what a person can do."""
+    """Answer by a page with what failed, and what a person can do."""
     if isinstance(error, HTTPException) and (request.method, error.status_code) == ("GET", _METHOD_NOT_ALLOWED):
         # The address of a form that was sent: a person went there by the address bar, or shared it.
         return RedirectResponse(request.url.path.rpartition("/")[0], 303)

@@ -87,7 +87,7 @@ Reason = Annotated[str, BeforeValidator(lambda typed: " ".join(typed.split())), 
 
 
 def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
-    """Accept the number that a page has shown, with or without commas: whoever types it has read it.
+    """Accept the number that a page has shown, with or without commas: a person who types it has read it.
 
     Args:
         typed: what the person typed.

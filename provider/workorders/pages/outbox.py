@@ -112,8 +112,9 @@ def purge(
         hold = _get_hold(admin.holds(connection), number)
         require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
-        purged = {"hold": number, "topic": hold.topic, "messages": hold.messages}
-        site.record(actor, "workorders_purge_hold", [dag_ids.OUTBOX], **purged)
+        site.record(
+            actor, "workorders_purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages
+        )
         # Messages that follow a held one come to the hold until it ends.
         admin.purge_hold(connection, number, seen=hold.messages)
     return _confirmed(request, "hold-purged", number)

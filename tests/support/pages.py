@@ -14,11 +14,10 @@ from starlette.testclient import TestClient
 
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from support.eventually import eventually
-from workorders.pages import csrf
+from workorders.pages import forms
 from workorders.pages.access import Right, Viewer, current_viewer
 from workorders.pages.app import make_app
-from workorders.pages.audit import Change, record_nothing
-from workorders.pages.site import Site
+from workorders.pages.site import Change, Site, record_nothing
 
 OWN = {"sec-fetch-site": "same-origin"}
 """The header with which a browser sends a form of a page."""
@@ -108,7 +107,7 @@ def listed_ids(page: str) -> list[str]:
 
 def form_token(site: Site, user: str) -> str:
     """Return a valid token of a user, as a page has it."""
-    return csrf.new_token(site.form_key, user)
+    return forms.new_token(site.form_key, user)
 
 
 @contextmanager

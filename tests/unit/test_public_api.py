@@ -49,23 +49,6 @@ PUBLIC = {
         "unlimited_retries",
         "work_orders_asset",
     },
-    "workorders.airflow.operators": {
-        "AlertSequenceGapsOperator",
-        "ExecuteRunsOperator",
-        "RecoverLostRunsOperator",
-        "RefreshHistoryOperator",
-        "ResumeBulkJobsOperator",
-        "RetentionOperator",
-        "RunDagsOperator",
-    },
-    "workorders.airflow.sensors": {
-        "WaitForDagRunsSensor",
-        "WaitForRunsSensor",
-    },
-    "workorders.airflow.triggers": {
-        "WaitForDagRunsTrigger",
-        "WaitForRunsTrigger",
-    },
     "workorders.airflow.dags": {
         "folder_modules",
         "maintenance_dags",
@@ -89,7 +72,7 @@ PUBLIC = {
 
 LOADED = """
 import sys, workorders, workorders.kafka.airflow
-from workorders.airflow import dags, operators, sensors, triggers
+from workorders.airflow import dags
 heavy = {"airflow", "confluent_kafka", "psycopg", "pydantic", "pyspark", "sqlalchemy"}
 print(*sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
 """

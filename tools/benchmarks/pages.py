@@ -89,11 +89,11 @@ class Visitor:
             "run": lambda: _get(f"/runs/{self._pick(self._runs)}"),
             "workflow": lambda: _get(f"/workflows/{self._pick(installation.workflows)}"),
             "outbox": lambda: _get("/outbox"),
-            "jobs": lambda: _get("/jobs"),
+            "jobs": lambda: _get("/bulk"),
             "tab of a Dag run": lambda: _get(
                 "/dag-run?dag_id={}_ingest&run_id=batch_{}".format(*self._pick(self._batches))
             ),
-            "selection to confirm": lambda: _get(f"/work-orders/confirm?kind=rerun&{self._question(all_times=False)}"),
+            "selection to confirm": lambda: _get(f"/bulk/new?kind=rerun&{self._question(all_times=False)}"),
             "/workorders/metrics": lambda: _get("/metrics", {"authorization": f"Bearer {TOKEN}"}),
             "/workorders/health": lambda: _get("/health", {"authorization": f"Bearer {TOKEN}"}),
         }
@@ -195,7 +195,7 @@ def milliseconds_during_job(
         while not running.done():
             job = jobs.list_jobs(connection, limit=1)[0]
             if job.id > before and job.done:
-                times["job in progress"].append(visitor.milliseconds(_get(f"/jobs/{job.id}", _UPDATE)))
+                times["job in progress"].append(visitor.milliseconds(_get(f"/bulk/{job.id}", _UPDATE)))
                 for kind in kinds:
                     times[kind].append(visitor.milliseconds(visitor.kinds[kind]()))
         running.result()

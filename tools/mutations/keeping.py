@@ -90,59 +90,14 @@ DELETED_IS_NOT_NEW = (
         ),
     ),
     Mutation(
-        "unfinished-work-order-never-erased",
-        0,
-        (
-            Change(
-                "core/maintenance/sql/retention.sql",
-                "SELECT id FROM due WHERE id NOT IN (SELECT id FROM free)",
-                "SELECT id FROM due WHERE false",
-            ),
-        ),
-        (
-            f"{RETENTION}::test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has",
-            f"{RETENTION}::test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time",
-        ),
-    ),
-    Mutation(
         "full-step-skips-what-it-looked-at",
         0,
         (
             Change(
-                "core/maintenance/retention.py", 'rows[-1][0] if len(rows) == self._due["limit"] else until', "until"
+                "core/maintenance/retention.py", 'ids[-1] if len(ids) == self._due["limit"] else ahead[0]', "ahead[0]"
             ),
         ),
         (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
-    ),
-    Mutation(
-        "steps-of-wiping-inside-one-transaction",
-        0,
-        (
-            Change(
-                "core/maintenance/retention.py",
-                "with self._connection.transaction():\n            marks = _marks(",
-                "if True:\n            marks = _marks(",
-            ),
-        ),
-        (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
-    ),
-    Mutation(
-        "mark-of-one-workflow-taken-for-all",
-        0,
-        (
-            Change(
-                "core/maintenance/retention.py",
-                "return min(wanted, default=None)",
-                "return max(wanted, default=None)",
-            ),
-        ),
-        (f"{RETENTION}::test_a_workflow_whose_policy_comes_later_is_wiped_from_its_start",),
-    ),
-    Mutation(
-        "wiping-begins-anew-each-time",
-        0,
-        (Change("core/maintenance/retention.py", "found.get(id_, UUID(int=0))", "UUID(int=0)"),),
-        (f"{RETENTION}::test_wiping_continues_where_it_stopped_and_reads_nothing_before_it_again",),
     ),
     Mutation(
         "index-of-a-large-table-stops-writers",
@@ -162,9 +117,8 @@ DELETED_IS_NOT_NEW = (
         (
             Change(
                 "core/maintenance/sql/retention.sql",
-                "WHERE work_orders.id < %(end_id)s\n    AND work_orders.state NOT IN "
-                "('pending', 'requeued', 'running', 'parked')\n    AND work_orders.created_at <\n        CASE",
-                "WHERE work_orders.id < %(end_id)s\n    AND work_orders.created_at <\n        CASE",
+                "WHERE work_orders.id < %(end_id)s\n-- use: has_ended\n",
+                "WHERE work_orders.id < %(end_id)s\n",
             ),
         ),
         (f"{RETENTION}::test_what_ended_well_goes_first_and_errors_are_kept_longer",),

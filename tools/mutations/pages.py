@@ -3,8 +3,8 @@
 from mutations.mutation import Change, Mutation
 
 ACCESS, PAGES = "integration/pages/test_access.py", "integration/pages/test_pages.py"
-CSRF, SEARCH = "unit/pages/test_csrf.py", "unit/pages/test_search.py"
-NEEDS, WORKLOAD = "unit/pages/test_needs.py", "integration/core/history/test_workload.py"
+CSRF, SEARCH = "unit/pages/test_forms.py", "unit/pages/test_search.py"
+WORKLOAD = "integration/core/history/test_workload.py"
 STATIC, BROWSER = "unit/pages/test_static_files.py", "integration/pages/test_in_browser.py"
 EXPORT = "integration/core/history/test_export.py"
 
@@ -28,13 +28,13 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "export-that-is-cut-off-without-a-word",
         0,
-        (Change("pages/downloads.py", "            yield export.cut_off(", "            _ = export.cut_off("),),
+        (Change("pages/downloads.py", "        yield export.cut_off(", "        _ = export.cut_off("),),
         (f"{PAGES}::test_an_export_that_is_cut_off_ends_with_a_line_that_says_so",),
     ),
     Mutation(
         "place-of-a-browser-that-left-is-kept",
         0,
-        (Change("pages/downloads.py", "            self._free.release()", "            pass"),),
+        (Change("pages/downloads.py", "        _FREE.release()", "        pass"),),
         (f"{PAGES}::test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alone",),
     ),
     Mutation(
@@ -64,14 +64,8 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "choice-of-the-start-that-is-ignored",
         0,
-        (Change("pages/work_orders.py", 'if kind == "rerun" and from_start else {}', "if False else {}"),),
+        (Change("pages/bulk.py", 'if kind == "rerun" and from_start else {}', "if False else {}"),),
         (f"{PAGES}::test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_again",),
-    ),
-    Mutation(
-        "count-that-fails-without-a-word",
-        0,
-        (Change("pages/static/pages.js", "    failed.hidden = false;\n", ""),),
-        (f"{BROWSER}::test_a_count_that_fails_is_said_and_can_be_repeated",),
     ),
     Mutation(
         "page-without-the-right-to-read",
@@ -126,11 +120,12 @@ PAGES_OF_AIRFLOW = (
         0,
         (
             Change(
-                "pages/work_orders.py",
-                "    if wanted.id is not None:\n        return work_orders.list",
+                "pages/selection.py",
+                "    if wanted.selected is not None:\n        return work_orders.list",
                 "    if wanted.trigger is not None:\n"
+                "        from workorders.core import triggers\n"
                 "        return [triggers.find(connection, wanted.trigger).workflow]\n"
-                "    if wanted.id is not None:\n        return work_orders.list",
+                "    if wanted.selected is not None:\n        return work_orders.list",
             ),
         ),
         (f"{ACCESS}::test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one",),
@@ -138,25 +133,25 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "form-of-another-user",
         0,
-        (Change("pages/csrf.py", "    if owner != user_id:", "    if owner is None:"),),
+        (Change("pages/forms.py", "    if owner != user_id:", "    if owner is None:"),),
         (f"{CSRF}::test_a_token_of_another_key_or_user_is_refused",),
     ),
     Mutation(
         "form-without-an-end",
         0,
-        (Change("pages/csrf.py", "max_age=LIFETIME_SECONDS", "max_age=None"),),
+        (Change("pages/forms.py", "max_age=LIFETIME_SECONDS", "max_age=None"),),
         (f"{CSRF}::test_a_token_of_the_user_is_accepted_until_it_is_too_old",),
     ),
     Mutation(
         "request-of-another-site",
         0,
-        (Change("pages/csrf.py", '        if site != "same-origin":', "        if False:"),),
+        (Change("pages/forms.py", '        if site != "same-origin":', "        if False:"),),
         (f"{CSRF}::test_a_request_of_another_site_is_refused",),
     ),
     Mutation(
         "token-that-repeats",
         0,
-        (Change("pages/csrf.py", "[user_id, token_hex(8)]", '[user_id, ""]'),),
+        (Change("pages/forms.py", "[user_id, token_hex(8)]", '[user_id, ""]'),),
         (f"{CSRF}::test_two_tokens_of_one_moment_have_other_signatures",),
     ),
     Mutation(
@@ -180,7 +175,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "bulk-action-without-a-limit",
         0,
-        (Change("pages/work_orders.py", "    if wanted.is_empty and wanted.filter.since is None:", "    if False:"),),
+        (Change("pages/bulk.py", "wanted.is_empty and wanted.filter.since is None:", "False:"),),
         (f"{PAGES}::test_a_bulk_action_without_any_limit_is_refused",),
     ),
     Mutation(
@@ -198,13 +193,13 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "change-that-is-not-recorded",
         0,
-        (Change("pages/work_orders.py", "    site.record_change(", "    (lambda change: None)("),),
+        (Change("pages/site.py", "        self.record_change(", "        (lambda change: None)("),),
         (f"{PAGES}::test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made",),
     ),
     Mutation(
         "open-batch-without-its-number",
         0,
-        (Change("pages/typed.py", " != str(number):", " is None:"),),
+        (Change("pages/forms.py", " != str(number):", " is None:"),),
         (f"{PAGES}::test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka",),
     ),
     Mutation(
@@ -294,8 +289,8 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "problems-that-no-number-counts",
         0,
-        (Change("pages/needs.py", "found[:_MAX_SHOWN]], len(found))", "found[:_MAX_SHOWN]], _MAX_SHOWN)"),),
-        (f"{NEEDS}::test_more_than_a_page_shows_are_counted_and_the_worst_of_them_are_shown",),
+        (Change("pages/templates/overview.html", "needs | length - max_needs", "max_needs"),),
+        (f"{PAGES}::test_the_overview_counts_all_that_needs_a_person_and_shows_the_worst",),
     ),
     Mutation(
         "failures-of-one-workflow-hide-those-of-another",
@@ -312,7 +307,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "replay-for-those-who-may-not",
         0,
-        (Change("pages/dag_run.py", "may_replay=viewer.may(Right.REPLAY, dag_id)", "may_replay=True"),),
+        (Change("pages/kafka_trigger.py", "may_replay=viewer.may(Right.REPLAY, dag_id)", "may_replay=True"),),
         (f"{PAGES}::test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_the_batch",),
     ),
     Mutation(
@@ -324,7 +319,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "errors-for-those-who-may-not-read-inputs",
         0,
-        (Change("pages/texts.py", "return record if unless else replace(", "return record if True else replace("),),
+        (Change("pages/access.py", "return record if unless else replace(", "return record if True else replace("),),
         (
             f"{ACCESS}::"
             "test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled",

@@ -71,7 +71,7 @@ WEBHOOKS = (
     Mutation(
         "path-and-headers-not-signed",
         4,
-        (Change("webhook/hmac_signature.py", "if self.signed_headers is None:", "if True:"),),
+        (Change("webhook/signatures.py", "if self.signed_headers is None:", "if True:"),),
         (f"{SIGNATURES}::test_path_and_headers_are_signed_a_line_each_before_the_body",),
     ),
     Mutation(
@@ -87,11 +87,7 @@ WEBHOOKS = (
     Mutation(
         "signature-of-a-known-sender-without-its-time",
         4,
-        (
-            Change(
-                "webhook/sender_signatures.py", "secret.password.encode(), before,", 'secret.password.encode(), b"",'
-            ),
-        ),
+        (Change("webhook/signatures.py", "secret.password.encode(), before,", 'secret.password.encode(), b"",'),),
         (
             f"{SENDERS}::test_for_stripe_a_signature_by_the_secret_is_accepted_and_any_other_is_not",
             f"{SENDERS}::test_for_slack_the_signature_is_the_one_that_slack_documents",

@@ -10,8 +10,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from workorders.airflow.page_links import ROOT, VIEW, airflow_path
-from workorders.airflow.wait_links import WorkflowLink
+from workorders.airflow.page_links import ROOT, VIEW, WorkflowLink, airflow_path
 
 WEB_APPS_GROUP = "workorders.web_apps"
 """Entry point group in which a package announces a function that makes an application; the name of the entry point is
@@ -59,7 +58,7 @@ def web_apps() -> list[dict[str, Any]]:
 def views() -> list[dict[str, Any]]:
     """Return the entries of Airflow's menu, and the tab on its Dag runs, in the form of its plugins."""
     airflow = airflow_path()
-    icon = f"{airflow}{ROOT}/static/unchanged"
+    icon = f"{airflow}{ROOT}/static"
     return [
         {
             "name": "Work orders",

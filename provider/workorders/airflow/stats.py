@@ -1,13 +1,23 @@
-"""Sends samples to Airflow's stats: StatsD, OpenTelemetry, or Datadog, as Airflow is configured."""
+"""Sends metrics to Airflow's stats: StatsD, OpenTelemetry, or Datadog, as Airflow is configured.
 
-from collections.abc import Iterable
-from typing import Final
+A deferred task does so, because the triggerer lives on where a task would end.
+"""
+
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 from airflow.sdk import conf
 from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
-from workorders.core.metrics import Metric, Sample
+from workorders.airflow.connections import async_database_url
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.core.metrics import Metric, Sample, samples
+from workorders.monitoring.snapshot import readings
 
+REPORT_SECONDS: Final = 15.0
 _Series = tuple[Metric, tuple[tuple[str, str], ...]]
 
 
@@ -18,9 +28,9 @@ class StatsReporter:
         self._totals: dict[_Series, float] = {}
         self._gauges: set[_Series] = set()
 
-    def report(self, samples: Iterable[Sample]) -> None:
+    def report(self, sent: Iterable[Sample]) -> None:
         """Send all samples of a database. A counter is sent as what was added since the last call."""
-        found = list(samples)
+        found = list(sent)
         gauges = {(sample.metric, sample.labels) for sample in found if sample.metric.kind == "gauge"}
         for sample in found:
             series = sample.metric, sample.labels
@@ -65,3 +75,58 @@ def _lacks_tags() -> bool:
     return conf.getboolean("metrics", "statsd_on", fallback=False) and not any(
         conf.getboolean("metrics", name, fallback=False) for name in with_tags
     )
+
+
+class ReportMetricsTrigger(PollingTrigger):
+    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends.
+
+    Args:
+        database_connection: id of the Airflow Postgres connection.
+        duration: seconds.
+    """
+
+    def __init__(
+        self, *, database_connection: str = "workorders_db", duration: float = 3600.0, **_from_another_version: Any
+    ) -> None:
+        super().__init__(
+            subject="Metrics",
+            waiting_for=f"the next report of the metrics, every {REPORT_SECONDS:g} s",
+            poll_interval=REPORT_SECONDS,
+            # An outage of the database may last beyond the duration.
+            idle_after=2 * duration,
+        )
+        self.database_connection = database_connection
+        self.duration = duration
+        self._ends_at = time.monotonic() + duration
+
+    @asynccontextmanager
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
+        url = await async_database_url(self.database_connection)
+        async with resources.use(TriggererDatabase, url) as database:
+
+            async def probe() -> str | None:
+                rows = [(reading, await database.fetch(reading.query, {})) for reading in readings()]
+                reporter.report(sample for reading, found in rows for sample in samples(reading, found))
+                return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
+
+            yield probe
+
+
+class ReportMetricsSensor(PollingSensor):
+    """Sends all metrics from the triggerer, for an hour.
+
+    Args:
+        database_connection: Airflow connection of the work orders' database.
+        start_from_trigger: whether the triggerer takes the task straight from the scheduler.
+    """
+
+    template_fields: Sequence[str] = ("database_connection",)
+    trigger_class = ReportMetricsTrigger
+
+    def __init__(
+        self, *, database_connection: str = "workorders_db", start_from_trigger: bool = True, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = database_connection
+        self.start(from_trigger=start_from_trigger)

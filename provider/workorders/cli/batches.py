@@ -31,11 +31,10 @@ def list_(*, trigger: OfTrigger = None, listing: Listing) -> None:
     a work order. Ranges that an operator's decision superseded do not count. Created, rejected, and filtered are the
     counts of the first ingest; a replay does not change them.
 
-    \b
     Examples:
       workorders batches list
       workorders batches list --trigger orders --limit 100
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(listing.database) as connection:
         if trigger is not None:
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list
@@ -52,10 +51,9 @@ def show(
     To replay a batch, clear the task `create_work_orders` of its Dag run. A batch grows while messages arrive;
     afterwards, its ranges that follow one another are shown as one.
 
-    \b
     Example:
       workorders batches show 17
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         found = store.load(connection, batch)
         held = [row for row in positions.status(connection, found.trigger.name) if row.batch_id == found.id]

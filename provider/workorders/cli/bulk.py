@@ -53,14 +53,13 @@ def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -
     Counts the work orders and asks for confirmation, unless you name one by its id. Exits with 1 if it waits for
     capacity, or the one work order that you named was not changed.
 
-    \b
     Examples:
       workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "the registry was down"
       workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --from-start --reason "the label was wrong"
       workorders work-orders rerun --workflow admit --state failed --since 2h --dry-run
       workorders work-orders rerun --rejection too-large --trigger orders --reason "the limit was raised"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
-    _start("rerun", replace(wanted, id=id_), request, options={"from_start": True} if request.from_start else {})
+    """
+    _start("rerun", _of(id_, wanted), request, options={"from_start": True} if request.from_start else {})
 
 
 @takes(wanted=filters.chosen, request=_Request)
@@ -70,12 +69,11 @@ def cancel_work_orders(id_: _WorkOrderId = None, *, wanted: Filter, request: _Re
     A work order that is cancelled can be rerun later. Counts the work orders and asks for confirmation, unless you name
     one by its id. Exits with 1 if the one work order that you named was not changed.
 
-    \b
     Examples:
       workorders work-orders cancel 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "sent by mistake"
       workorders work-orders cancel --trigger orders --since 1h --reason "the sender will send them again" --dry-run
-    """  # noqa: D301 - as above
-    _start("cancel", replace(wanted, id=id_), request, options={})
+    """
+    _start("cancel", _of(id_, wanted), request, options={})
 
 
 @app.command("list")
@@ -83,10 +81,9 @@ def cancel_work_orders(id_: _WorkOrderId = None, *, wanted: Filter, request: _Re
 def list_(*, listing: Listing) -> None:
     """List bulk operations, newest first, with their progress.
 
-    \b
     Example:
       workorders bulk list
-    """  # noqa: D301 - as above
+    """
     with connect(listing.database) as connection:
         found = jobs.list_jobs(connection, before=listing.before, limit=listing.limit)
     show_page(Job, found, "bulk list", listing, columns=_COLUMNS)
@@ -96,10 +93,9 @@ def list_(*, listing: Listing) -> None:
 def show_job(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
     """Show a bulk operation, its progress, and its error.
 
-    \b
     Example:
       workorders bulk show 7
-    """  # noqa: D301 - as above
+    """
     with connect(database) as connection:
         show_one(jobs.get_job(connection, id_), as_json=as_json)
 
@@ -110,10 +106,9 @@ def resume(id_: _Id, as_json: AsJson = False, database: Database = None) -> None
 
     Exits with 1 if it waits for capacity again, or the one work order that it names was not changed.
 
-    \b
     Example:
       workorders bulk resume 7
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(database) as connection:
         job = jobs.get_job(connection, id_)
         connection.commit()
@@ -125,10 +120,9 @@ def resume(id_: _Id, as_json: AsJson = False, database: Database = None) -> None
 def cancel_job(id_: _Id, *, change: Change) -> None:
     """Cancel a bulk operation; its finished steps remain.
 
-    \b
     Example:
       workorders bulk cancel 7 --reason "the wrong filter"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         job = jobs.get_job(connection, id_)
         connection.commit()
@@ -139,13 +133,17 @@ def cancel_job(id_: _Id, *, change: Change) -> None:
         print(jobs.get_job(connection, id_))
 
 
+def _of(id_: UUID | None, wanted: Filter) -> Filter:
+    return wanted if id_ is None else replace(wanted, selected=(id_,))
+
+
 def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str, Any]) -> None:
     with connect_to_write(request.database) as connection:
         if request.dry_run:
             _show_counts(connection, kind, wanted, as_json=request.as_json)
             note(f"This was a dry run of {kind}; nothing was changed.")
             return
-        if wanted.id is None:
+        if wanted.selected is None:
             if not request.yes and not request.as_json:
                 _show_counts(connection, kind, wanted, as_json=False)
                 connection.commit()
@@ -176,7 +174,7 @@ def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
     if job.state == "waiting":
         note(f"{job.error} {_resume(job)} tries again.")
         raise typer.Exit(1)
-    if job.filter.id is not None and not job.done:
+    if job.filter.names_one and not job.done:
         raise typer.Exit(1)
 
 

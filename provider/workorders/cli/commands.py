@@ -1,5 +1,6 @@
 """The commands of `workorders`, each imported when it is named: importing all of them takes longer than most need."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
@@ -97,6 +98,11 @@ class CommandGroup(TyperGroup):
 
 class LeafCommand(TyperCommand):
     """A command without commands of its own; its usage line names arguments as every other program does."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # The mark by which click keeps the lines of a paragraph.
+        self.help = re.sub(r"\n\n(?=Examples?\b)", "\n\n\b\n", self.help or "")
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words behind the name: `[OPTIONS] TRIGGER [TOPIC]`, where Typer has `{TRIGGER}`."""

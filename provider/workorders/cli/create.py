@@ -37,11 +37,10 @@ def create(
     The trigger may be of any type; one that is new to the database is read from the folder. With a key that was used
     before, nothing is created, and the work order of that key is named.
 
-    \b
     Examples:
       workorders create refunds --body '{"order": 17}' --reason "requested by mail"
       workorders create refunds --file order.json --key order-17 --reason "lost in the shop"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     if (body is None) == (file is None):
         raise typer.BadParameter("give the input by --body or by --file, and not by both")
     given = body.encode("utf-8", "surrogateescape") if body is not None else _content(file)

@@ -24,11 +24,10 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 
     An API server serves them unless it has a folder of trigger files (WORKORDERS_TRIGGERS).
 
-    \b
     Examples:
       workorders hooks list
       workorders hooks list --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     from workorders.webhook.stored_webhooks import StoredWebhook, list_stored  # noqa: PLC0415 - the database's driver
 
     with connect(database) as connection:
@@ -48,10 +47,9 @@ def apply(
     within a second. Run it in each deployment, after `workorders db upgrade`. Exits with 1, and changes nothing, if a
     file is wrong.
 
-    \b
     Example:
       workorders hooks apply include/triggers
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     from workorders.webhook import stored_webhooks  # noqa: PLC0415 - the database's driver
 
     found = read_paths(TRIGGERS, paths)
@@ -77,11 +75,10 @@ def serve(
     in variables AIRFLOW_CONN_..., in a secrets backend, or in Airflow's metadata database if it is configured here. Put
     a proxy with TLS before an address that other machines reach.
 
-    \b
     Examples:
       workorders hooks serve
       workorders hooks serve --host 0.0.0.0 --port 8443
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     try:
         import uvicorn  # noqa: PLC0415 - for this command alone, and slow
         from starlette.applications import Starlette  # noqa: PLC0415

@@ -38,12 +38,11 @@ def upgrade(
     --sql reads the version of the tables, and prints the SQL from there: for people who let another role or another
     tool change tables. It prints nothing if there is nothing to do.
 
-    \b
     Examples:
       workorders db upgrade
       workorders db upgrade --roles --database postgresql://postgres@db/workorders
       workorders db upgrade --roles --sql > upgrade.sql
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     url = database_url(database)
     if sql:
         print(schema.upgrade_sql(url, with_roles=roles), end="")
@@ -60,10 +59,9 @@ def version(database: Database = None) -> None:
 
     Exits with 1 if this package needs another version.
 
-    \b
     Example:
       workorders db version
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     schema.require_newest(database_url(database))
     print(schema.newest())
 
@@ -75,11 +73,10 @@ def run(*, change: PreviewedChange) -> None:
 
     A dry run counts work orders and inputs, and no batches.
 
-    \b
     Examples:
       workorders retention run --dry-run
       workorders retention run --reason "before the audit" --yes
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect_to_write(change.database) as connection:
         if change.dry_run:
             show_rows(RetentionPreview, preview(connection), as_json=change.as_json)
@@ -100,10 +97,9 @@ def refresh(database: Database = None) -> None:
 
     The Dag workorders_maintenance does the same.
 
-    \b
     Example:
       workorders search refresh
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect_to_write(database) as connection:
         done = refresh_history(connection)
     print(f"The words of {count(done.filled)} work orders were added, {count(done.looked_again)} were looked at again.")
@@ -116,10 +112,9 @@ def list_(*, listing: Listing) -> None:
 
     Decisions about Kafka are in `workorders decisions list`.
 
-    \b
     Example:
       workorders actions list
-    """  # noqa: D301 - as above
+    """
     with connect(listing.database) as connection:
         found = operator_actions.list_actions(connection, before=listing.before, limit=listing.limit)
     show_page(OperatorAction, found, "actions list", listing)

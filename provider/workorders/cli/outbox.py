@@ -32,11 +32,10 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
 
     Counts every waiting row. Exits with 1 if anything is held, or the last relay of a shard ended with an error.
 
-    \b
     Examples:
       workorders outbox status
       workorders outbox status --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         found = _Status(admin.topics(connection), admin.shards(connection), admin.holds(connection))
     show_one(found, as_json=as_json, columns={ShardStatus: _SHARD_COLUMNS})
@@ -64,11 +63,10 @@ def release(
     With --shard: decide about a shard whose checkpoint in Kafka contradicts the database. Look into the topics first:
     --sent deletes the open batch, --unsent sends it.
 
-    \b
     Examples:
       workorders outbox release 17 --reason "the topic exists now"
       workorders outbox release --shard 0 --unsent --reason "the topic has none of them"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     if (hold is None) == (shard is None) or (shard is None) != (sent is None):
         raise typer.BadParameter("name a hold, or a shard with --sent or --unsent.")
     with connect_to_write(change.database) as connection:
@@ -93,10 +91,9 @@ def purge(hold: Annotated[int, argument("HOLD", "Number of the hold.")], *, chan
 
     Later messages of its key then continue.
 
-    \b
     Example:
       workorders outbox purge 17 --reason "the sender corrects them itself"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         change.confirm(f"The messages of hold {hold} will be deleted, and never sent.")
         change.record(connection, "outbox purge", hold=hold)
@@ -112,10 +109,9 @@ def reset_identity(*, change: Change) -> None:
     That is: number of shards, cluster, checkpoint topic, and transactional-id prefix. First pause all Dags of the
     relay and change its file. Refused while a relay is at work or has left an open batch.
 
-    \b
     Example:
       workorders outbox reset-identity --reason "moved to another cluster"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         change.confirm("The next relay will record another identity, and will not fence a relay of the old one.")
         change.record(connection, "outbox reset-identity")

@@ -19,11 +19,10 @@ def remove(
     Deletes Dags and Dag runs from Airflow. Work orders, the ledger, and the consumer group's offsets stay. Airflow
     notices within about two minutes that a file or a bundle is gone.
 
-    \b
     Examples:
       workorders remove orders
       workorders remove --yes
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
 

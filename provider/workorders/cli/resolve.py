@@ -60,11 +60,10 @@ def skip_lost(
     Reading continues at the first offset that Kafka still has, or at the end of a truncated log. Shows which offsets
     get no work order, and asks for confirmation.
 
-    \b
     Examples:
       workorders resolve skip-lost orders orders --partition 2 --reason "retention was 1 h" --dry-run
       workorders resolve skip-lost orders orders --reason "broker 3 lost its disk" --yes
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     _resolve(DecisionRequest(DecisionKind.SKIP_LOST, trigger, topic, tuple(partition or ()), offset), mode)
 
 
@@ -84,10 +83,9 @@ def accept_topic(
 
     Work orders of the old topic stay; the new topic's offsets are other messages.
 
-    \b
     Example:
       workorders resolve accept-topic orders orders --reason "re-created with 12 partitions"
-    """  # noqa: D301 - as above
+    """
     _resolve(DecisionRequest(DecisionKind.ACCEPT_TOPIC, trigger, topic, tuple(partition or ()), offset), mode)
 
 
@@ -116,11 +114,10 @@ def seek(
     and the others get one. A time means the first message at or after it, by the messages' timestamps; if there is
     none, reading continues at the end.
 
-    \b
     Examples:
       workorders resolve seek orders orders --partition 2 --offset 5000 --reason "rows were deleted by mistake"
       workorders resolve seek orders orders --partition 2 --time 2026-03-01T14:30 --reason "wrong data before"
-    """  # noqa: D301 - as above
+    """
     if (offset is None) == (time is None):
         raise typer.BadParameter("give --offset or --time.")
     _resolve(DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset, time), mode)
@@ -133,10 +130,9 @@ def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, change: Change)
 
     Only for a topic that Kafka does not have and that no batch holds. Its work orders stay.
 
-    \b
     Example:
       workorders resolve remove-topic orders orders-2025 --reason "moved to orders-2026"
-    """  # noqa: D301 - as above
+    """
     with connect_to_write(change.database) as connection:
         cluster = _open_cluster(source_of(connection, trigger))
         connection.rollback()  # no transaction stays open while a person decides
@@ -151,10 +147,9 @@ def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, change: Change)
 def list_(*, trigger: OfTrigger = None, listing: Listing) -> None:
     """List the decisions of operators, newest first.
 
-    \b
     Example:
       workorders decisions list --trigger orders
-    """  # noqa: D301 - as above
+    """
     with connect(listing.database) as connection:
         if trigger is not None:
             triggers.find(connection, trigger)  # an unknown name is an error and not an empty list

@@ -40,12 +40,11 @@ def list_(
 
     A work order that waits for its first run has none.
 
-    \b
     Examples:
       workorders runs list
       workorders runs list --workflow register_event --state failed
       workorders runs list --work-order 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     filters: dict[str, Any] = {"workflow": workflow, "state": state, "work_order": work_order}
     with connect(listing.database) as connection:
         found = runs.list_runs(connection, **filters, before=listing.before, limit=listing.limit)
@@ -58,10 +57,9 @@ def show(
 ) -> None:
     """Show one run with its output, its error, its log, and the steps that were finished when it ended.
 
-    \b
     Example:
       workorders runs show 019d0c5e-3f2a-7c1b-8a4e-1f6f0c9d2b3a
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         run = runs.get_run(connection, id_)
         finished = steps.list_steps_at_end(connection, run)

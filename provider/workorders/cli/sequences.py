@@ -1,7 +1,8 @@
 """`workorders sequences`: gaps in sequences, and what an operator decides of one."""
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Final, TypeVar
 from uuid import UUID
 
 import typer
@@ -15,8 +16,11 @@ from workorders.core import triggers
 from workorders.core.admission import gap_alerts, gaps
 from workorders.core.admission.gaps import Decider, Gap
 from workorders.core.postgres.connection import Connection
+from workorders.core.triggers import Trigger
 
 app = typer.Typer(no_args_is_help=True)
+
+T = TypeVar("T")
 
 _DAY: Final = 86_400.0
 _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its key.")]
@@ -26,10 +30,9 @@ _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its k
 def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False, database: Database = None) -> None:
     """List sequences with a gap, the oldest gap first.
 
-    \b
     Example:
       workorders sequences list --trigger orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         show_rows(Gap, gaps.gaps(connection, trigger, limit=limit), as_json=as_json)
 
@@ -40,10 +43,9 @@ def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = N
 
     The Dag workorders_maintenance does the same for every trigger. Exits with 1 if a gap is due for an alert.
 
-    \b
     Example:
       workorders sequences alerts orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect_to_write(database) as connection:
         due = gap_alerts.claim(connection, triggers.find(connection, trigger))
     if as_json:
@@ -68,15 +70,17 @@ def wait(
 ) -> None:
     """Suspend the alert of a gap for some time.
 
-    \b
     Example:
       workorders sequences wait orders order-7 --for 1h --reason "the shop sends it again tonight"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     seconds = _DAY if duration is None else duration
-    with connect_to_write(change.database) as connection:
-        found, sequence = _find(connection, trigger, key)
-        change.confirm(f"There will be no alert for sequence {sequence} for the next {seconds:g} s.")
-        gaps.wait(connection, found, sequence, _decider(change), seconds=seconds)
+    sequence, _ = _decide(
+        change,
+        trigger,
+        key,
+        f"There will be no alert for sequence {{}} for the next {seconds:g} s.",
+        partial(gaps.wait, seconds=seconds),
+    )
     print(f"Done: there is no alert for sequence {sequence} for the next {seconds:g} s.")
 
 
@@ -87,14 +91,11 @@ def skip(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
     Admits the parked work orders up to the next gap.
 
-    \b
     Example:
       workorders sequences skip orders order-7 --reason "number 4 was never sent"
-    """  # noqa: D301 - as above
-    with connect_to_write(change.database) as connection:
-        found, sequence = _find(connection, trigger, key)
-        change.confirm(f"Numbers in the first gap of sequence {sequence} will be rejected if they still come.")
-        _report(sequence, gaps.skip(connection, found, sequence, _decider(change)))
+    """
+    consequence = "Numbers in the first gap of sequence {} will be rejected if they still come."
+    _report(*_decide(change, trigger, key, consequence, gaps.skip))
 
 
 @app.command()
@@ -104,14 +105,11 @@ def release(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
     Admits all parked work orders, in the order of their numbers.
 
-    \b
     Example:
       workorders sequences release orders order-7 --reason "the order was closed"
-    """  # noqa: D301 - as above
-    with connect_to_write(change.database) as connection:
-        found, sequence = _find(connection, trigger, key)
-        change.confirm(f"Numbers in any gap of sequence {sequence} will be rejected if they still come.")
-        _report(sequence, gaps.release(connection, found, sequence, _decider(change)))
+    """
+    consequence = "Numbers in any gap of sequence {} will be rejected if they still come."
+    _report(*_decide(change, trigger, key, consequence, gaps.release))
 
 
 @app.command()
@@ -121,26 +119,24 @@ def drop(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
     The next event of its key starts a new sequence.
 
-    \b
     Example:
       workorders sequences drop orders order-7 --reason "the order was delivered"
-    """  # noqa: D301 - as above
-    with connect_to_write(change.database) as connection:
-        found, sequence = _find(connection, trigger, key)
-        change.confirm(f"A number of sequence {sequence} that comes again will be new.")
-        gaps.drop(connection, found, sequence, _decider(change))
+    """
+    consequence = "A number of sequence {} that comes again will be new."
+    sequence, _ = _decide(change, trigger, key, consequence, gaps.drop)
     print(f"Done: sequence {sequence} is forgotten.")
 
 
-def _find(connection: Connection, trigger: str, key: str) -> tuple[triggers.Trigger, UUID]:
-    found = triggers.find(connection, trigger)
-    sequence = gaps.find(connection, found, key)
-    connection.rollback()  # no transaction stays open while a person decides
-    return found, sequence
-
-
-def _decider(change: Change) -> Decider:
-    return Decider(change.who, change.reason, account())
+def _decide(
+    change: Change, trigger: str, key: str, consequence: str, decide: Callable[[Connection, Trigger, UUID, Decider], T]
+) -> tuple[UUID, T]:
+    """Apply a decision about a sequence once its consequence is confirmed; return the sequence and the result."""
+    with connect_to_write(change.database) as connection:
+        found = triggers.find(connection, trigger)
+        sequence = gaps.find(connection, found, key)
+        connection.rollback()  # no transaction stays open while a person decides
+        change.confirm(consequence.format(sequence))
+        return sequence, decide(connection, found, sequence, Decider(change.who, change.reason, account()))
 
 
 def _report(sequence: UUID, numbers: Sequence[int]) -> None:

@@ -37,11 +37,10 @@ def serve(
     token of SPARK_CONNECT_AUTHENTICATE_TOKEN; without it the server makes one, in a file that tasks of this user read.
     Put a TLS proxy before an address that other machines reach.
 
-    \b
     Examples:
       workorders spark serve
       workorders spark serve --port 15010 --conf spark.driver.memory=4g
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     settings, jars = dict(map(_setting, conf or [])), _jars()
     if not jars:
         settings = {"spark.jars.packages": package(), "spark.jars.excludes": EXCLUDED, **settings}
@@ -57,10 +56,9 @@ def archive() -> None:
     Run it once where Airflow's workers run, as their user, with their JAVA_HOME and WORKORDERS_SPARK_JARS. The ingest
     tasks use the archive if it fits. It has some 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
 
-    \b
     Example:
       workorders spark archive
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     print(create_archive(_jars()))
 
 
@@ -76,11 +74,10 @@ def jars(
     their Maven coordinate, without a check, for which it needs a network or a cache. With it,
     `workorders spark archive` can shorten the start of applications.
 
-    \b
     Examples:
       export WORKORDERS_SPARK_JARS=$(workorders spark jars)
       workorders spark jars /opt/workorders/jars
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     folder = (folder or make_cache_folder("spark-jars") / _version()).resolve()
     print(",".join(map(str, download(folder, is_checked=not unchecked))))
 

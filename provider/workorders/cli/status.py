@@ -94,7 +94,6 @@ def status(
 
     A `?` means that Kafka did not answer; the database's part is shown anyway.
 
-    \b
     Examples:
       workorders status
       workorders status orders

@@ -27,11 +27,10 @@ def create_table(
     context.transaction records there what it has committed. The user of the connection owns the table; another user
     needs SELECT, INSERT, and UPDATE.
 
-    \b
     Examples:
       workorders steps create-table --connection shop_db
       workorders steps create-table --sql | psql "$SHOP_DB"
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     if sql:
         print(CREATE_TABLE)
         return
@@ -55,10 +54,9 @@ def purge(
     Deletes the rows of workorders_steps whose work orders were deleted or erased by retention. Any other row is kept,
     because the next run of its work order may ask for it.
 
-    \b
     Example:
       workorders steps purge --connection shop_db --older-than 400d
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as work_orders, connect_to_write(airflow_database_url(connection_id)) as connection:
         deleted = purge_steps(connection, work_orders, older_than=timedelta(seconds=older_than))
     print(f"{count(deleted)} results of transactions were deleted.")

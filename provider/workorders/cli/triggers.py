@@ -45,11 +45,10 @@ def list_(folder: Folder = None, as_json: AsJson = False, database: Database = N
     The first poll of a trigger writes it into the database. `older` means that its file has changed since the last
     batch. Exits with 1 if a file is wrong, and prints the errors.
 
-    \b
     Examples:
       workorders triggers list
       workorders triggers list --folder include/triggers --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     if folder is None:
         raise ConfigurationError(
             f"The folder of the trigger files is not set; give --folder, or set {TRIGGERS_VARIABLE} to their folder."
@@ -73,11 +72,10 @@ def check(path: DefinitionPath) -> None:
 
     Exits with 1 if a file is wrong.
 
-    \b
     Examples:
       workorders triggers check include/triggers
       workorders triggers check include/triggers/orders.yaml
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     report(TRIGGERS, read_paths(TRIGGERS, [path]))
 
 
@@ -85,11 +83,10 @@ def check(path: DefinitionPath) -> None:
 def schema(type_: Annotated[str, argument("TYPE", "Type of the trigger.")]) -> None:
     """Print the JSON Schema of trigger files, for editors.
 
-    \b
     Example: write it next to the triggers, and start each file with the comment
       workorders triggers schema webhook > include/triggers/webhook-trigger.schema.json
       # yaml-language-server: $schema=webhook-trigger.schema.json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     print(published(type_), end="")
 
 

@@ -1,27 +1,36 @@
-"""`workorders work-orders`: find them, count them, look at one."""
+"""`workorders work-orders`: find them, count them, show one, and export them."""
 
-from typing import Annotated
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Annotated, Final
+from uuid import UUID
 
 import typer
 
 from workorders import times
-from workorders.cli import bulk, export, filters, work_order
+from workorders.cli import bulk, filters
 from workorders.cli.connections import connect
-from workorders.cli.options import AsJson, Database, ListingById, takes
-from workorders.cli.output import note, print_json, print_state_counts, show_page
-from workorders.core.history import search_index, work_orders
+from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
+from workorders.cli.output import JsonText, Raw, note, print_json, print_state_counts, show_one, show_page
+from workorders.cli.runs import SHOWN_COLUMNS, with_results
+from workorders.core.admission import duplicates
+from workorders.core.exceptions import ConfigurationError
+from workorders.core.history import export, search_index, work_orders
 from workorders.core.history import state_counts as stored
 from workorders.core.history.filters import Filter
-from workorders.core.history.work_orders import WorkOrderSummary
+from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.states import WorkOrderState
+from workorders.core.steps.history import list_steps
+from workorders.kafka.ledger import origin
+from workorders.outbox.published import PublishedMessage, list_published
 
 app = typer.Typer(no_args_is_help=True)
 
-app.command("show")(work_order.show)
-app.command("rerun")(bulk.rerun)
-app.command("cancel")(bulk.cancel_work_orders)
-app.command("export")(export.export)
+_PUBLISHED_COLUMNS: Final = "topic state attempt event_id hold_id"
 
 
 @app.command("list")
@@ -32,7 +41,6 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
     A work order must match all filters. A stream is an ordered source within a trigger, and a position is a place in
     it. In Kafka they are a partition, called topic/partition@topic-id, and an offset.
 
-    \b
     Examples:
       workorders work-orders list
       workorders work-orders list --state rejected --since 24h
@@ -41,7 +49,7 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
       workorders work-orders list --stream orders/0@ --from-position 100 --to-position 200
       workorders work-orders list --workflow admit --ordering-key PAT-000123
       workorders work-orders list --since 2026-03-01T14:00 --until 2026-03-01T15:00 --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(listing.database) as connection:
         found = work_orders.list_work_orders(connection, wanted, before=listing.before, limit=listing.limit)
         filled_until = None if wanted.text is None else search_index.indexed_up_to(connection)
@@ -68,12 +76,11 @@ def count_(
     Reads every work order that matches. With many millions, limit the time, or print the latest stored numbers,
     which are some minutes old.
 
-    \b
     Examples:
       workorders work-orders count
       workorders work-orders count --trigger orders --since 24h
       workorders work-orders count --latest
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     if latest and wanted != Filter(trigger=wanted.trigger, workflow=wanted.workflow):
         raise typer.BadParameter("it goes with --trigger and --workflow only.", param_hint="--latest")
     with connect(database) as connection:
@@ -87,3 +94,134 @@ def count_(
         print_json({state.value: counts.get(state, 0) for state in WorkOrderState})
     else:
         print_state_counts(counts)
+
+
+@app.command("show")
+def show(
+    id_: Annotated[UUID, argument("ID", "Id of the work order.")],
+    as_json: AsJson = False,
+    raw: Annotated[Path | None, option("FILE", "New file for the raw value of a rejected message.", "--raw")] = None,
+    database: Database = None,
+) -> None:
+    """Show a work order: its origin, input or rejection, runs, finished steps, and published messages.
+
+    If its event was duplicated, shows how often, when last, and from where. Each run has its times, its state, and the
+    actor and reason if a person requested it. For its log and its output: `workorders runs show ID`. Published
+    messages are waiting, held, or sent, which includes those that were purged or replaced; the first 50 are shown.
+
+    Control characters are printed as \\u...., so a message cannot change what you see. Raw bytes are shown as
+    hexadecimal, the first 512 of them, and in JSON as base64.
+
+    Examples:
+      workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
+      workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --raw message.bin
+      workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --json | jq .body
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        work_order = work_orders.get_work_order(connection, id_)
+        runs = work_orders.runs_of(connection, id_)
+        repeats = duplicates.summary(connection, id_)
+        original = duplicates.original(connection, id_)
+        batch = origin.find_batch(connection, work_order)
+        published = list_published(connection, id_)
+        steps = list_steps(connection, id_)
+    if raw is not None:
+        _write_raw(work_order, raw)
+    show_one(
+        _shown(work_order),
+        as_json=as_json,
+        columns={**SHOWN_COLUMNS, PublishedMessage: _PUBLISHED_COLUMNS},
+        batch=batch.id if batch else None if as_json else origin.missing_text(work_order),
+        duplicate_of=original,
+        repeats=replace(repeats, last_request=_json_text(repeats.last_request)) if repeats.total else None,
+        runs=runs,
+        steps=with_results(steps),
+        published=published,
+    )
+    if repeats.kept > len(repeats.newest) and not as_json:
+        print(f"\nAll repeats: workorders work-orders list --rejection {duplicates.DUPLICATE} --text {id_}")
+    if runs and not as_json:
+        print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
+
+
+def _write_raw(work_order: WorkOrder, file: Path) -> None:
+    if work_order.raw is None:
+        raise ConfigurationError(
+            f"Work order {work_order.id} has no raw value (only rejected ones have, unless the value was null); "
+            f"{file} was not written."
+        )
+    try:
+        with file.open("xb") as stream:
+            stream.write(work_order.raw)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The raw value could not be written to {file}: {error.strerror}; name another file."
+        ) from error
+
+
+def _shown(work_order: WorkOrder) -> WorkOrder:
+    """Return a work order whose parts are printed as what they are."""
+    raw = None if work_order.raw is None else Raw(work_order.raw)
+    return replace(work_order, request=_json_text(work_order.request), body=_json_text(work_order.body), raw=raw)
+
+
+def _json_text(text: str | None) -> JsonText | None:
+    return None if text is None else JsonText(text)
+
+
+app.command("rerun")(bulk.rerun)
+app.command("cancel")(bulk.cancel_work_orders)
+
+
+@app.command("export")
+@takes(wanted=filters.chosen)
+def export_(
+    file: Annotated[Path, argument("FILE", "New file, created when it is complete.")],
+    *,
+    format_: Annotated[
+        str | None, option("FORM", "Format jsonl or csv; the file's suffix if not given.", "--format")
+    ] = None,
+    wanted: Filter,
+    database: Database = None,
+) -> None:
+    """Write work orders to a JSON Lines or CSV file.
+
+    The oldest is the first. Work orders that are created meanwhile are not in it.
+
+    Examples:
+      workorders work-orders export failed.jsonl --state failed --since 7d
+      workorders work-orders export ward.csv --text "ward W13" --trigger orders
+    """
+    name = format_ or file.suffix.removeprefix(".")
+    chosen = next((known for known in export.FORMATS if known == name), None)
+    if chosen is None:
+        raise typer.BadParameter(f"expected jsonl or csv; got {name!r}.", param_hint="--format")
+    if file.exists():
+        raise ConfigurationError(f"The file {file} already exists; nothing was exported; name another.")
+    with connect(database) as connection:
+        size = _write(file, export.parts(connection, wanted, chosen))
+    print(f"{file} is complete and has {size:,} bytes.")
+
+
+def _write(file: Path, parts: Iterable[bytes]) -> int:
+    """Write a file that gets its name when it is complete, and that only its owner may read; return its bytes.
+
+    Raises:
+        ConfigurationError: it cannot be written.
+    """
+    try:
+        with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False) as incomplete:
+            try:
+                incomplete.writelines(parts)
+                incomplete.flush()
+                os.fsync(incomplete.fileno())
+                Path(incomplete.name).replace(file)
+            except BaseException:
+                Path(incomplete.name).unlink()
+                raise
+    except OSError as error:
+        raise ConfigurationError(
+            f"The export could not be written to {file} ({error.strerror}); no file of that name was created; name "
+            f"another one."
+        ) from error
+    return file.stat().st_size

@@ -37,11 +37,10 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
 
     A workflow that is not registered is named by a trigger only: its work orders wait. The definition is in --json.
 
-    \b
     Examples:
       workorders workflows list
       workorders workflows list --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         found = [_row(workflow) for workflow in workflows.find_all(connection)]
     show_rows(Row, found, as_json=as_json, columns="name registered runs concurrency ordering_key")
@@ -53,11 +52,10 @@ def check(path: DefinitionPath) -> None:
 
     Exits with 1 if a file is wrong.
 
-    \b
     Examples:
       workorders workflows check include/workflows
       workorders workflows check include/workflows/register_event.yaml
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     report(WORKFLOWS, read_paths(WORKFLOWS, [path]))
 
 
@@ -69,10 +67,9 @@ def register(path: DefinitionPath, database: Database = None) -> None:
     this command without Airflow, or to apply a change immediately. Also registers the modules of decorated functions
     that the environment names.
 
-    \b
     Example:
       workorders workflows register include/workflows
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     found = read_paths(WORKFLOWS, [path], workflow_modules())
     if found.mistakes:
         report(WORKFLOWS, found, "is valid, and was not registered")
@@ -86,11 +83,10 @@ def register(path: DefinitionPath, database: Database = None) -> None:
 def schema() -> None:
     """Print the JSON Schema of a workflow's file, for editors.
 
-    \b
     Example: write it next to the workflows, and start each file with the comment
       workorders workflows schema > include/workflows/workflow.schema.json
       # yaml-language-server: $schema=workflow.schema.json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     print(published(WORKFLOW), end="")
 
 

@@ -8,7 +8,6 @@ from airflow.sdk import DAG, BaseOperator, Param
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import new_dag, owner_and_tags, task_settings
-from workorders.airflow.operators.base import triggering_user
 from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
@@ -80,7 +79,9 @@ class CreateByHandOperator(BaseOperator):
             NotAnInputError: the form's input cannot be an input.
             TaskFailedError: the database failed; nothing was created.
         """
-        params, run, user = context["params"], context["dag_run"], triggering_user(context)
+        params, run = context["params"], context["dag_run"]
+        # Where Airflow runs without users, it names none.
+        user = run.triggering_user_name or "unknown user"
         wanted = ManualRequest(
             body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
             actor=params["actor"] or user,

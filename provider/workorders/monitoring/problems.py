@@ -1,9 +1,10 @@
 """What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`. Pure functions."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from typing import Final, Protocol
 
 from workorders.core.bulk.jobs import Job
@@ -86,7 +87,7 @@ class Subject(StrEnum):
     JOB = "job"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that does not continue without a person, or that a person should know."""
 
@@ -153,153 +154,78 @@ def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Pr
 
 
 def _of_trigger(
-    name: str,
-    trigger: TriggerFacts | None,
-    health: TriggerHealth | None,
-    facts: Facts,
-    thresholds: Thresholds,
+    name: str, trigger: TriggerFacts | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
 ) -> Iterator[Problem]:
+    about = partial(Problem, Subject.TRIGGER, name, name)
     if trigger is not None:
         yield from _of_partitions(trigger, thresholds.max_lag)
     elif health is not None and health.liveness is Liveness.STALLED:
-        yield _about(
-            name,
-            state=STALLED,
-            sentence=f"{_partitions(health.stalled_partitions)} failed and are retried. See `workorders status {name}` "
-            f"for the error.",
-        )
+        number = f"{health.stalled_partitions} partition{'s' if health.stalled_partitions > 1 else ''}"
+        yield about(STALLED, f"{number} failed and are retried. See `workorders status {name}` for the error.")
     if name in facts.paused:
         lag = sum(row.lag or 0 for row in trigger.partitions) if trigger is not None else 0
         if lag:
-            yield _about(
-                name, state="paused", sentence=f"The Dag of its listener is paused or gone, and {lag:,} offsets wait."
-            )
-    elif health is not None and health.liveness in _SENTENCES:
-        yield _about(name, state=str(health.liveness), sentence=_SENTENCES[health.liveness].format(**_words(health)))
+            yield about("paused", f"The Dag of its listener is paused or gone, and {lag:,} offsets wait.")
+    elif health is not None and health.liveness is Liveness.NOT_POLLING:
+        age = health.poll_age_seconds
+        looked = "never looked" if age is None else f"not looked for {age:.0f} s"
+        yield about(health.liveness, f"Its listener has {looked}. Unpause its Dag, and check that a triggerer runs.")
+    elif health is not None and health.liveness is Liveness.STUCK:
+        since = f"more than {MAX_NO_PROGRESS_SECONDS:.0f} s"
+        yield about(
+            health.liveness, f"Messages wait, and none has become a work order for {since}. See its ingest Dag."
+        )
     age, limit = None if health is None else health.oldest_age_seconds, thresholds.max_age_seconds
     if age is not None and limit is not None and age > limit:
-        yield _about(
-            name, state="late", sentence=f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s."
-        )
+        yield about("late", f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s.")
 
 
 def _of_partitions(trigger: TriggerFacts, max_lag: int | None) -> Iterator[Problem]:
     if trigger.problem:
-        yield _about(trigger.name, state="unknown", sentence=one_line(trigger.problem))
+        yield Problem(Subject.TRIGGER, trigger.name, trigger.name, "unknown", one_line(trigger.problem))
     for row in trigger.partitions:
-        place = f"{row.topic} {row.partition}"
+        about = partial(Problem, Subject.TRIGGER, trigger.name, f"{trigger.name}: {row.topic} {row.partition}")
         if row.needs_attention:
-            yield _about(
-                trigger.name,
-                place,
-                state=row.status,
-                sentence=one_line(row.last_error) if row.last_error else "The next batch reports the full error.",
-                since=row.since,
-                next_try=row.next_attempt_at,
-            )
+            sentence = one_line(row.last_error) if row.last_error else "The next batch reports the full error."
+            yield about(row.status, sentence, row.since, row.next_attempt_at)
         if max_lag is not None and row.lag is not None and row.lag > max_lag:
-            yield _about(trigger.name, place, state="late", sentence=f"Its lag is {row.lag:,}, more than {max_lag:,}.")
-
-
-def _about(
-    trigger: str,
-    place: str | None = None,
-    *,
-    state: str,
-    sentence: str,
-    since: datetime | None = None,
-    next_try: datetime | None = None,
-) -> Problem:
-    return Problem(
-        about=Subject.TRIGGER,
-        key=trigger,
-        subject=trigger if place is None else f"{trigger}: {place}",
-        state=state,
-        sentence=sentence,
-        since=since,
-        next_try=next_try,
-    )
-
-
-_SENTENCES: Final[Mapping[Liveness, str]] = {
-    Liveness.NOT_POLLING: "Its listener has {looked}. Unpause its Dag, and check that a triggerer runs.",
-    Liveness.STUCK: "Messages wait, and none has become a work order for {no_progress}. See its ingest Dag.",
-}
-
-
-def _words(health: TriggerHealth) -> Mapping[str, str]:
-    age = health.poll_age_seconds
-    return {
-        "looked": "never looked" if age is None else f"not looked for {age:.0f} s",
-        "no_progress": f"more than {MAX_NO_PROGRESS_SECONDS:.0f} s",
-    }
+            yield about("late", f"Its lag is {row.lag:,}, more than {max_lag:,}.")
 
 
 def _of_workflow(idle: Workload) -> Problem:
     waiting = f"more than {MAX_COUNTED:,}" if idle.waiting > MAX_COUNTED else f"{idle.waiting:,}"
-    return Problem(
-        about=Subject.WORKFLOW,
-        key=idle.workflow,
-        subject=f"Workflow {idle.workflow}",
-        state=NOT_RUNNING,
-        sentence=f"Work orders wait ({waiting}), and none runs. The Dag of its runs is paused, is missing, or its task "
-        f"fails.",
-        since=idle.oldest_waiting_at,
+    sentence = (
+        f"Work orders wait ({waiting}), and none runs. The Dag of its runs is paused, is missing, or its task fails."
     )
+    name = idle.workflow
+    return Problem(Subject.WORKFLOW, name, f"Workflow {name}", NOT_RUNNING, sentence, idle.oldest_waiting_at)
 
 
 def _of_shards(facts: Facts) -> Iterator[Problem]:
     if facts.shards is not None:
         failing = [(str(shard.shard), one_line(shard.last_error)) for shard in facts.shards if shard.last_error]
     else:
-        failed = [sample for sample in facts.samples if sample.metric.name == SHARD_FAILED and sample.value]
-        failing = [
-            (dict(sample.labels)["shard"], "Its last relay failed; see `workorders outbox status`.")
-            for sample in failed
-        ]
+        numbers = _labels(facts.samples, SHARD_FAILED, "shard")
+        failing = [(number, "Its last relay failed; see `workorders outbox status`.") for number in numbers]
     for number, sentence in failing:
-        yield Problem(
-            about=Subject.SHARD, key=number, subject=f"Outbox shard {number}", state="failing", sentence=sentence
-        )
+        yield Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", sentence)
 
 
 def _of_holds(facts: Facts) -> Iterator[Problem]:
     for hold in facts.holds or ():
-        yield Problem(
-            about=Subject.HOLD,
-            key=str(hold.id),
-            subject=f"Outbox topic {hold.topic}",
-            state="held",
-            sentence=one_line(hold.reason),
-            since=hold.since,
-            next_try=hold.next_try_at,
-        )
-    if facts.holds is None:
-        held = {
-            dict(sample.labels)["topic"]: None
-            for sample in facts.samples
-            if sample.metric.name == HOLDS and sample.value
-        }
-        for topic in held:
-            yield Problem(
-                about=Subject.HOLD,
-                key=topic,
-                subject=f"Outbox topic {topic}",
-                state="held",
-                sentence="Messages are not sent; see `workorders outbox status`.",
-            )
+        subject, sentence = f"Outbox topic {hold.topic}", one_line(hold.reason)
+        yield Problem(Subject.HOLD, str(hold.id), subject, "held", sentence, hold.since, hold.next_try_at)
+    for topic in _labels(facts.samples, HOLDS, "topic") if facts.holds is None else ():
+        sentence = "Messages are not sent; see `workorders outbox status`."
+        yield Problem(Subject.HOLD, topic, f"Outbox topic {topic}", "held", sentence)
+
+
+def _labels(samples: Sequence[Sample], metric: str, label: str) -> list[str]:
+    """Return the values of a label for which a metric is not 0."""
+    found = (dict(sample.labels)[label] for sample in samples if sample.metric.name == metric and sample.value)
+    return list(dict.fromkeys(found))
 
 
 def _of_job(job: Job) -> Problem:
-    return Problem(
-        about=Subject.JOB,
-        key=str(job.id),
-        subject=f"Bulk operation {job.id} ({job.kind})",
-        state=job.state,
-        sentence=one_line(job.error or ""),
-        since=job.finished_at,
-    )
-
-
-def _partitions(count: int) -> str:
-    return f"{count} partition{'s' if count > 1 else ''}"
+    subject = f"Bulk operation {job.id} ({job.kind})"
+    return Problem(Subject.JOB, str(job.id), subject, job.state, one_line(job.error or ""), job.finished_at)

@@ -3,10 +3,12 @@
 Airflow does not protect the applications of plugins, so every page depends on this module.
 """
 
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Annotated
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, HTTPException, Request
@@ -15,6 +17,9 @@ from workorders.airflow import api_server
 from workorders.airflow.api_server import BaseUser, DagAccessEntity
 from workorders.pages.problems import ForbiddenError, NotLoggedInError
 from workorders.pages.threads import OF_PAGES
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class Right(Enum):
@@ -59,6 +64,15 @@ class Viewer:
     def may_all(self, right: Right, dag_ids: Iterable[str]) -> bool:
         """Return whether the user has a right to every one of these Dags."""
         return all(self.may(right, dag_id) for dag_id in dag_ids)
+
+    def require_all(self, rights: Iterable[Right], dag_ids: Iterable[str]) -> None:
+        """Refuse a user without all of these rights to every one of these Dags.
+
+        Raises:
+            ForbiddenError: the user lacks one; the sentence names it.
+        """
+        for dag_id, right in product(dag_ids, rights):
+            self.require(right, dag_id)
 
     def require(self, right: Right, dag_id: str) -> None:
         """Refuse a user without a right to a Dag, or without the right to read it, which every other one needs.
@@ -106,3 +120,31 @@ async def current_viewer(request: Request) -> Viewer:
 
 
 CurrentViewer = Annotated[Viewer, Depends(current_viewer)]
+
+_T = TypeVar("_T", bound="DataclassInstance")
+
+_HIDDEN: Final = "(hidden: requires the right to read XComs or task logs)"
+_CODE: Final = re.compile(r"\[WO-[A-Z-]+\]")
+"""Of this package's errors; it leads to the page that explains them, and quotes nothing."""
+
+
+def may_read_texts(viewer: Viewer, dag_ids: Iterable[str]) -> bool:
+    """Return whether a user may read the texts of each of these Dags."""
+    return all(viewer.may(Right.READ_INPUT, dag_id) or viewer.may(Right.READ_LOG, dag_id) for dag_id in dag_ids)
+
+
+def hide(record: _T, *names: str, unless: bool) -> _T:
+    """Return a record whose texts only show that there are some.
+
+    Args:
+        record: has texts that may quote an input.
+        names: of its fields with the texts; other values than texts and bytes stay.
+        unless: whether the user may read them.
+    """
+    return record if unless else replace(record, **{name: _hidden(getattr(record, name)) for name in names})
+
+
+def _hidden(text: object) -> object:
+    if isinstance(text, bytes):
+        return _HIDDEN.encode()
+    return " ".join((_HIDDEN, *_CODE.findall(text))) if isinstance(text, str) else text

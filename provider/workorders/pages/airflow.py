@@ -11,8 +11,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.monitoring import monitoring_router
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.pages.app import make_app
-from workorders.pages.audit import Change
-from workorders.pages.site import Site
+from workorders.pages.site import Change, Site
 
 DATABASE_CONNECTION = "workorders_db"
 """Airflow connection of the database whose work orders are shown."""

@@ -10,23 +10,21 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
 from workorders.pages import (
-    dag_run,
-    jobs,
+    bulk,
     kafka_trigger,
     outbox,
     overview,
     resolve,
-    static_files,
     work_order,
     work_orders,
     workflow,
 )
-from workorders.pages.downloads import Downloads
-from workorders.pages.job_threads import JobThreads
 from workorders.pages.problems import NotFoundError, PageRefusedError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import Site
@@ -34,16 +32,14 @@ from workorders.pages.site import Site
 _LOG = logging.getLogger(__name__)
 
 ROUTERS: Final = (
-    static_files.router,
     overview.router,
     kafka_trigger.router,
     resolve.router,
     work_orders.router,
     work_order.router,
-    jobs.router,
+    bulk.router,
     workflow.router,
     outbox.router,
-    dag_run.router,
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 
@@ -65,17 +61,24 @@ def make_app(site: Site) -> FastAPI:
     """Return the application. It has no documentation pages, because everybody could read them."""
     app = FastAPI(title="Work orders", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
-    app.state.job_threads = JobThreads(site)
-    app.state.downloads = Downloads(site)
     for router in ROUTERS:
         app.include_router(router)
+    # Nothing in them is secret, so anyone may read them.
+    app.mount("/static", _Revalidated(packages=[("workorders.pages", "static")]))
     app.middleware("http")(_with_headers)
-    app.exception_handler(PageRefusedError)(_refused)
-    app.exception_handler(RequestValidationError)(_wrong_input)
-    app.exception_handler(HTTPException)(_by_framework)
-    app.exception_handler(WorkOrdersError)(_failed)
-    app.exception_handler(psycopg.Error)(_database_failed)
+    for kind in (WorkOrdersError, RequestValidationError, HTTPException, psycopg.Error):
+        app.exception_handler(kind)(_explain)
     return app
+
+
+class _Revalidated(StaticFiles):
+    """Files that a browser keeps, and asks for again by their ETag, so that an upgrade counts at once."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file."""
+        response = await super().get_response(path, scope)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
@@ -85,61 +88,57 @@ async def _with_headers(request: Request, call_next: Callable[[Request], Awaitab
     return response
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, PageRefusedError)  # noqa: S101 - only this kind comes here
-    return _problem(request, error.status, error.title, str(error))
-
-
-async def _wrong_input(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
-    names = ", ".join(sorted({str(found["loc"][-1]) for found in error.errors()}))
-    sentence = f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."
-    return _problem(request, 422, "Wrong input", sentence)
-
-
-async def _by_framework(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 - as above
-    if error.status_code == NotFoundError.status:
-        return _problem(request, 404, NotFoundError.title, "There is no page at this address.")
-    if error.status_code == _METHOD_NOT_ALLOWED and request.method == "GET":
+async def _explain(request: Request, error: Exception) -> Response:
+    """Answer by a page with what failed, and what a person can do."""
+    if isinstance(error, HTTPException) and (request.method, error.status_code) == ("GET", _METHOD_NOT_ALLOWED):
         # The address of a form that was sent: a person went there by the address bar, or shared it.
         return RedirectResponse(request.url.path.rpartition("/")[0], 303)
-    return _problem(request, error.status_code, "Refused", f"Nothing was read or changed: {error.detail}.")
+    status, title, sentence = _problem(request.method, error)
+    return render(
+        request, "problem.html", code=status, title=title, sentence=sentence, retry=_page_to_try_again(request)
+    )
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    return _problem(request, 404 if isinstance(error, LookupError) else 400, "Not done", one_line(error))
+def _problem(method: str, error: Exception) -> tuple[int, str, str]:
+    """Return the status, the title, and the sentence of a failure."""
+    if isinstance(error, PageRefusedError):
+        return error.status, error.title, str(error)
+    if isinstance(error, WorkOrdersError):
+        return 404 if isinstance(error, LookupError) else 400, "Not done", one_line(error)
+    if isinstance(error, RequestValidationError):
+        names = ", ".join(sorted({str(found["loc"][-1]) for found in error.errors()}))
+        return 422, "Wrong input", f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."
+    if isinstance(error, HTTPException):
+        if error.status_code == NotFoundError.status:
+            return error.status_code, NotFoundError.title, "There is no page at this address."
+        return error.status_code, "Refused", f"Nothing was read or changed: {error.detail}."
+    if isinstance(error, psycopg.Error):
+        return _database_problem(method, error)
+    raise error
 
 
-async def _database_failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, psycopg.Error)  # noqa: S101 - as above
+def _database_problem(method: str, error: psycopg.Error) -> tuple[int, str, str]:
     if isinstance(error, psycopg.DataError):
         # Such as a NUL in a name, or a number that no id reaches.
         sentence = "Nothing was read or changed: the database can store no such value. Go back and correct it."
-        return _problem(request, 422, "Wrong input", sentence)
+        return 422, "Wrong input", sentence
     _LOG.error("A page could not be made: %s", one_line(error))
     if isinstance(error, psycopg.errors.QueryCanceled):
         sentence = (
             "The question took too long, so it was stopped; nothing was changed. Ask about less, such as since=24h."
         )
-        return _problem(request, 503, "Too slow", sentence)
+        return 503, "Too slow", sentence
     # A commit whose answer is lost may have happened.
     outcome, advice = (
         ("nothing was changed", "Try again.")
-        if request.method == "GET"
+        if method == "GET"
         else ("whether anything was changed is not known", "Look at what you changed before you do it again.")
     )
     sentence = (
         f"The database of the work orders does not answer as it should ({error_code(error)}); {outcome}. "
         f"Its error is in the log of Airflow's API server. {advice}"
     )
-    return _problem(request, 503, "Database unavailable", sentence)
-
-
-def _problem(request: Request, status: int, title: str, sentence: str) -> Response:
-    return render(
-        request, "problem.html", code=status, title=title, sentence=sentence, retry=_page_to_try_again(request)
-    )
+    return 503, "Database unavailable", sentence
 
 
 def _page_to_try_again(request: Request) -> str | None:

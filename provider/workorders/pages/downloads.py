@@ -12,6 +12,7 @@ from typing import Final
 
 import anyio
 import psycopg
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -22,55 +23,50 @@ from workorders.core.history.export import Format
 from workorders.core.history.filters import Filter
 from workorders.pages.problems import BusyError
 from workorders.pages.site import Site
-from workorders.pages.threads import OF_DOWNLOADS
 
 _LOG = logging.getLogger(__name__)
 
-DOWNLOADS: Final = int(OF_DOWNLOADS.total_tokens)
+DOWNLOADS: Final = 4
+"""At the same time; each has a thread."""
+_FREE = BoundedSemaphore(DOWNLOADS)
 MAX_SECONDS: Final = 120.0
 """For a browser to take a part; then another download may begin in its place."""
 
 
-class Downloads:
-    """The exports that browsers take now."""
+def begin(site: Site, wanted: Filter, format_: Format) -> "DownloadResponse":
+    """Read the first part of an export, and return the answer that sends it and the others.
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._free = BoundedSemaphore(DOWNLOADS)
+    Raises:
+        BusyError: this API server sends as many as it can.
+        WorkOrdersError: the filter names nothing that exists.
+        psycopg.Error: the database failed.
+    """
+    if not _FREE.acquire(blocking=False):
+        raise BusyError(
+            f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
+            f"ended, and export again then."
+        )
+    parts = _parts(site, wanted, format_)
+    return DownloadResponse(next(parts, b""), parts, name=f"work-orders.{format_}")
 
-    def begin(self, wanted: Filter, format_: Format) -> "DownloadResponse":
-        """Read the first part of an export, and return the answer that sends it and the others.
 
-        Raises:
-            BusyError: this API server sends as many as it can.
-            WorkOrdersError: the filter names nothing that exists.
-            psycopg.Error: the database failed.
-        """
-        if not self._free.acquire(blocking=False):
-            raise BusyError(
-                f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
-                f"ended, and export again then."
-            )
-        parts = self._parts(wanted, format_)
-        return DownloadResponse(next(parts, b""), parts, name=f"work-orders.{format_}")
-
-    def _parts(self, wanted: Filter, format_: Format) -> Generator[bytes]:
-        has_begun = False
-        try:
-            # Unlike the connections of pages, this one limits no statement to seconds.
-            with self._site.writing() as connection:
-                connection.read_only = True
-                with closing(export.parts(connection, wanted, format_)) as parts:
-                    for part in parts:
-                        yield part
-                        has_begun = True
-        except (WorkOrdersError, psycopg.Error, OSError) as error:
-            if not has_begun:
-                raise
-            _LOG.error("An export was cut off: %s", one_line(error))
-            yield export.cut_off(format_, f"This file was cut off: {one_line(error)}")
-        finally:
-            self._free.release()
+def _parts(site: Site, wanted: Filter, format_: Format) -> Generator[bytes]:
+    has_begun = False
+    try:
+        # Unlike the connections of pages, this one limits no statement to seconds.
+        with site.writing() as connection:
+            connection.read_only = True
+            with closing(export.parts(connection, wanted, format_)) as parts:
+                for part in parts:
+                    yield part
+                    has_begun = True
+    except (WorkOrdersError, psycopg.Error, OSError) as error:
+        if not has_begun:
+            raise
+        _LOG.error("An export was cut off: %s", one_line(error))
+        yield export.cut_off(format_, f"This file was cut off: {one_line(error)}")
+    finally:
+        _FREE.release()
 
 
 class DownloadResponse(StreamingResponse):
@@ -78,6 +74,7 @@ class DownloadResponse(StreamingResponse):
 
     def __init__(self, first: bytes, parts: Generator[bytes], *, name: str) -> None:
         self._parts = parts
+        self._thread = CapacityLimiter(1)
         headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"}
         super().__init__(self._from(first), media_type="application/octet-stream", headers=headers)
 
@@ -85,7 +82,7 @@ class DownloadResponse(StreamingResponse):
         part = first
         while part:
             yield part
-            part = await run_sync(next, self._parts, b"", limiter=OF_DOWNLOADS)
+            part = await run_sync(next, self._parts, b"", limiter=self._thread)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the parts; whatever ends it, what they were read from is closed."""
@@ -100,4 +97,4 @@ class DownloadResponse(StreamingResponse):
             _LOG.warning("A download was ended: the browser took nothing for %d seconds.", MAX_SECONDS)
         finally:
             with anyio.CancelScope(shield=True):
-                await run_sync(self._parts.close, limiter=OF_DOWNLOADS)
+                await run_sync(self._parts.close, limiter=self._thread)

@@ -18,38 +18,31 @@ from workorders.pages.site import Site
 
 _LOG = logging.getLogger(__name__)
 
-JOBS: Final = 2
-"""Jobs at the same time; each has a thread and a connection."""
+_FREE: Final = BoundedSemaphore(2)
+"""Threads; each has a job and a connection."""
 
 
-class JobThreads:
-    """Starts the threads."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._free = BoundedSemaphore(JOBS)
-
-    def start(self, job_id: int) -> bool:
-        """Run a job in a thread, if one is free; return whether one was."""
-        if not self._free.acquire(blocking=False):
-            return False
+def start(site: Site, job_id: int) -> None:
+    """Run a job in a thread, if one is free."""
+    if _FREE.acquire(blocking=False):
         # The end of the server does not wait for it: every step is a transaction, and another process continues.
-        Thread(target=self._run_and_free, args=(job_id,), name=f"workorders job {job_id}", daemon=True).start()
-        return True
+        Thread(target=_run_and_free, args=(site, job_id), name=f"workorders job {job_id}", daemon=True).start()
 
-    def _run_and_free(self, job_id: int) -> None:
-        try:
-            self.run(job_id)
-        finally:
-            self._free.release()
 
-    def run(self, job_id: int) -> None:
-        """Run a job; if it fails, its row has the error."""
-        try:
-            with self._site.writing() as connection:
-                runner.run_job(connection, job_id)
-        except (JobBusyError, JobEndedError) as other:
-            _LOG.info("%s", other)
-        except (WorkOrdersError, psycopg.Error) as error:
-            # The job's row has it too, if the database could be reached.
-            _LOG.error("Bulk operation %s: %s", job_id, one_line(error))
+def run(site: Site, job_id: int) -> None:
+    """Run a job; if it fails, its row has the error."""
+    try:
+        with site.writing() as connection:
+            runner.run_job(connection, job_id)
+    except (JobBusyError, JobEndedError) as other:
+        _LOG.info("%s", other)
+    except (WorkOrdersError, psycopg.Error) as error:
+        # The job's row has it too, if the database could be reached.
+        _LOG.error("Bulk operation %s: %s", job_id, one_line(error))
+
+
+def _run_and_free(site: Site, job_id: int) -> None:
+    try:
+        run(site, job_id)
+    finally:
+        _FREE.release()

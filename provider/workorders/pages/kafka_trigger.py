@@ -1,4 +1,4 @@
-"""A Kafka trigger: its partitions, its batches, and past decisions."""
+"""A Kafka trigger: its partitions, its batches, and past decisions; and a batch, as a tab on its Dag run in Airflow."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,19 +11,20 @@ from workorders import dag_ids
 from workorders.core.admission import gaps
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import BatchSummary
+from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
-from workorders.pages import kafka_state
-from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages import states
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -54,8 +55,8 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         "kafka_trigger.html",
         now=now,
         status=status,
-        rows=sorted(status.partitions, key=kafka_state.rank),
-        word=kafka_state.word_of(status, is_paused=paused.get(listener, False)),
+        rows=sorted(status.partitions, key=states.rank),
+        word=states.word_of_trigger(status, is_paused=paused.get(listener, False)),
         oldest_age=oldest_age,
         source=source,
         asked_kafka=asks_kafka,
@@ -71,6 +72,34 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         paused=paused,
         may_act=viewer.may(Right.ACT, ingest),
         batch_state=batch_state,
+    )
+
+
+@router.get("/dag-run")
+def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str = "", run_id: str = "") -> HTMLResponse:
+    """Show the batch of an ingest run; Airflow shows this tab on the runs of every Dag, also of those of others."""
+    trigger, number = dag_ids.trigger_of_ingest(dag_id), dag_ids.batch_of(run_id)
+    if trigger is None or number is None:
+        return render(request, "dag_run.html", batch=None)
+    viewer.require(Right.READ, dag_id)
+    with site.reading() as connection:
+        try:
+            batches.require_own(connection, number, trigger)
+            batch = batches.load(connection, number)
+        except (UnknownBatchError, ForeignBatchError):
+            return render(request, "dag_run.html", batch=None)
+    known = site.known_runs(dag_id, [run_id])
+    return render(
+        request,
+        "dag_run.html",
+        now=datetime.now(UTC),
+        batch=batch,
+        ranges=[hide(part, "last_error", unless=may_read_texts(viewer, [dag_id])) for part in batch.ranges],
+        stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
+        dag_id=dag_id,
+        run_id=run_id if run_id in known else None,
+        may_replay=viewer.may(Right.REPLAY, dag_id),
+        seconds=5 if batch.unfinished else 60,
     )
 
 

@@ -11,16 +11,13 @@ from workorders import dag_ids
 from workorders.core.postgres.connection import Connection
 from workorders.outbox import admin
 from workorders.outbox.admin import Hold, ShardStatus
-from workorders.pages import csrf
-from workorders.pages.access import CurrentViewer, Right, Viewer
-from workorders.pages.audit import Change, Details, Event
-from workorders.pages.csrf import CurrentActor
+from workorders.pages import forms
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
+from workorders.pages.forms import CurrentActor, require_number
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import NOTHING, Place, render
-from workorders.pages.site import CurrentSite, Site
-from workorders.pages.texts import hide, may_read_texts
+from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed import require_number
 
 router = APIRouter(route_class=PageRoute)
 
@@ -78,7 +75,7 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
     with site.reading() as connection:
         hold = _get_hold(holds(connection, viewer), number)
         content = admin.hold_content(connection, number)
-        token = csrf.new_token(site.form_key, viewer.id)
+        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "hold.html",
@@ -100,7 +97,7 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
     with site.writing() as connection:
         hold = _get_hold(admin.holds(connection), number)
         connection.rollback()
-        _record(site, actor, "workorders_release_hold", {"hold": number, "topic": hold.topic})
+        site.record(actor, "workorders_release_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic)
         admin.release_hold(connection, number)
     return _confirmed(request, "hold-released", number)
 
@@ -115,8 +112,9 @@ def purge(
         hold = _get_hold(admin.holds(connection), number)
         require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
-        details: Details = {"hold": number, "topic": hold.topic, "messages": hold.messages}
-        _record(site, actor, "workorders_purge_hold", details)
+        site.record(
+            actor, "workorders_purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages
+        )
         # Messages that follow a held one come to the hold until it ends.
         admin.purge_hold(connection, number, seen=hold.messages)
     return _confirmed(request, "hold-purged", number)
@@ -130,7 +128,7 @@ def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, numbe
     with site.reading() as connection:
         shard = _get_undecided_shard(shards(connection, viewer), number)
         topics = admin.open_batch(connection, number)
-        token = csrf.new_token(site.form_key, viewer.id)
+        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "shard.html",
@@ -161,8 +159,7 @@ def release_shard(
         messages = _get_undecided_shard(admin.shards(connection), number).in_flight
         require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
         connection.rollback()
-        details: Details = {"shard": number, "sent": sent, "messages": messages}
-        _record(site, actor, "workorders_release_shard", details)
+        site.record(actor, "workorders_release_shard", [dag_ids.OUTBOX], shard=number, sent=sent, messages=messages)
         admin.release_shard(connection, number, sent=sent == "yes")
     return _confirmed(request, "batch-deleted" if sent == "yes" else "batch-kept", number)
 
@@ -197,10 +194,6 @@ def _confirmation(done: Done, number: int, shards: Sequence[ShardStatus], holds:
     else:
         undecided = {shard.shard for shard in shards if shard.needs_decision}
     return None if number in undecided else _DONE[done].format(number)
-
-
-def _record(site: Site, actor: Viewer, event: Event, details: Details) -> None:
-    site.record_change(Change(event=event, user=actor.name, dag_ids=[dag_ids.OUTBOX], details=details))
 
 
 def _get_hold(known: Sequence[Hold], number: int) -> Hold:

@@ -1,9 +1,9 @@
 """The page to begin with: what needs a person, then every trigger, workflow, and shard of the outbox."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -24,20 +24,18 @@ from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
 from workorders.monitoring.idle_workflows import find_idle
 from workorders.monitoring.problems import Facts, find_problems
-from workorders.outbox import admin
-from workorders.pages import needs, outbox, workflow_state
-from workorders.pages.access import CurrentViewer, Right, Viewer
-from workorders.pages.kafka_state import severity, word_of
+from workorders.pages import needs, outbox
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status
 from workorders.pages.rendering import render
-from workorders.pages.site import CurrentSite, Site
-from workorders.pages.texts import hide, may_read_texts
+from workorders.pages.site import CurrentSite
+from workorders.pages.states import severity, word_of_trigger, word_of_workflow
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
 
 _JOBS: Final = 20
-"""Newest bulk jobs among which failed ones are looked for."""
+"""Newest bulk operations among which failed ones are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,6 @@ class KafkaLine:
     last_planned: datetime | None
     """When its newest batch was planned; None before the first one."""
     is_paused: bool
-    asked_kafka: bool
     has_listener: bool = True
     """Whether Airflow knows the Dag of its listener; that of a retired trigger is gone."""
     oldest_age: float | None = None
@@ -58,7 +55,7 @@ class KafkaLine:
     @property
     def word(self) -> str:
         """Return the worst state of the partitions, or `paused`."""
-        return word_of(self.status, is_paused=self.is_paused)
+        return word_of_trigger(self.status, is_paused=self.is_paused)
 
     @property
     def lag(self) -> int | None:
@@ -78,82 +75,21 @@ class KafkaLine:
         return min((next_try for next_try in tries if next_try is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowLine:
-    """A workflow in one line."""
-
-    work: Workload
-    word: str
-    """What it does."""
-    ended_per_minute: float
-    """Mean number of runs that ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class OtherLine:
-    """A trigger that is not of Kafka in one line."""
-
-    trigger: RegisteredTrigger
-    newest_at: datetime | None
-    """When its newest work order was created; None if the search index contains none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """Everything on the page."""
-
-    kafka: Sequence[KafkaLine]
-    others: Sequence[OtherLine]
-    listed_until: datetime | None
-    """Up to when the search index contains work orders; None if it is empty."""
-    workflows: Sequence[WorkflowLine]
-    idle: Sequence[Workload]
-    """Work of those of the workflows with work orders that are due, and without a run."""
-    counts: state_counts.Counts | None
-    """Work orders by state; None for a user who may not read those of every workflow."""
-    shards: Sequence[admin.ShardStatus]
-    holds: Sequence[admin.Hold]
-    jobs: Sequence[Job]
-    samples: Sequence[Sample]
-    """The figures of the triggers."""
-    shows_outbox: bool
-    asked_kafka: bool
-
-
 @router.get("/")
 def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTMLResponse:
     """Show the overview; Kafka is asked when the page updates itself, so that the first page does not wait for it."""
     now = datetime.now(UTC)
-    found = collect(site, viewer, now, ask_kafka="hx-request" in request.headers)
-    return render(
-        request,
-        "overview.html",
-        now=now,
-        viewer=viewer,
-        found=found,
-        poll_now=not found.asked_kafka and bool(found.kafka),
-        needs=needs.of(find_problems(facts_of(found))),
-        max_counted=workload.MAX_COUNTED,
-    )
-
-
-def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Overview:
-    """Return what the user may read of everything.
-
-    Raises:
-        psycopg.Error: the database failed.
-    """
+    asked_kafka = "hx-request" in request.headers
+    shows_outbox = viewer.may(Right.READ, dag_ids.OUTBOX)
     with site.reading() as connection:
         known = [trigger for trigger in work_orders.registered_triggers(connection) if _may_read(viewer, trigger)]
-        kafka = [trigger for trigger in known if trigger.type == TRIGGER_TYPE]
-        shows_outbox = viewer.may(Right.READ, dag_ids.OUTBOX)
-        workloads = workload.list_workloads(connection, now)
-        readable = [found for found in workloads if viewer.may(Right.READ, dag_ids.of_workflow(found.workflow))]
-        reads_all = len(readable) == len(workloads)
-        idle = find_idle(connection, readable, now)
-        names = {trigger.name for trigger in kafka}
+        others = [trigger for trigger in known if trigger.type != TRIGGER_TYPE]
+        names = {trigger.name for trigger in known} - {trigger.name for trigger in others}
+        every = workload.list_workloads(connection, now)
+        readable = [work for work in every if viewer.may(Right.READ, dag_ids.of_workflow(work.workflow))]
+        reads_all = len(readable) == len(every)
         paused = site.paused_dags(
-            [*map(dag_ids.listener, names), *(dag_ids.of_workflow(found.workflow) for found in readable)]
+            [*map(dag_ids.listener, names), *(dag_ids.of_workflow(work.workflow) for work in readable)]
         )
         samples = [
             sample
@@ -162,38 +98,53 @@ def collect(site: Site, viewer: Viewer, now: datetime, *, ask_kafka: bool) -> Ov
         ]
         statuses = [
             readable_status(status, viewer)
-            for status in partition_status.collect(connection, site.kafka if ask_kafka else None, with_groups=False)
+            for status in partition_status.collect(connection, site.kafka if asked_kafka else None, with_groups=False)
             if status.name in names
         ]
-        reads_jobs = reads_all and may_read_texts(viewer, [dag_ids.of_workflow(found.workflow) for found in readable])
-        return Overview(
-            kafka=_kafka_lines(connection, statuses, samples, paused, ask_kafka=ask_kafka),
+        kafka = _kafka_lines(connection, statuses, samples, paused)
+        facts = facts_of(
+            kafka,
+            asked_kafka=asked_kafka,
             samples=samples,
-            others=_other_lines(connection, [trigger for trigger in known if trigger.type != TRIGGER_TYPE]),
-            listed_until=_listed_until(connection),
-            workflows=_workflow_lines(readable, idle, paused, workload.ended_per_minute(connection, now)),
-            idle=idle,
-            counts=state_counts.latest_counts(connection) if reads_all else None,
+            idle=find_idle(connection, readable, now),
             shards=outbox.shards(connection, viewer) if shows_outbox else [],
             holds=outbox.holds(connection, viewer) if shows_outbox else [],
-            jobs=[hide(job, "error", unless=reads_jobs) for job in jobs.list_jobs(connection, limit=_JOBS)]
-            if reads_all
-            else [],
-            shows_outbox=shows_outbox,
-            asked_kafka=ask_kafka,
+            jobs=_jobs(connection, viewer, readable) if reads_all else [],
         )
+        newest_listed = search_index.indexed_up_to(connection)
+        newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in others])
+        ended = workload.ended_per_minute(connection, now)
+        counts = state_counts.latest_counts(connection) if reads_all else None
+    return render(
+        request,
+        "overview.html",
+        now=now,
+        needs=sorted(find_problems(facts), key=needs.urgency),
+        max_needs=needs.MAX_SHOWN,
+        page_of=needs.page_of,
+        button_of=needs.button_of,
+        counts=counts,
+        kafka=kafka,
+        asked_kafka=asked_kafka,
+        poll_now=not asked_kafka and bool(kafka),
+        workloads=readable,
+        words={work.workflow: _word_of(work, facts.idle, paused) for work in readable},
+        ended=ended,
+        max_counted=workload.MAX_COUNTED,
+        others=others,
+        newest=newest,
+        listed_until=time_of(newest_listed) if newest_listed.int else None,
+        shards=facts.shards,
+    )
 
 
-def facts_of(found: Overview) -> Facts:
+def facts_of(kafka: Iterable[KafkaLine], *, asked_kafka: bool, **others: Any) -> Facts:
     """Return what tells what is wrong; that Kafka was not asked yet is no problem."""
+    lines = list(kafka)
     return Facts(
-        triggers=[line.status if line.asked_kafka else replace(line.status, problem=None) for line in found.kafka],
-        samples=found.samples,
-        idle=found.idle,
-        paused={line.status.name for line in found.kafka if line.is_paused or not line.has_listener},
-        shards=found.shards,
-        holds=found.holds,
-        jobs=found.jobs,
+        triggers=[line.status if asked_kafka else replace(line.status, problem=None) for line in lines],
+        paused={line.status.name for line in lines if line.is_paused or not line.has_listener},
+        **others,
     )
 
 
@@ -202,50 +153,25 @@ def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
     return viewer.may(Right.READ, dag_ids.ingest(trigger.name) if is_kafka else dag_ids.of_workflow(trigger.workflow))
 
 
-def _workflow_lines(
-    workloads: Sequence[Workload],
-    idle: Sequence[Workload],
-    paused: Mapping[str, bool],
-    ended: Mapping[str, float],
-) -> list[WorkflowLine]:
-    return [
-        WorkflowLine(
-            work,
-            workflow_state.word_of(
-                work, is_stuck=work in idle, is_paused=paused.get(dag_ids.of_workflow(work.workflow), False)
-            ),
-            ended.get(work.workflow, 0.0),
-        )
-        for work in workloads
-    ]
+def _word_of(work: Workload, idle: Collection[Workload], paused: Mapping[str, bool]) -> str:
+    is_paused = paused.get(dag_ids.of_workflow(work.workflow), False)
+    return word_of_workflow(work, is_stuck=work in idle, is_paused=is_paused)
 
 
-def _listed_until(connection: Connection) -> datetime | None:
-    newest = search_index.indexed_up_to(connection)
-    return time_of(newest) if newest.int else None
-
-
-def _other_lines(connection: Connection, known: Sequence[RegisteredTrigger]) -> list[OtherLine]:
-    newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in known])
-    return [OtherLine(trigger, newest.get(trigger.name)) for trigger in known]
+def _jobs(connection: Connection, viewer: Viewer, workloads: Sequence[Workload]) -> list[Job]:
+    unless = may_read_texts(viewer, [dag_ids.of_workflow(work.workflow) for work in workloads])
+    return [hide(job, "error", unless=unless) for job in jobs.list_jobs(connection, limit=_JOBS)]
 
 
 def _kafka_lines(
-    connection: Connection,
-    statuses: Sequence[TriggerStatus],
-    samples: Sequence[Sample],
-    paused: Mapping[str, bool],
-    *,
-    ask_kafka: bool,
+    connection: Connection, statuses: Sequence[TriggerStatus], samples: Sequence[Sample], paused: Mapping[str, bool]
 ) -> list[KafkaLine]:
-    planned = batches.last_planned(connection)
-    ages = oldest_ages(samples)
+    planned, ages = batches.last_planned(connection), oldest_ages(samples)
     lines = [
         KafkaLine(
             status=status,
             last_planned=planned.get(status.name),
             is_paused=paused.get(dag_ids.listener(status.name), False),
-            asked_kafka=ask_kafka,
             has_listener=dag_ids.listener(status.name) in paused,
             oldest_age=ages.get(status.name),
         )

@@ -14,7 +14,6 @@ from markupsafe import Markup
 from workorders import dag_ids
 from workorders.core.states import OWNER_GONE
 from workorders.kafka.partitions import PartitionState
-from workorders.pages import static_files
 from workorders.visible_text import safe
 
 NOTHING: Final = "\u2013"
@@ -40,10 +39,6 @@ class Place:
     def page(self, *parts: object) -> str:
         """Return the path of a page; the parts are quoted, because names may contain anything."""
         return "/".join((self.pages, *(quote(str(part), safe="") for part in parts)))
-
-    def static(self, name: str) -> str:
-        """Return the path of a static file."""
-        return self.pages + static_files.path(name)
 
     def dag(self, dag_id: str) -> str:
         """Return the path of a Dag in Airflow."""

@@ -18,16 +18,14 @@ from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, list_decisions, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
-from workorders.pages import csrf
+from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
-from workorders.pages.audit import Change
-from workorders.pages.csrf import CurrentActor
+from workorders.pages.forms import CurrentActor, Reason, require_number
 from workorders.pages.kafka_trigger import source_of
 from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
-from workorders.pages.typed import read_reason, require_number
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
@@ -91,7 +89,7 @@ def page(
     now = datetime.now(UTC)
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
-        token = csrf.new_token(site.form_key, viewer.id)
+        token = forms.new_token(site.form_key, viewer.id)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), _offset(offset), _time(time, now))
@@ -128,7 +126,7 @@ def resolve(
     partition: Annotated[int, Form(ge=0)],
     kind: Annotated[DecisionKind, Form()],
     facts: Annotated[str, Form()],
-    reason: Annotated[str, Form()] = "",
+    reason: Reason,
     offset: Annotated[str, Form()] = "",
     time: Annotated[str, Form()] = "",
     typed: Annotated[str, Form()] = "",
@@ -140,7 +138,6 @@ def resolve(
         OutcomeUnknownError: the answer to the commit of the decision was lost.
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
-    reason = read_reason(reason)
     with site.writing() as connection:
         source = source_of(connection, actor, name)
         connection.rollback()
@@ -156,10 +153,8 @@ def resolve(
         if lost := given_up(decisions):
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
-        details = {"trigger": name, "reason": reason, "decisions": [str(decision) for decision in decisions]}
-        site.record_change(
-            Change(event="workorders_resolve", user=actor.name, dag_ids=[dag_ids.ingest(name)], details=details)
-        )
+        decided = [str(decision) for decision in decisions]
+        site.record(actor, "workorders_resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
             applied: AppliedDecisions = apply_decisions(
                 connection,

@@ -99,7 +99,7 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
             stream=given.get("stream"),
             from_position=_position(given, "from_position"),
             to_position=_position(given, "to_position"),
-            id=read_id(given["id"]) if "id" in given else None,
+            selected=(read_id(given["id"]),) if "id" in given else None,
             ordering_key=given.get("ordering_key"),
             text=given.get("text"),
         ),

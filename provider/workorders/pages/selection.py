@@ -1,28 +1,30 @@
-"""Counts the work orders of a selection, which takes seconds if they are millions, within the time that a page has."""
+"""The work orders that a search selects: whose rights decide about them, and how many they are."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
 import psycopg
 
+from workorders import dag_ids
 from workorders.core.bulk import jobs
 from workorders.core.history import export, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.states import UNFINISHED, WAITING
+from workorders.core.workflows import list_names
+from workorders.pages.access import Right, Viewer
+from workorders.pages.problems import NotFoundError
 
 _QUERIES = load_queries("workorders.pages", "sql/selection.sql")
 
 Kind = Literal["rerun", "cancel", "export"]
 T = TypeVar("T")
 
-_FIRST_MILLISECONDS: Final = 100
-"""For the first answer; a page that has no count then asks again by itself."""
 _MAX_MILLISECONDS: Final = 14_000
-"""A second less than the browser waits for an answer."""
+"""To count millions of work orders takes some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +75,30 @@ class Counted:
         return self.total - sum(self.skipped.values())
 
 
-def count(connection: Connection, wanted: Filter, kind: Kind, *, patiently: bool) -> Counted | None:
+def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
     """Return what is known of a selection; None if to count it takes too long. It ends the transaction.
 
     Args:
         connection: in a transaction that has changed nothing.
         wanted: the selection.
         kind: what a person wants to do with it.
-        patiently: whether it may take seconds. If not, all that is to be counted must be counted.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
         UnknownWorkOrderError: the filter names a work order that does not exist.
     """
-    end = time.monotonic() + (_MAX_MILLISECONDS if patiently else _FIRST_MILLISECONDS) / 1000
+    end = time.monotonic() + _MAX_MILLISECONDS / 1000
     states = _until(end, connection, lambda: jobs.count_matching(connection, wanted))
-    if states is None or kind == "cancel":
-        return None if states is None else Counted(kind, states)
+    if states is None:
+        return None
     if kind == "rerun":
-        number = _until(end, connection, lambda: work_orders.count_without_input(connection, wanted))
-        found = Counted(kind, states, without_input=number)
-    else:
-        number = _until(end, connection, lambda: export.estimate_bytes(connection, wanted, sum(states.values())))
-        found = Counted(kind, states, size=number)
-    return found if patiently or number is not None else None
+        erased = _until(end, connection, lambda: work_orders.count_without_input(connection, wanted))
+        return Counted(kind, states, without_input=erased)
+    if kind == "export":
+        size = _until(end, connection, lambda: export.estimate_bytes(connection, wanted, sum(states.values())))
+        return Counted(kind, states, size=size)
+    return Counted(kind, states)
 
 
 def _until(end: float, connection: Connection, ask: Callable[[], T]) -> T | None:
@@ -111,3 +112,36 @@ def _until(end: float, connection: Connection, ask: Callable[[], T]) -> T | None
         return None
     finally:
         connection.rollback()
+
+
+def rights_to(right: Right, wanted: Filter) -> Sequence[Right]:
+    """Return what it takes to act on a search: one by words or by an ordering key answers what inputs contain."""
+    asks_inputs = wanted.text is not None or wanted.ordering_key is not None
+    return (right, Right.READ_INPUT) if asks_inputs else (right,)
+
+
+def require_right(connection: Connection, viewer: Viewer, right: Right, wanted: Filter) -> list[str]:
+    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about.
+
+    Raises:
+        ForbiddenError: the user does not have it; the sentence names the right and the Dag.
+        NotFoundError: no selected work order exists.
+    """
+    workflows = workflows_of(connection, wanted, list_names(connection))
+    if wanted.selected is not None and not workflows:
+        raise NotFoundError("The work orders that were selected do not exist any more. Nothing was changed.")
+    dags = [dag_ids.of_workflow(workflow) for workflow in workflows]
+    viewer.require_all(rights_to(right, wanted), dags)
+    return dags
+
+
+def workflows_of(connection: Connection, wanted: Filter, workflows: Sequence[str]) -> Sequence[str]:
+    """Return the workflows, of all there are, whose work orders a filter may select.
+
+    A trigger does not limit them: its work orders keep the workflow that it had when they were created.
+    """
+    if wanted.workflow is not None:
+        return [wanted.workflow]
+    if wanted.selected is not None:
+        return work_orders.list_workflows_of(connection, wanted.selected)
+    return workflows

@@ -1,17 +1,17 @@
 """What the pages get their facts from: the database, Kafka, and Airflow."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Request
 from psycopg.conninfo import make_conninfo
 
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.status.kafka_answers import KafkaAnswers
-from workorders.pages.audit import Change, record_nothing
+from workorders.pages.access import Viewer
 
 _CONNECT_SECONDS: Final = 5
 """A person waits for the page."""
@@ -19,6 +19,34 @@ _KAFKA_SECONDS: Final = 2.0
 _KAFKA_KEPT_SECONDS: Final = 1.0
 """However many people look, a broker is asked about the same trigger once in this time."""
 _READ_SESSION: Final = {"statement_timeout": "5s", "default_transaction_read_only": "on"}
+
+Event = Literal[
+    "workorders_rerun",
+    "workorders_cancel",
+    "workorders_export",
+    "workorders_stop_job",
+    "workorders_resolve",
+    "workorders_release_hold",
+    "workorders_purge_hold",
+    "workorders_release_shard",
+]
+"""What a person did; the audit log of Airflow has the same names, of at most 60 characters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a person is about to change, for the audit log of Airflow."""
+
+    event: Event
+    user: str
+    dag_ids: Sequence[str]
+    """The Dags whose rights allowed it; the log has an entry for each."""
+    details: Mapping[str, str | int | Sequence[str]]
+    """Numbers, ids, and the reason. Words that were searched for stay out, because no retention erases this log."""
+
+
+def record_nothing(change: Change) -> None:
+    """Record no change, where there is no Airflow."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +72,10 @@ class Site:
     def kafka(self) -> KafkaAnswers:
         """Return what asks Kafka for all requests together."""
         return KafkaAnswers(self.kafka_settings, kept_seconds=_KAFKA_KEPT_SECONDS, timeout_seconds=_KAFKA_SECONDS)
+
+    def record(self, actor: Viewer, event: Event, dag_ids: Sequence[str], **details: str | int | Sequence[str]) -> None:
+        """Record a change before it is committed: an entry without a change is possible, and none without an entry."""
+        self.record_change(Change(event=event, user=actor.name, dag_ids=dag_ids, details=details))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

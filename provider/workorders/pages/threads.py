@@ -1,7 +1,4 @@
-"""Threads for the pages alone: Airflow's API shares the others, which must stay free while a database hangs.
-
-Downloads have threads of their own, so that the pages answer while they are read.
-"""
+"""Threads for the pages alone: Airflow's API shares the others, which must stay free while a database hangs."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -14,8 +11,6 @@ from fastapi.routing import APIRoute
 
 OF_PAGES: Final = CapacityLimiter(8)
 """For requests that are answered at the same time."""
-OF_DOWNLOADS: Final = CapacityLimiter(4)
-"""For exports that are downloaded at the same time."""
 
 
 class PageRoute(APIRoute):

@@ -22,12 +22,11 @@ from workorders.core.steps import history as steps
 from workorders.kafka.ledger import origin
 from workorders.kafka.ledger.batches import Batch
 from workorders.outbox import published
-from workorders.pages import csrf, search
-from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages import forms, search
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
-from workorders.pages.texts import hide, may_read_texts
 from workorders.pages.threads import PageRoute
 from workorders.visible_text import hexdump
 
@@ -54,7 +53,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     """Show a work order."""
     now = datetime.now(UTC)
     with site.reading() as connection:
-        found = work_orders.get_work_order_excerpt(
+        found = work_orders.get_work_order(
             connection, search.read_id(id_), max_characters=MAX_CHARACTERS, max_bytes=_RAW_BYTES
         )
         dag_id = _dag_of(found)
@@ -68,7 +67,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         batch = _batch_of(connection, viewer, found)
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
-        token = csrf.new_token(site.form_key, viewer.id) if may_act else ""
+        token = forms.new_token(site.form_key, viewer.id) if may_act else ""
     reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
     found = hide(found, "detail", unless=reads_texts)
     attempts = [hide(run, "error", unless=reads_texts) for run in attempts]
@@ -122,7 +121,7 @@ def download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Literal["
 def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
     """Show a run with its log and its output."""
     with site.reading() as connection:
-        run = runs.get_run_excerpt(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
+        run = runs.get_run(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
         finished = steps.list_steps_at_end(connection, run, max_characters=_RESULT_CHARACTERS)
     dag_id = dag_ids.of_workflow(run.workflow)

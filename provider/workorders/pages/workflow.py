@@ -15,12 +15,11 @@ from workorders.core.history import run_summary, state_counts, workload
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.monitoring.idle_workflows import find_idle
-from workorders.pages import workflow_state
-from workorders.pages.access import CurrentViewer, Right
+from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
-from workorders.pages.texts import hide, may_read_texts
+from workorders.pages.states import word_of_workflow
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
@@ -63,7 +62,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_id),
         dag_id=dag_id,
-        word=workflow_state.word_of(work, is_stuck=is_stuck, is_paused=paused),
+        word=word_of_workflow(work, is_stuck=is_stuck, is_paused=paused),
         paused=paused,
         may_act=viewer.may(Right.ACT, dag_id),
         max_counted=workload.MAX_COUNTED,

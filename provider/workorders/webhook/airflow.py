@@ -27,9 +27,8 @@ def application() -> "FastAPI":
     # Here, because Dag files import this module as well and need none of it.
     from workorders.webhook.app import make_app  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
-    from workorders.webhook.hooks import Hooks  # noqa: PLC0415
+    from workorders.webhook.hooks import Hooks, TriggerFolder  # noqa: PLC0415
     from workorders.webhook.stored_webhooks import StoredWebhooks  # noqa: PLC0415
-    from workorders.webhook.trigger_folder import TriggerFolder  # noqa: PLC0415
 
     handler, folder = RequestHandler(database_url), os.environ.get(TRIGGERS_VARIABLE)
     stored = StoredWebhooks(handler.database(_DATABASE_CONNECTION))

@@ -1,13 +1,70 @@
-"""The authentication methods that a webhook's file may name. Pure."""
+"""The authentication methods that a webhook's file may name: a key or a password that the caller sends, and signatures.
 
+Pure.
+"""
+
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Discriminator, Tag
 
-from workorders.webhook.credentials import ApiKey, Basic
-from workorders.webhook.hmac_signature import Hmac
-from workorders.webhook.sender_signatures import Slack, StandardWebhooks, Stripe
+from workorders.webhook.method import HeaderName, Method, Secret, is_same, raw_bytes
+from workorders.webhook.signatures import Hmac, Slack, StandardWebhooks, Stripe
+
+
+class ApiKey(Method):
+    """The caller sends a key in a header."""
+
+    type: Literal["api_key"]
+    """A key in a header."""
+    header: HeaderName = "x-api-key"
+    """Header that carries the key."""
+
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the credentials is missing or malformed, or None."""
+        return None if self.header in headers else f"the header {self.header} with the key is missing"
+
+    def fault(self, secret: Secret, headers: Mapping[str, str]) -> str | None:
+        """Return why the caller is refused, or None."""
+        wrong = f"the key in the header {self.header} is wrong"
+        return self.missing(headers) or (None if is_same(raw_bytes(headers[self.header]), secret.password) else wrong)
+
+
+class Basic(Method):
+    """The caller sends a user name and a password (RFC 7617)."""
+
+    type: Literal["basic"]
+    """A user name and a password."""
+
+    @property
+    def scheme(self) -> str:
+        """The name of the method in the answer to a caller that has not proved anything."""
+        return "Basic"
+
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the credentials is missing or malformed, or None."""
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "basic":
+            return "the header authorization with the scheme Basic is missing"
+        if _decoded(credentials) is None:
+            return "the header authorization is not in the form of the scheme Basic"
+        return None
+
+    def fault(self, secret: Secret, headers: Mapping[str, str]) -> str | None:
+        """Return why the caller is refused, or None."""
+        if missing := self.missing(headers):
+            return missing
+        given = _decoded(headers["authorization"].partition(" ")[2]) or b""
+        expected = f"{secret.login}:{secret.password}"
+        return None if is_same(given, expected) else "the user name or the password is wrong"
+
+
+def _decoded(credentials: str) -> bytes | None:
+    try:
+        return b64decode(credentials.strip(), validate=True)
+    except ValueError:
+        return None
 
 
 def _kind(value: Any) -> str | None:

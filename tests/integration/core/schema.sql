@@ -550,9 +550,6 @@ CREATE TABLE workorders.rejections (
     raw bytea
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.retention_passed (
-    work_order_id uuid NOT NULL
-);
 CREATE TABLE workorders.run_logs (
     run_id uuid NOT NULL,
     log text NOT NULL,
@@ -804,8 +801,6 @@ ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_work_order_id_key UNIQUE (work_order_id);
 ALTER TABLE ONLY workorders.rejections
     ADD CONSTRAINT rejections_pkey PRIMARY KEY (work_order_id);
-ALTER TABLE ONLY workorders.retention_passed
-    ADD CONSTRAINT retention_passed_pkey PRIMARY KEY (work_order_id);
 ALTER TABLE ONLY workorders.run_logs
     ADD CONSTRAINT run_logs_pkey PRIMARY KEY (run_id);
 ALTER TABLE ONLY workorders.run_outputs
@@ -856,7 +851,6 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
 CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
-CREATE INDEX ignored_repeats_unwiped_idx ON workorders.ignored_repeats USING btree (work_order_id) WHERE (last_request IS NOT NULL);
 CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);
 CREATE INDEX kafka_decisions_trigger_id_id_idx ON workorders.kafka_decisions USING btree (trigger_id, id);

@@ -15,7 +15,7 @@ from local_stack.stack import LocalStack
 from support.executing import Executing
 from support.prometheus import check
 from workorders.airflow.monitoring import monitoring_router
-from workorders.airflow.triggers.metrics import ReportMetricsTrigger
+from workorders.airflow.stats import ReportMetricsTrigger
 
 pytestmark = pytest.mark.integration
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from html import unescape
 from secrets import token_hex
+from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -46,20 +47,18 @@ from workorders.kafka.exceptions import DecisionUncertainError
 from workorders.kafka.ledger import batches
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
-from workorders.pages import downloads, resolve, selection, work_order
+from workorders.pages import downloads, resolve, work_order
 from workorders.pages.access import Right
 from workorders.pages.app import HEADERS
-from workorders.pages.audit import Change
-from workorders.pages.site import Site
-from workorders.pages.threads import OF_DOWNLOADS, OF_PAGES
+from workorders.pages.site import Change, Site
+from workorders.pages.threads import OF_PAGES
 
 pytestmark = pytest.mark.integration
 
-CONFIRM = "/workorders/work-orders/confirm"
+CONFIRM = "/workorders/bulk/new"
 
 UPDATE = {"hx-request": "true"}
-"""The header with which a page asks for itself again: for what Kafka knows, or for a count. The first request waits
-for a count for 0.1 s only."""
+"""The header with which a page asks for itself again, with what Kafka knows."""
 
 
 def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, scene: Scene) -> None:
@@ -305,9 +304,9 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     id_ = listed_ids(listed)[-1]
     page = text_of(client.get(f"/workorders/work-orders/{id_}").text)
     assert "Run 1 of 1 ended as failed: ValueError: no bed is free" in page
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={id_}", headers=UPDATE).text
+    confirm = client.get(f"{CONFIRM}?kind=rerun&selected={id_}").text
     assert "Rerun 1 work order" in text_of(confirm)
-    done = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "a bed is free"})
+    done = client.post(CONFIRM, data={**fields_of(confirm), "reason": "a bed is free"})
     assert done.status_code == 303
     shown = client.get(done.headers["location"]).text
     assert "1 of 1 done." in text_of(shown)
@@ -316,7 +315,7 @@ def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     after = text_of(client.get(f"/workorders/work-orders/{id_}").text)
     assert "Waits for run 2." in after
     assert "ada: a bed is free" in after
-    again = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
+    again = client.post(CONFIRM, data={**fields_of(confirm), "reason": "again"})
     assert "1 skipped: not finished" in text_of(client.get(again.headers["location"]).text)
     assert UUID(id_)
 
@@ -347,10 +346,10 @@ def test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_agai
         ({"Rerun 1", "Run 1 from the start"}, {"from_start": "true"}, 2),
         ({"Run 1 from the start"}, {}, 3),
     ):
-        confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={order}", headers=UPDATE).text
+        confirm = client.get(f"{CONFIRM}?kind=rerun&selected={order}").text
         assert set(re.findall(r">((?:Rerun|Run) [^<]+)</button>", confirm)) == offered
         data = {**fields_of(confirm), "reason": "again", **chosen}
-        done = text_of(client.post("/workorders/work-orders/confirm", data=data).text)
+        done = text_of(client.post(CONFIRM, data=data).text)
         assert ("1 of 1 done." in done, "work order from the start" in done) == (True, bool(chosen))
         with connect(stack.database_url) as connection:
             assert work_orders.runs_of(connection, order)[-1].generation == generation
@@ -361,14 +360,14 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
     scene = make_scene(stack, "cancel-")
     client = browser_of(served(pages_site))
     query = f"workflow={scene.workflow}&state=failed&since=all"
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}", headers=UPDATE).text
+    confirm = client.get(f"{CONFIRM}?kind=rerun&{query}").text
     assert "Rerun 38 work orders" in text_of(confirm)
-    started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
+    started = client.post(CONFIRM, data={**fields_of(confirm), "reason": "again"})
     assert started.status_code == 303
     until_finished(client, started.headers["location"])
     waiting = f"workflow={scene.workflow}&state=requeued&since=all"
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=cancel&{waiting}", headers=UPDATE).text
-    started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "by mistake"})
+    confirm = client.get(f"{CONFIRM}?kind=cancel&{waiting}").text
+    started = client.post(CONFIRM, data={**fields_of(confirm), "reason": "by mistake"})
     text = until_finished(client, started.headers["location"])
     assert "38 of 38 done" in text
     with connect(stack.database_url) as connection:
@@ -376,26 +375,6 @@ def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: Lo
             "SELECT kind, state, done, actor, account, reason FROM workorders.bulk_jobs ORDER BY id DESC LIMIT 1"
         ).fetchone()
     assert job == ("cancel", "finished", 38, "ada", "ada", "by mistake")
-
-
-@pytest.mark.usefixtures("slow_count")
-def test_a_selection_that_takes_long_to_count_comes_without_its_form_and_then_with_its_count(
-    client: TestClient, scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    address = f"/workorders/work-orders/confirm?kind=rerun&workflow={scene.workflow}&state=rejected&since=all"
-    first = client.get(address).text
-    assert "are being counted" in first
-    assert "csrf" not in first
-    again = unescape(re.findall(r'hx-get="([^"]+)" hx-trigger="load"', first)[0])
-    assert again == address
-    counted = client.get(again, headers=UPDATE).text
-    assert "Rerun 1 work order" in text_of(counted)
-    assert fields_of(counted)["csrf"]
-    monkeypatch.setattr(selection, "_MAX_MILLISECONDS", 1)
-    stopped = client.get(again, headers=UPDATE).text
-    assert "took too long, so it was stopped" in text_of(stopped)
-    assert "csrf" not in stopped
-    assert "hx-get" not in stopped
 
 
 def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_duplicates(
@@ -568,9 +547,9 @@ def test_the_tab_of_any_other_dag_run_says_that_it_ingests_nothing(client: TestC
 
 
 def test_a_bulk_action_without_any_limit_is_refused(client: TestClient, pages_site: Site) -> None:
-    assert client.get("/workorders/work-orders/confirm?kind=rerun&since=all").status_code == 422
+    assert client.get(f"{CONFIRM}?kind=rerun&since=all").status_code == 422
     data = {"kind": "rerun", "query": "since=all", "reason": "all", "csrf": form_token(pages_site, "ada")}
-    assert client.post("/workorders/work-orders/confirm", data=data).status_code == 422
+    assert client.post(CONFIRM, data=data).status_code == 422
 
 
 def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(stack: LocalStack, name: str) -> None:
@@ -583,7 +562,7 @@ def test_each_change_is_recorded_with_its_user_and_its_dag_before_it_is_made(sta
     data = {"reason": "by mistake", "csrf": form_token(own, "ada")}
     for kind, selected in (("cancel", {"selected": order}), ("rerun", {"query": f"workflow={name}&text=Jane"})):
         chosen = {**data, "kind": kind, "from_start": "true", **selected}
-        answer = client.post("/workorders/work-orders/confirm", data=chosen)
+        answer = client.post(CONFIRM, data=chosen)
         assert answer.status_code == 303
     client.post(f"{answer.headers['location']}/cancel", data=data)
     assert [(change.event, change.user, change.dag_ids) for change in recorded] == [
@@ -632,7 +611,7 @@ def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str
     own = site(stack.database_url, stack.kafka_settings, record_change=fail)
     client = browser_of(served(own), raise_server_exceptions=False)
     query = {"kind": "cancel", "query": f"workflow={name}", "reason": "x", "csrf": form_token(own, "ada")}
-    assert client.post("/workorders/work-orders/confirm", data=query).status_code == 500
+    assert client.post(CONFIRM, data=query).status_code == 500
     assert executing.rows("SELECT count(*) FROM workorders.bulk_jobs WHERE filter ->> 'workflow' = '" + name + "'") == [
         (0,)
     ]
@@ -871,14 +850,14 @@ def test_a_run_shows_the_beginning_of_a_large_output_and_the_end_of_a_long_log(
 
 def export_form(client: TestClient, query: str, format_: str = "jsonl") -> dict[str, str]:
     """Return what the form that confirms an export sends."""
-    fields = fields_of(client.get(f"{CONFIRM}?kind=export&{query}", headers=UPDATE).text)
+    fields = fields_of(client.get(f"{CONFIRM}?kind=export&{query}").text)
     return {**fields, "format": format_, "reason": "an audit"}
 
 
 @pytest.mark.parametrize("format_", ["jsonl", "csv"])
 def test_an_export_is_a_file_with_everything_that_matches(client: TestClient, scene: Scene, format_: str) -> None:
     query = f"workflow={scene.workflow}&since=all"
-    confirm = text_of(client.get(f"{CONFIRM}?kind=export&{query}", headers=UPDATE).text)
+    confirm = text_of(client.get(f"{CONFIRM}?kind=export&{query}").text)
     assert "Export 339 work orders" in confirm
     assert re.search(r"about [\d.]+ (kB|MB), by the oldest", confirm)
     answer = client.post(CONFIRM, data=export_form(client, query, format_))
@@ -907,7 +886,7 @@ def test_some_work_orders_are_exported_and_the_audit_log_names_them(stack: Local
     client = browser_of(served(site(stack.database_url, stack.kafka_settings, record_change=recorded.append)))
     listed = client.get(f"/workorders/work-orders?workflow={scene.workflow}&since=all").text
     selected = listed_ids(listed)[:2]
-    confirm = client.get(f"{CONFIRM}?kind=export&selected={selected[0]}&selected={selected[1]}", headers=UPDATE).text
+    confirm = client.get(f"{CONFIRM}?kind=export&selected={selected[0]}&selected={selected[1]}").text
     data = {"kind": "export", "selected": selected, "reason": "an audit", "csrf": fields_of(confirm)["csrf"]}
     answer = client.post(CONFIRM, data=data)
     assert [json.loads(line)["id"] for line in answer.text.splitlines()] == sorted(selected)
@@ -948,11 +927,11 @@ def test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alon
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
     form = export_form(client, f"workflow={name}")
     with running(served(pages_site)) as url, ExitStack() as stack_of_browsers:
-        for _ in range(int(OF_DOWNLOADS.total_tokens)):
+        for _ in range(downloads.DOWNLOADS):
             browser = stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60))
             stack_of_browsers.enter_context(browser.stream("POST", CONFIRM, data=form, headers=OWN))
         for _ in range(int(OF_PAGES.total_tokens) + 1):
-            assert httpx.get(f"{url}/workorders/jobs", timeout=10).status_code == 200
+            assert httpx.get(f"{url}/workorders/bulk", timeout=10).status_code == 200
         eventually(lambda: open_transactions(stack) == 0, seconds=60, what="the end of every transaction of the pages")
         refused = httpx.post(f"{url}{CONFIRM}", data=form, headers=OWN, timeout=60)
         assert (refused.status_code, "sends 4 exports already" in refused.text) == (503, True)
@@ -972,7 +951,7 @@ def test_a_browser_that_takes_nothing_for_long_loses_its_place(
     Executing(stack.database_url, name).create_text([b'{"text":"%s"}' % token_hex(500_000).encode() for _ in range(20)])
     form = export_form(client, f"workflow={name}")
     monkeypatch.setattr(downloads, "MAX_SECONDS", 0.5)
-    monkeypatch.setattr(downloads, "DOWNLOADS", 1)
+    monkeypatch.setattr(downloads, "_FREE", BoundedSemaphore(1))
     with (
         running(served(pages_site)) as url,
         httpx.Client(base_url=url) as browser,
@@ -1005,11 +984,11 @@ def test_a_hostile_input_is_text_and_nothing_else(client: TestClient, scene: Sce
         "/work-orders?text=%3Cscript%3Ealert(1)%3C/script%3E",
         "/work-orders?trigger=%3Cscript%3E",
         "/work-orders/%3Cscript%3E",
-        "/jobs/%3Cscript%3E",
+        "/bulk/%3Cscript%3E",
         "/outbox/holds/999999999",
         "/outbox/shards/99999999999999999999",
-        "/jobs/99999999999999999999",
-        "/jobs?before=99999999999999999999",
+        "/bulk/99999999999999999999",
+        "/bulk?before=99999999999999999999",
         "/kafka/%00",
         "/kafka/x/resolve?topic=%00&partition=99999999999999999999",
         "/workflows/%00",
@@ -1024,7 +1003,7 @@ def test_a_hostile_address_is_refused_or_shown_as_text(client: TestClient, addre
 
 
 def test_a_number_that_postgres_does_not_have_is_refused(client: TestClient) -> None:
-    for address in ("jobs/99999999999999999999", "jobs?before=99999999999999999999", "jobs/0"):
+    for address in ("bulk/99999999999999999999", "bulk?before=99999999999999999999", "bulk/0"):
         assert client.get(f"/workorders/{address}").status_code == 422, address
 
 
@@ -1053,11 +1032,11 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
     recorded: list[Change] = []
     own = site(stack.database_url, stack.kafka_settings, record_change=recorded.append)
     client = browser_of(served(own))
-    address = f"/workorders/work-orders/confirm?kind=rerun&workflow={name}&state=failed"
+    address = f"{CONFIRM}?kind=rerun&workflow={name}&state=failed"
     fields = fields_of(client.get(address, headers=UPDATE).text)
     assert fields["seen"] == "2"
     executing.worker().work()
-    refused = client.post("/workorders/work-orders/confirm", data={**fields, "reason": "x"})
+    refused = client.post(CONFIRM, data={**fields, "reason": "x"})
     assert refused.status_code == 409
     assert "3 work orders match now, and the page showed 2" in text_of(refused.text)
     assert (recorded, executing.states()) == ([], [("failed", "failed")] * 3)
@@ -1073,9 +1052,9 @@ def test_a_rerun_of_selected_work_orders_beyond_a_limit_waits_for_capacity(
     *ended, _ = executing.ids()
     client = browser_of(served(pages_site), follow_redirects=True)
     data = {"kind": "rerun", "selected": ended, "reason": "x", "csrf": form_token(pages_site, "ada")}
-    confirm = client.get("/workorders/work-orders/confirm", params={"kind": "rerun", "selected": ended}, headers=UPDATE)
+    confirm = client.get(CONFIRM, params={"kind": "rerun", "selected": ended})
     assert f"Workflow {name} takes 1 more runs now" in text_of(confirm.text)
-    text = text_of(client.post("/workorders/work-orders/confirm", data=data).text)
+    text = text_of(client.post(CONFIRM, data=data).text)
     assert "waiting 1 of 2 done" in text
     assert f"Workflow {name} takes no more runs now" in text
 
@@ -1093,28 +1072,27 @@ def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(
             "UPDATE workorders.dataclips SET body = NULL, request = '{}' WHERE id = ANY (%s::uuid[])", [[first, second]]
         )
     for query in (f"workflow={name}", f"selected={first}&selected={second}"):
-        text = text_of(client.get(f"/workorders/work-orders/confirm?kind=rerun&{query}", headers=UPDATE).text)
+        text = text_of(client.get(f"{CONFIRM}?kind=rerun&{query}").text)
         assert "2 of them will be skipped, because retention has erased their input." in text
-    assert "csrf" not in client.get(f"/workorders/work-orders/confirm?kind=rerun&selected={first}", headers=UPDATE).text
-    confirm = client.get(f"/workorders/work-orders/confirm?kind=rerun&workflow={name}", headers=UPDATE).text
+    assert "csrf" not in client.get(f"{CONFIRM}?kind=rerun&selected={first}").text
+    confirm = client.get(f"{CONFIRM}?kind=rerun&workflow={name}").text
     assert "1 of them will be skipped, because they wait, run, or are parked already." in text_of(confirm)
     assert ">Run 1 from the start</button>" in confirm
-    started = client.post("/workorders/work-orders/confirm", data={**fields_of(confirm), "reason": "again"})
+    started = client.post(CONFIRM, data={**fields_of(confirm), "reason": "again"})
     assert "1 of 4 done, 3 skipped" in until_finished(client, started.headers["location"])
 
 
 def test_selected_work_orders_that_do_not_exist_any_more_make_no_job(client: TestClient, pages_site: Site) -> None:
-    address = "/workorders/work-orders/confirm"
-    assert client.get(f"{address}?kind=cancel&selected={uuid4()}").status_code == 404
+    assert client.get(f"{CONFIRM}?kind=cancel&selected={uuid4()}").status_code == 404
     data = {"kind": "cancel", "selected": str(uuid4()), "reason": "x", "csrf": form_token(pages_site, "ada")}
-    assert client.post(address, data=data).status_code == 404
+    assert client.post(CONFIRM, data=data).status_code == 404
 
 
 @pytest.mark.parametrize(
     ("address", "form"),
     [
-        ("/work-orders/confirm", "/work-orders"),
-        ("/jobs/7/cancel", "/jobs/7"),
+        ("/bulk/new", "/work-orders"),
+        ("/bulk/7/cancel", "/bulk/7"),
         ("/kafka/orders/resolve", "/kafka/orders"),
         ("/outbox/holds/7/release", "/outbox/holds/7"),
         ("/outbox/holds/7/purge", "/outbox/holds/7"),
@@ -1148,7 +1126,7 @@ def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStac
     own = site(stack.database_url, stack.kafka_settings, record_change=end_the_connection)
     client = browser_of(served(own))
     data = {"kind": "cancel", "selected": order, "reason": "x", "csrf": form_token(own, "ada")}
-    answer = client.post("/workorders/work-orders/confirm", data=data)
+    answer = client.post(CONFIRM, data=data)
     assert answer.status_code == 503
     assert "whether anything was changed is not known" in text_of(answer.text)
     assert "nothing was changed" not in text_of(answer.text)
@@ -1194,7 +1172,7 @@ def text_of(page: str) -> str:
 def test_a_refused_form_leads_back_to_a_page_of_ours_and_to_no_other(
     client: TestClient, referer: str, way_back: str | None
 ) -> None:
-    answer = client.post("/workorders/jobs/1/cancel", data={"csrf": "none"}, headers={"referer": referer})
+    answer = client.post("/workorders/bulk/1/cancel", data={"csrf": "none"}, headers={"referer": referer})
     assert answer.status_code == 403
     assert ("Try again" in answer.text) == (way_back is not None)
     assert (way_back or "") in answer.text

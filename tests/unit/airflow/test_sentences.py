@@ -14,13 +14,7 @@ from support.operators import subclasses
 from support.tries import a_try
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
-from workorders.airflow.operators.maintenance import (
-    RecoverLostRunsOperator,
-    RefreshHistoryOperator,
-    ResumeBulkJobsOperator,
-    RetentionOperator,
-)
-from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.airflow.operators.maintenance import MaintenanceOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
@@ -63,11 +57,11 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "Workflow admit: ",
         "the next try records their ends",
     ),
-    AlertSequenceGapsOperator: ({}, "The check of sequences for gaps: ", "No alert for a gap was lost."),
-    ResumeBulkJobsOperator: ({}, "Pending bulk operations: ", "What was done stays done."),
-    RecoverLostRunsOperator: ({}, "The recovery of lost runs: ", "What was done stays done."),
-    RefreshHistoryOperator: ({}, "The refresh of the search index: ", "What was done stays done."),
-    RetentionOperator: ({}, "The retention of the history: ", "What was done stays done."),
+    MaintenanceOperator: (
+        {"duty": "check_gaps"},
+        "The check of sequences for gaps: ",
+        "No alert for a gap was lost.",
+    ),
     CreateScheduledOperator: (
         {"definition": CronTriggerDefinition(name="nightly", workflow="admit", schedule="@daily")},
         "Trigger nightly, due 2026-03-01T09:00:00+00:00: ",

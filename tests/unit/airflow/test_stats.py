@@ -1,11 +1,13 @@
 """How samples reach Airflow's stats, and from there an endpoint of StatsD or OpenTelemetry."""
 
 import atexit
+import json
 import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from airflow._shared.module_loading import import_string
 from airflow.sdk.configuration import conf
 from airflow.sdk.observability import stats
 from airflow.sdk.observability.metrics import stats_utils
@@ -14,7 +16,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 
 from local_stack.ports import LOOPBACK
 from support.otlp_collector import OtlpCollector
-from workorders.airflow.stats import StatsReporter
+from workorders.airflow.stats import ReportMetricsTrigger, StatsReporter
 from workorders.core.metrics import Metric, Sample
 
 LAG = Metric("workorders.ingest.lag", "gauge", "{message}", "")
@@ -154,3 +156,10 @@ def test_a_collector_of_open_telemetry_gets_gauges_and_what_was_added_to_counter
     provider.shutdown()  # sends what it has
     assert (7.0, dict(ORDERS)) in collector.values("airflow.workorders.ingest.lag")
     assert (30.0, dict(ORDERS)) in collector.values("airflow.workorders.outbox.messages")
+
+
+def test_the_trigger_can_be_created_from_what_it_serializes_and_by_another_version() -> None:
+    path, arguments = ReportMetricsTrigger(database_connection="other", duration=60.0).serialize()
+    assert arguments == {"database_connection": "other", "duration": 60.0}
+    again = import_string(path)(**json.loads(json.dumps(arguments)), of_a_later_version=1)
+    assert again.serialize() == (path, arguments)

@@ -31,7 +31,7 @@ TOUCHED = {
         "cli/output.py",
         "pages/rendering.py",
         # The batch that created a work order.
-        "cli/work_order.py",
+        "cli/work_orders.py",
         # The relay, which sends by the client of kafka/.
         "outbox/relay/checkpoints.py",
         "outbox/relay/definition.py",
@@ -41,8 +41,7 @@ TOUCHED = {
         "outbox/relay/topic_metadata.py",
         # Pages of its own, the connections by which they ask the cluster, and its part of the overview.
         "pages/airflow.py",
-        "pages/dag_run.py",
-        "pages/kafka_state.py",
+        "pages/states.py",
         "pages/kafka_trigger.py",
         "pages/needs.py",
         "pages/overview.py",

@@ -76,7 +76,7 @@ def test_only_what_takes_input_by_itself_is_created_paused(dags: dict[str, DAG])
 
 def test_the_text_of_every_dag_leads_to_its_page(dags: dict[str, DAG]) -> None:
     links = {dag_id: re.findall(_LINK, dag.doc_md or "") for dag_id, dag in dags.items()}
-    of_trigger, search, overview, jobs = "work-orders?trigger=orders", "work-orders", "", "jobs"
+    of_trigger, search, overview, jobs = "work-orders?trigger=orders", "work-orders", "", "bulk"
     assert links == {
         "orders_listener": ["kafka/orders"],
         "orders_ingest": ["kafka/orders"],

@@ -13,8 +13,7 @@ from sqlalchemy.orm import Session
 from workorders.airflow import api_server
 from workorders.pages import airflow
 from workorders.pages.app import make_app
-from workorders.pages.audit import Change, Event
-from workorders.pages.site import Site
+from workorders.pages.site import Change, Event, Site
 
 
 def test_a_change_is_an_entry_for_each_of_its_dags_with_the_true_user(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
 from workorders.monitoring.problems import Problem, Subject, find_problems
 from workorders.pages import needs
-from workorders.pages.kafka_state import rank, word_of
-from workorders.pages.overview import KafkaLine, Overview, facts_of
+from workorders.pages.overview import KafkaLine, facts_of
+from workorders.pages.states import rank, word_of_trigger
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ROW = PartitionRow(
@@ -29,27 +29,12 @@ STALLED = replace(ROW, partition=1, state=PartitionState.STALLED, since=NOW, las
 PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1", state="stalled", sentence="no")
 
 
-def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None, asked: bool = True) -> KafkaLine:
-    status = TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows)
-    return KafkaLine(status, None, is_paused, asked_kafka=asked)
+def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None) -> KafkaLine:
+    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows), None, is_paused)
 
 
-def problems_of(*lines: KafkaLine) -> list[str]:
-    found = Overview(
-        kafka=lines,
-        others=[],
-        listed_until=None,
-        workflows=[],
-        idle=[],
-        counts=None,
-        shards=[],
-        holds=[],
-        jobs=[],
-        samples=[],
-        shows_outbox=True,
-        asked_kafka=True,
-    )
-    return [problem.state for problem in find_problems(facts_of(found))]
+def problems_of(*lines: KafkaLine, asked_kafka: bool = True) -> list[str]:
+    return [problem.state for problem in find_problems(facts_of(lines, asked_kafka=asked_kafka))]
 
 
 @pytest.mark.parametrize(
@@ -65,29 +50,19 @@ def problems_of(*lines: KafkaLine) -> list[str]:
         ),
         (replace(PROBLEM, about=Subject.SHARD, key="0", state="failing"), ("outbox",), "Look at the outbox"),
         (replace(PROBLEM, about=Subject.HOLD, key="7", state="held"), ("outbox", "holds", "7"), "Release or purge"),
-        (replace(PROBLEM, about=Subject.JOB, key="9", state="failed"), ("jobs", "9"), "See the job"),
+        (replace(PROBLEM, about=Subject.JOB, key="9", state="failed"), ("bulk", "9"), "See the operation"),
     ],
 )
 def test_each_problem_leads_to_the_page_that_helps(problem: Problem, page: tuple[str, ...], button: str) -> None:
-    (need,) = needs.of([problem]).shown
-    assert (need.page, need.button) == (page, button)
+    assert (needs.page_of(problem), needs.button_of(problem)) == (page, button)
 
 
 def test_what_is_worst_comes_first_and_then_what_has_lasted_longest() -> None:
     late = replace(PROBLEM, state="late", subject="late")
     new, old = (replace(PROBLEM, since=NOW - timedelta(hours=hours), subject=f"{hours} h") for hours in (1, 9))
     shard = replace(PROBLEM, about=Subject.SHARD, state="failing", subject="shard")
-    found = needs.of([late, new, shard, old])
-    assert [need.problem.subject for need in found.shown] == ["shard", "9 h", "1 h", "late"]
-    assert (found.total, found.hidden) == (4, 0)
-
-
-def test_more_than_a_page_shows_are_counted_and_the_worst_of_them_are_shown() -> None:
-    late = [replace(PROBLEM, state="late", subject=f"late {number}") for number in range(57)]
-    bad = [replace(PROBLEM, since=NOW - timedelta(hours=hours), subject=f"{hours} h") for hours in (1, 9, 3)]
-    found = needs.of([*late, *bad])
-    assert (len(found.shown), found.total, found.hidden) == (50, 60, 10)
-    assert [need.problem.subject for need in found.shown[:4]] == ["9 h", "3 h", "1 h", "late 0"]
+    found = sorted([late, new, shard, old], key=needs.urgency)
+    assert [problem.subject for problem in found] == ["shard", "9 h", "1 h", "late"]
 
 
 def test_the_overview_knows_partitions_and_paused_listeners() -> None:
@@ -99,7 +74,7 @@ def test_the_overview_knows_partitions_and_paused_listeners() -> None:
 
 
 def test_that_kafka_is_being_asked_is_no_problem_and_that_it_does_not_answer_is_one() -> None:
-    assert problems_of(line(ROW, problem="It is being asked.", asked=False)) == []
+    assert problems_of(line(ROW, problem="It is being asked."), asked_kafka=False) == []
     assert problems_of(line(ROW, problem="It did not answer.")) == ["unknown"]
 
 
@@ -112,10 +87,10 @@ def test_the_first_try_of_all_stalled_partitions_is_the_next_one_of_the_trigger(
 def test_the_worst_partition_stands_for_its_trigger() -> None:
     rows = [ROW, replace(ROW, state=PartitionState.IN_BATCH, batch_id=7), replace(ROW, state=PartitionState.BEHIND)]
     status = line(*rows).status
-    assert word_of(status, is_paused=False) == "behind"
-    assert word_of(status, is_paused=True) == "paused"
-    assert word_of(line(*rows, STALLED).status, is_paused=True) == "stalled"
-    assert word_of(line().status, is_paused=False) == "not planned yet"
+    assert word_of_trigger(status, is_paused=False) == "behind"
+    assert word_of_trigger(status, is_paused=True) == "paused"
+    assert word_of_trigger(line(*rows, STALLED).status, is_paused=True) == "stalled"
+    assert word_of_trigger(line().status, is_paused=False) == "not planned yet"
 
 
 def test_partitions_are_sorted_by_what_is_worst_and_then_by_lag() -> None:

@@ -21,7 +21,7 @@ def test_a_search_without_a_time_is_for_the_last_seven_days() -> None:
 
 def test_a_place_in_a_stream_and_an_id_are_searched_at_all_times() -> None:
     assert search.read({"stream": "orders/0@"}, NOW).filter.since is None
-    assert search.read({"id": ID}, NOW).filter == Filter(id=UUID(ID))
+    assert search.read({"id": ID}, NOW).filter == Filter(selected=(UUID(ID),))
 
 
 def test_ticked_work_orders_are_selected_whatever_else_was_searched() -> None:

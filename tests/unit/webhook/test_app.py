@@ -21,10 +21,9 @@ from workorders.core.creation.create_one import CreateResult
 from workorders.webhook.app import make_app
 from workorders.webhook.body import MAX_REQUESTS
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hook, Hooks
+from workorders.webhook.hooks import Hook, Hooks, TriggerFolder
 from workorders.webhook.method import Secret
 from workorders.webhook.requests import Received
-from workorders.webhook.trigger_folder import TriggerFolder
 
 Headers = list[tuple[bytes, bytes]]
 KEY = {"type": "api_key", "connection": "shop"}

@@ -1,6 +1,6 @@
 from base64 import b64encode
 
-from workorders.webhook.credentials import ApiKey, Basic
+from workorders.webhook.authentication import ApiKey, Basic
 from workorders.webhook.method import Secret
 
 

@@ -4,10 +4,9 @@ import pytest
 
 from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import ConfigurationError
-from workorders.webhook.credentials import ApiKey, Basic
+from workorders.webhook.authentication import ApiKey, Basic
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.hmac_signature import Hmac
-from workorders.webhook.sender_signatures import Slack, StandardWebhooks, Stripe
+from workorders.webhook.signatures import Hmac, Slack, StandardWebhooks, Stripe
 
 
 def load(**fields: Any) -> WebhookTriggerDefinition:

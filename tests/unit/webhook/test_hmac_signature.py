@@ -4,8 +4,8 @@ from base64 import b64encode
 from hashlib import sha256, sha512
 from hmac import new
 
-from workorders.webhook.hmac_signature import Hmac
 from workorders.webhook.method import Secret
+from workorders.webhook.signatures import Hmac
 
 
 def test_the_signature_is_the_one_that_github_documents() -> None:
@@ -40,7 +40,7 @@ def test_the_time_may_be_as_far_from_now_as_the_tolerance() -> None:
 def test_a_caller_that_does_not_know_the_secret_learns_nothing_of_the_time() -> None:
     method = Hmac(type="hmac", connection="c", timestamp_header="x-time")
     fault = method.fault(Secret("", "s"), {"x-time": "0", "x-signature": "0" * 64}, b"{}", now=1e9)
-    assert fault == "the signature in the header x-signature is not the one of this request"
+    assert fault == "no signature in the header x-signature is the one of this request"
 
 
 BOUND = Hmac(type="hmac", connection="c", signed_headers=("idempotency-key", "x-shop"))

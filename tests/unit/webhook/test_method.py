@@ -1,4 +1,4 @@
-from workorders.webhook.credentials import ApiKey
+from workorders.webhook.authentication import ApiKey
 from workorders.webhook.method import Secret, is_near
 
 

@@ -8,7 +8,7 @@ from hmac import new
 import pytest
 
 from workorders.webhook.method import Secret
-from workorders.webhook.sender_signatures import Slack, StandardWebhooks, Stripe
+from workorders.webhook.signatures import Slack, StandardWebhooks, Stripe
 
 BODY = b'{"test": 2432232314}'
 # The secret of the specification's own example.
@@ -149,7 +149,7 @@ def test_for_slack_the_signature_is_the_one_that_slack_documents() -> None:
         "x-slack-signature": "v0=a2114d57b48eac39b9ad189dd8316235a7b4a8d21a10bd27519666489c69b503",
     }
     assert SLACK.fault(secret, headers, body, now=1531420618) is None
-    wrong = "the signature in the header x-slack-signature is not the one of this request"
+    wrong = "no signature in the header x-slack-signature is the one of this request"
     assert SLACK.fault(secret, headers, body + b" ", now=1531420618) == wrong
     later = headers | {"x-slack-request-timestamp": "1531420619"}
     assert SLACK.fault(secret, later, body, now=1531420618) == wrong

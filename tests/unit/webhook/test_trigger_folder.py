@@ -6,7 +6,7 @@ import pytest
 
 from support.definition_files import write_definitions
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.webhook.trigger_folder import TriggerFolder
+from workorders.webhook.hooks import TriggerFolder
 
 
 def test_a_changed_workflow_file_changes_the_stamp_of_a_trigger_which_is_then_read_with_it(

@@ -6,16 +6,10 @@ from airflow.sdk import DAG, conf
 
 from workorders import dag_ids
 from workorders.airflow.dags.factories import continuous_dag, new_dag
-from workorders.airflow.operators.maintenance import (
-    RecoverLostRunsOperator,
-    RefreshHistoryOperator,
-    ResumeBulkJobsOperator,
-    RetentionOperator,
-)
-from workorders.airflow.operators.sequence_gaps import AlertSequenceGapsOperator
+from workorders.airflow.operators.maintenance import DUTIES, MaintenanceOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.sensors.metrics import ReportMetricsSensor
+from workorders.airflow.stats import ReportMetricsSensor
 
 _TAGS: Final = ["maintenance", "workorders"]
 _LONG_DUTIES: Final = 16
@@ -48,12 +42,12 @@ def _maintenance_dag(database_connection: str) -> DAG:
             overview=page_path(),
             search=page_path("work-orders"),
             parked=page_path("work-orders", state="parked"),
-            jobs=page_path("jobs"),
+            jobs=page_path("bulk"),
         ),
     ) as dag:
         # Nothing depends on another, so one that fails stops none. The next Dag run is the retry.
-        for operator, task_id in _DUTIES.items():
-            operator(task_id=task_id, database_connection=database_connection, retries=0)
+        for duty in DUTIES:
+            MaintenanceOperator(task_id=duty, duty=duty, database_connection=database_connection, retries=0)
     return dag
 
 
@@ -67,14 +61,6 @@ def _metrics_dag(database_connection: str) -> DAG:
         ReportMetricsSensor(task_id="report_metrics", database_connection=database_connection, **unlimited_retries())
     return dag
 
-
-_DUTIES: Final = {
-    ResumeBulkJobsOperator: "run_bulk_jobs",
-    RecoverLostRunsOperator: "recover_lost_runs",
-    RetentionOperator: "delete_expired",
-    RefreshHistoryOperator: "refresh_search_index",
-    AlertSequenceGapsOperator: "check_gaps",
-}
 
 _MAINTENANCE_DOC = """
 Does for the whole database what is due. Each task is one duty:

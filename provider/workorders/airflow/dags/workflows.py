@@ -9,7 +9,7 @@ from workorders import dag_ids
 from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags, retried_task
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.page_links import page_path
-from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
+from workorders.airflow.triggers.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.loading import WORKFLOWS
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import workflow_folder, workflow_modules  # noqa: F401 - public names of the package

@@ -1,16 +1,23 @@
-"""Operators that keep an installation in order: recover lost runs, refresh the index, delete what expired, run jobs."""
+"""The duties of the maintenance Dag, and the operator that does one: what keeps an installation in order."""
 
 import time
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
-from workorders.airflow.operators.base import MaintenanceOperator
+from workorders.airflow.connections import database_url
+from workorders.airflow.notifications import load_notifiers, notify_all
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.core import triggers
+from workorders.core.admission import gap_alerts
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.maintenance import refresh, retention
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 
@@ -18,110 +25,134 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _REPORT_SECONDS: Final = 5.0
+_REFRESH_SECONDS: Final = 240.0
+"""After this time no further step begins; the next Dag run continues."""
 
 
-class RecoverLostRunsOperator(MaintenanceOperator):
-    """Recovers the lost runs of every workflow, also of one whose Dag is paused or does not exist any more.
+def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+    """Run reruns and cancels that were created for later, wait for capacity, or are orphaned.
+
+    Raises:
+        AirflowFailException: one failed; the others were run nevertheless.
+    """
+    logged_at = time.monotonic()
+
+    def report(job: Job) -> None:
+        nonlocal logged_at
+        if time.monotonic() - logged_at > _REPORT_SECONDS:
+            logged_at = time.monotonic()
+            log.info("%s", job)
+
+    worked = runner.resume_orphaned(connection, progress=report)
+    for job in worked.jobs:
+        log.info("%s %s", job, job.error or "")
+    if worked.failures:
+        # Another try of this task would not take them again, and would hide that they failed.
+        raise AirflowFailException(" ".join(worked.failures))
+    return dict(Counter(job.state for job in worked.jobs))
+
+
+def recover_lost_runs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+    """Recover the lost runs of every workflow, also of one whose Dag is paused or does not exist any more."""
+    recovered = lifecycle.recover_lost(connection)
+    if recovered != Recovered():
+        log.warning("%s", recovered)
+    return asdict(recovered)
+
+
+def delete_expired(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+    """Once per day, erase and delete what has expired by the retention of each workflow, and delete old batches."""
+    with connection.transaction():
+        is_due = retention.is_due(connection)
+    if not is_due:
+        log.info("Nothing to do: retention runs elsewhere, or ended less than a day ago.")
+        return {}
+    swept = retention.delete_expired(connection)
+    log.info("%s work orders were deleted, and %s inputs erased.", f"{swept.deleted:,}", f"{swept.wiped:,}")
+    return asdict(swept)
+
+
+def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+    """Add new work orders to the full-text index, and count work orders by state."""
+    done = refresh.refresh_history(connection, seconds=_REFRESH_SECONDS)
+    log.info(
+        "%s work orders were added to the index, and %s were indexed again.",
+        f"{done.filled:,}",
+        f"{done.looked_again:,}",
+    )
+    return asdict(done)
+
+
+def check_gaps(connection: Connection, log: Any, context: "Context") -> dict[str, Any]:
+    """Send the alerts that are due for the sequences of every trigger, each once, and fail if one opens.
+
+    A Kafka trigger alerts after each attempt at a batch as well, but a gap also ages while no message arrives.
+
+    Raises:
+        AirflowFailException: an alert was sent for a gap. It is not sent again, so there is no retry.
+    """
+    alerts, opened = 0, list[str]()
+    for name, notify in gap_alerts.list_watched(connection):
+        notifiers = load_notifiers(notify, log)
+        due = gap_alerts.claim(connection, triggers.find(connection, name))
+        # A slow notifier must hold no lock.
+        connection.commit()
+        notify_all(due, notifiers, context, log)
+        opened += [alert.sentence for alert in due if not alert.cleared]
+        alerts += len(due)
+    if opened:
+        more = f" {len(opened) - 1} more are in the log above." if len(opened) > 1 else ""
+        raise AirflowFailException(opened[0] + more)
+    return {"alerts": alerts}
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What a task of the maintenance Dag does."""
+
+    where: str
+    """The object of the sentence about a failure."""
+    work: Callable[[Connection, Any, "Context"], dict[str, Any]]
+    """Does it with a connection, the task's log, and its context, and returns the results."""
+    undone: str = "What was done stays done."
+    """A sentence about what was done and what was not."""
+
+
+DUTIES: Final[Mapping[str, Duty]] = {
+    "run_bulk_jobs": Duty("Pending bulk operations", run_bulk_jobs),
+    "recover_lost_runs": Duty("The recovery of lost runs", recover_lost_runs),
+    "delete_expired": Duty("The retention of the history", delete_expired),
+    "refresh_search_index": Duty("The refresh of the search index", refresh_search_index),
+    "check_gaps": Duty("The check of sequences for gaps", check_gaps, "No alert for a gap was lost."),
+}
+"""By the ids of their tasks."""
+
+
+class MaintenanceOperator(BaseOperator):
+    """Does a duty in one connection to the work orders' database.
 
     Args:
+        duty: one of `DUTIES`.
         database_connection: Airflow connection of the work orders' database.
     """
 
     ui_color = "#fdf0d5"
-    where = "The recovery of lost runs"
 
-    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
-        """Recover them, and return the numbers."""
-        recovered = lifecycle.recover_lost(connection)
-        if recovered != Recovered():
-            self.log.warning("%s", recovered)
-        return asdict(recovered)
-
-
-class RefreshHistoryOperator(MaintenanceOperator):
-    """Adds new work orders to the full-text index, and counts work orders by state.
-
-    Args:
-        seconds: time after which no further step begins; the next Dag run continues.
-        database_connection: Airflow connection of the work orders' database.
-    """
-
-    ui_color = "#e8f0e8"
-    where = "The refresh of the search index"
-
-    def __init__(self, *, seconds: float = 240.0, **kwargs: Any) -> None:
+    def __init__(self, *, duty: str, database_connection: str = "workorders_db", **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.seconds = seconds
+        self.duty = duty
+        self.database_connection = database_connection
 
-    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
-        """Refresh the index, and return the numbers."""
-        done = refresh.refresh_history(connection, seconds=self.seconds)
-        self.log.info(
-            "%s work orders were added to the index, and %s were indexed again.",
-            f"{done.filled:,}",
-            f"{done.looked_again:,}",
-        )
-        return {"filled": done.filled, "looked_again": done.looked_again, "counted": done.counted}
-
-
-class RetentionOperator(MaintenanceOperator):
-    """Once per day, erases and deletes what has expired by the retention of each workflow, and deletes old batches.
-
-    Args:
-        database_connection: Airflow connection of the work orders' database.
-    """
-
-    ui_color = "#f0e8e8"
-    where = "The retention of the history"
-
-    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
-        """Delete what has expired, and return the numbers; do nothing if that was done a short time ago, or is done."""
-        with connection.transaction():
-            is_due = retention.is_due(connection)
-        if not is_due:
-            self.log.info("Nothing to do: retention runs elsewhere, or ended less than a day ago.")
-            return {}
-        swept = retention.delete_expired(connection)
-        self.log.info("%s work orders were deleted, and %s inputs erased.", f"{swept.deleted:,}", f"{swept.wiped:,}")
-        return {"deleted": swept.deleted, "wiped": swept.wiped}
-
-
-class ResumeBulkJobsOperator(MaintenanceOperator):
-    """Runs reruns and cancels that were created for later, wait for capacity, or are orphaned.
-
-    Args:
-        database_connection: Airflow connection of the work orders' database.
-    """
-
-    ui_color = "#fdf0d5"
-    where = "Pending bulk operations"
-
-    def work(self, connection: Connection, context: "Context") -> dict[str, Any]:
-        """Run them, and return the number of jobs by their current state.
+    @log_failure_wrapped
+    def execute(self, context: "Context") -> dict[str, Any]:
+        """Do it and return its results.
 
         Raises:
-            AirflowFailException: a job failed; the others were run nevertheless.
+            TaskFailedError: the database failed; what was done stays done.
         """
-        worked = runner.resume_orphaned(connection, progress=_ProgressLogger(self.log))
-        states: dict[str, int] = {}
-        for job in worked.jobs:
-            self.log.info("%s %s", job, job.error or "")
-            states[job.state] = states.get(job.state, 0) + 1
-        if worked.failures:
-            # Another try of this task would not take them again, and would hide that they failed.
-            raise AirflowFailException(" ".join(worked.failures))
-        return states
-
-
-class _ProgressLogger:
-    """Logs the progress of a job every few seconds."""
-
-    def __init__(self, log: Any) -> None:
-        self._log = log
-        self._logged_at = time.monotonic()
-
-    def __call__(self, job: Job) -> None:
-        """Log it, unless that was done a moment ago."""
-        if time.monotonic() - self._logged_at > _REPORT_SECONDS:
-            self._logged_at = time.monotonic()
-            self._log.info("%s", job)
+        duty = DUTIES[self.duty]
+        with (
+            explain_failures(self, context, duty.where, duty.undone, again="The next Dag run continues."),
+            connect(database_url(self.database_connection), application_name=f"workorders {self.duty}") as connection,
+        ):
+            return duty.work(connection, self.log, context)

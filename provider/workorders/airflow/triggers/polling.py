@@ -1,4 +1,4 @@
-"""The base of all triggers: it probes until there is something to do."""
+"""The bases of all waits: a trigger that probes until there is something to do, and the sensor that defers to it."""
 
 import asyncio
 import inspect
@@ -6,20 +6,26 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.triggers.base import (
     BaseTrigger,
+    StartTriggerArgs,
     TaskSkippedEvent,
     TaskSuccessEvent,
     TriggerEvent,
 )
 
-from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
+from workorders.airflow.retries import describe_next_retry
+from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
 from workorders.core.backoff import MAX_SECONDS, delay_seconds
-from workorders.core.exceptions import one_line
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import is_outage
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
 
 Probe = Callable[[], Awaitable[str | None]]
 """Looks once, and returns why the wait has ended; None while it has not."""
@@ -124,3 +130,59 @@ class PollingTrigger(BaseTrigger):
 def path_of(trigger: type[PollingTrigger]) -> str:
     """Return the path by which Airflow imports a trigger."""
     return f"{trigger.__module__}.{trigger.__qualname__}"
+
+
+class WaitFailedError(WorkOrdersError):
+    """A wait failed for a permanent reason."""
+
+
+class PollingSensor(BaseSensorOperator):
+    """Waits by a `PollingTrigger`.
+
+    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`. Its template fields are arguments
+    of the trigger.
+    """
+
+    ui_color = "#e8f1fa"
+    # For mapped tasks, which read the class and always start on a worker.
+    start_from_trigger = False
+
+    @property
+    @abstractmethod
+    def trigger_class(self) -> type[PollingTrigger]:
+        """The trigger that waits."""
+
+    def start(self, *, from_trigger: bool, **fixed: Any) -> None:
+        """Set where the task starts, and the arguments of the trigger that are no template fields.
+
+        Args:
+            from_trigger: whether it starts in the triggerer; otherwise a worker defers at once.
+            fixed: the arguments.
+        """
+        self._fixed = fixed
+        self.start_from_trigger = from_trigger
+        self.start_trigger_args = StartTriggerArgs(
+            trigger_cls=path_of(self.trigger_class),
+            trigger_kwargs=self.arguments(),
+            next_method="execute_complete",
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of the trigger; a worker has rendered the template fields among them."""
+        return {**{name: getattr(self, name) for name in self.template_fields}, **self._fixed}
+
+    def execute(self, context: "Context") -> None:
+        """Defer to the triggerer; runs only if a worker started the task."""
+        self.defer(trigger=self.trigger_class(**self.arguments()), method_name="execute_complete")
+
+    @log_failure_wrapped
+    def execute_complete(self, context: "Context", event: Any = None) -> None:
+        """Fail with the trigger's sentence and the time of the next try.
+
+        Without a failure this runs only in `dag.test()`, because the trigger ends the task.
+
+        Raises:
+            WaitFailedError: the wait failed.
+        """
+        if isinstance(event, dict) and FAILED in event:
+            raise WaitFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")

@@ -1,10 +1,11 @@
-"""The Airflow triggers that wait for runs of work orders; all of a triggerer share one query per second."""
+"""The waits for runs of work orders, and for their Dag runs; all of a triggerer share one query per second."""
 
 import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -12,7 +13,7 @@ from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.ends import max_dag_runs
-from workorders.airflow.triggers.polling import PollingTrigger, Probe
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
@@ -174,3 +175,45 @@ async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
         if not run.is_started and not await dag_runs.count_unfinished([dag_ids.run_of(one) for one in run.earlier]):
             return True
     return False
+
+
+class WaitForRunsSensor(PollingSensor):
+    """Waits until a workflow has runs that can be claimed, or lost ones to recover.
+
+    It is skipped if there are none within `idle_after`. It waits out an outage of the database; any other failure
+    fails the task.
+
+    Args:
+        definition: the workflow.
+        idle_after: time without runs after which the wait ends as skipped.
+        start_from_trigger: whether the task starts in the triggerer. If False, or in `dag.test()`, a worker starts it
+            and defers.
+    """
+
+    template_fields: Sequence[str] = ("database_connection",)
+    trigger_class = WaitForRunsTrigger
+
+    def __init__(
+        self,
+        *,
+        definition: WorkflowDefinition,
+        idle_after: timedelta = timedelta(hours=1),
+        start_from_trigger: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = definition.database_connection
+        self.start(
+            from_trigger=start_from_trigger,
+            definition=definition.model_dump(mode="json"),
+            idle_after=idle_after.total_seconds(),
+        )
+
+
+class WaitForDagRunsSensor(WaitForRunsSensor):
+    """Waits until a workflow has runs that can be claimed, or a Dag run of it has ended or lasted too long.
+
+    See `WaitForRunsSensor`.
+    """
+
+    trigger_class = WaitForDagRunsTrigger

@@ -69,7 +69,7 @@ class WorkflowCapacity:
 def capacity_for(connection: Connection, wanted: Filter) -> list[WorkflowCapacity]:
     """Return the workflows with limits that a filter names, or all if it names none; locks nothing."""
     ids = None if wanted.selected is None else list(wanted.selected)
-    arguments = {"ids": ids, "id": wanted.id, "trigger": wanted.trigger, "workflow": wanted.workflow}
+    arguments = {"ids": ids, "trigger": wanted.trigger, "workflow": wanted.workflow}
     return [
         WorkflowCapacity(id_, name, rule, limits.peek(connection, id_, rule))
         for id_, name, rule in _limited(connection, arguments)
@@ -81,7 +81,7 @@ def lock_capacity(connection: Connection, ids: Sequence[UUID]) -> dict[int, Work
 
     In the order of the workflows' ids, and before any work order is locked, as in all other transactions.
     """
-    arguments = {"ids": list(ids), "id": None, "trigger": None, "workflow": None}
+    arguments = {"ids": list(ids), "trigger": None, "workflow": None}
     return {
         id_: WorkflowCapacity(id_, name, rule, limits.lock(connection, id_, rule, own=0))
         for id_, name, rule in _limited(connection, arguments)

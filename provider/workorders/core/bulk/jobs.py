@@ -120,7 +120,7 @@ def create_job(
         ConfigurationError: there is no reason, or the filter's text contains no word.
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
-        UnknownWorkOrderError: the filter names a work order that does not exist.
+        UnknownWorkOrderError: the filter names work orders, and none exists.
     """
     if not reason.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is recorded; nothing was changed; give one.")
@@ -151,12 +151,13 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
     """Return the number of work orders that a job would process, by state, for a dry run.
 
     Raises:
-        UnknownWorkOrderError: the filter names a work order that does not exist.
+        UnknownWorkOrderError: the filter names work orders, and none exists.
     """
     counts = work_orders.count_by_state(connection, wanted)
-    if wanted.id is not None and not counts:
+    if wanted.selected is not None and not counts:
+        named = ", ".join(map(str, wanted.selected))
         raise UnknownWorkOrderError(
-            f"There is no work order {wanted.id} that fits the other filters; nothing was changed; see `workorders "
+            f"There is no work order {named} that fits the other filters; nothing was changed; see `workorders "
             f"work-orders list`."
         )
     return counts

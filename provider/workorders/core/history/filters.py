@@ -41,10 +41,8 @@ class Filter:
     from_position: int | None = None
     """First position in the stream; positions are half-open, `[from, to)`."""
     to_position: int | None = None
-    id: UUID | None = None
-    """Id of one work order."""
     selected: tuple[UUID, ...] | None = None
-    """Ids of the work orders that a person has ticked."""
+    """Ids of the work orders that a person has named, or ticked."""
     ordering_key: str | None = None
     """Value of the ordering key, as text or as JSON: `17` is the text and the number."""
     text: str | None = None
@@ -52,8 +50,8 @@ class Filter:
 
     @property
     def names_one(self) -> bool:
-        """Return whether a person has named one work order by its id."""
-        return self.id is not None or (self.selected is not None and len(self.selected) == 1)
+        """Return whether a person has named one work order."""
+        return self.selected is not None and len(self.selected) == 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that are not None as values of JSON."""

@@ -30,7 +30,7 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | N
     if given["words"] is not None:
         with _index_scans_only(connection):
             return _by_words_and_owner(connection, given)
-    if given["state"] == "pending" and given["id"] is None:
+    if given["state"] == "pending" and given["selected"] is None:
         return _ids(connection, "newest_waiting", given)
     if _is_selective(given):
         return None
@@ -50,12 +50,7 @@ def _list_of(given: Mapping[str, Any]) -> str | None:
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
     """Return whether an index finds the matching rows in their order, or few enough to sort."""
-    return (
-        given["id"] is not None
-        or given["selected"] is not None
-        or given["reason"] is not None
-        or given["state"] not in _COMMON_STATES
-    )
+    return given["selected"] is not None or given["reason"] is not None or given["state"] not in _COMMON_STATES
 
 
 def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:

@@ -3,20 +3,17 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 from uuid import UUID
 
 from psycopg.rows import class_row
 
 from workorders.core import workflows
 from workorders.core.exceptions import UnknownRunError
-from workorders.core.history.work_orders import RunRow, get_work_order
+from workorders.core.history.work_orders import ALL, RunRow, get_work_order
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,16 +26,10 @@ class RunDetails(RunRow):
     retry: int
     output: str | None
     """JSON text."""
+    output_bytes: int | None
+    """Of all the output; the text may be its beginning."""
     log: str | None
     log_truncated: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunExcerpt(RunDetails):
-    """A run with the beginning of its output, and the end of its log."""
-
-    output_bytes: int | None
-    """Of all the output."""
     has_earlier_log: bool
     """Whether the log has more than its end that is here."""
 
@@ -72,28 +63,14 @@ def list_runs(
     return found
 
 
-def get_run(connection: Connection, id_: UUID) -> RunDetails:
-    """Return one run.
+def get_run(connection: Connection, id_: UUID, *, max_characters: int = ALL) -> RunDetails:
+    """Return one run, with no more than that many characters of its output and of its log.
 
     Raises:
         UnknownRunError: there is none of that id.
     """
     with connection.cursor(row_factory=class_row(RunDetails)) as cursor:
-        return _known(cursor.execute(_QUERIES["run"], {"id": id_}).fetchone(), id_)
-
-
-def get_run_excerpt(connection: Connection, id_: UUID, *, max_characters: int) -> RunExcerpt:
-    """Return one run, with no more than so many characters of its output and of its log.
-
-    Raises:
-        UnknownRunError: there is none of that id.
-    """
-    with connection.cursor(row_factory=class_row(RunExcerpt)) as cursor:
-        arguments = {"id": id_, "max_characters": max_characters}
-        return _known(cursor.execute(_QUERIES["run_excerpt"], arguments).fetchone(), id_)
-
-
-def _known(found: T | None, id_: UUID) -> T:
+        found = cursor.execute(_QUERIES["run"], {"id": id_, "max_characters": max_characters}).fetchone()
     if found is None:
         raise UnknownRunError(f"There is no run {id_} in this database; see `workorders runs list`.")
     return found

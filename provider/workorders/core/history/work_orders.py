@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.rows import class_row
@@ -19,8 +19,8 @@ from workorders.core.states import OWNER_GONE
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
 _RUN_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
 
-T = TypeVar("T")
-
+ALL: Final = 2**30
+"""Characters, or bytes: more than Postgres holds in a value."""
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
 
@@ -109,13 +109,8 @@ class WorkOrder:
     detail: str | None
     raw: bytes | None
     """The raw value of a rejected event; None also when the event's value was null."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkOrderExcerpt(WorkOrder):
-    """A work order with the beginnings of its request, its body, and its raw value, and how many bytes they have."""
-
     request_bytes: int | None
+    """Of all the request; the text may be its beginning. The same for the other two."""
     body_bytes: int | None
     raw_bytes: int | None
 
@@ -200,19 +195,7 @@ def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None,
     return Matching(*row) if row else Matching([], None)
 
 
-def get_work_order(connection: Connection, id_: UUID) -> WorkOrder:
-    """Return the work order of that id.
-
-    Raises:
-        UnknownWorkOrderError: there is none.
-    """
-    with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
-        return _known(cursor.execute(_QUERIES["work_order"], {"id": id_}).fetchone(), id_)
-
-
-def get_work_order_excerpt(
-    connection: Connection, id_: UUID, *, max_characters: int, max_bytes: int
-) -> WorkOrderExcerpt:
+def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:
     """Return the work order of that id, with no more than the beginning of what may have megabytes.
 
     Args:
@@ -225,11 +208,8 @@ def get_work_order_excerpt(
         UnknownWorkOrderError: there is none.
     """
     arguments = {"id": id_, "max_characters": max_characters, "max_bytes": max_bytes}
-    with connection.cursor(row_factory=class_row(WorkOrderExcerpt)) as cursor:
-        return _known(cursor.execute(_QUERIES["work_order_excerpt"], arguments).fetchone(), id_)
-
-
-def _known(found: T | None, id_: UUID) -> T:
+    with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
+        found = cursor.execute(_QUERIES["work_order"], arguments).fetchone()
     if found is None:
         raise UnknownWorkOrderError(
             f"There is no work order {id_} in this database; see `workorders work-orders list`."

@@ -7,15 +7,13 @@ length. New work orders never wait for it, nor it for them.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
-
-from psycopg.rows import class_row
 
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import WorkOrdersError
@@ -32,11 +30,8 @@ STEP: Final = 1_000
 _MAX_PAUSE: Final = 1.0
 _LOOK: Final = 20
 """A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
-_SETTLED: Final = timedelta(days=1)
-"""Older ids than this are all visible: no transaction that creates work orders lasts as long."""
 _ERASED: Final = "(erased)"
 """Replaces the text of a job's filter."""
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 _INTERVAL: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=10)
@@ -54,38 +49,6 @@ _DONE: Final = object()
 
 class RetentionBusyError(WorkOrdersError):
     """Another process runs retention."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How long a workflow keeps its data; None means indefinitely."""
-
-    workflow_id: int
-    workflow: str
-    days: float | None
-    """Work orders that ended well, or were cancelled, are deleted after this number of days."""
-    keep_errors_days: float | None
-    """All others that have ended are deleted after this number of days, but never before those that ended well."""
-    wipe_bodies_after_days: float | None
-    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after this number of days."""
-
-    def good_before(self, now: datetime) -> datetime:
-        """Return the time before which good work orders are deleted."""
-        return _before(now, self.days)
-
-    def errors_before(self, now: datetime) -> datetime:
-        """Return the time before which work orders with errors are deleted."""
-        if self.days is None:
-            return _before(now, self.keep_errors_days)
-        return _before(now, max(self.days, self.keep_errors_days or 0))
-
-    def wipe_before(self, now: datetime) -> datetime:
-        """Return the time before which inputs are wiped."""
-        return _before(now, self.wipe_bodies_after_days)
-
-    def erase_before(self, now: datetime) -> datetime:
-        """Return the time before which data that is kept apart from the work orders is erased too."""
-        return max(self.wipe_before(now), self.errors_before(now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +84,6 @@ def read_status(connection: Connection, workflow: str) -> RetentionStatus:
     return RetentionStatus(ended_at, None if oldest is None else time_of(oldest))
 
 
-def policies(connection: Connection) -> list[Policy]:
-    """Return the policies of all workflows whose definition has one."""
-    with connection.cursor(row_factory=class_row(Policy)) as cursor:
-        return cursor.execute(_QUERIES["policies"]).fetchall()
-
-
 def is_due(connection: Connection) -> bool:
     """Return whether retention last ended a day ago or longer, and no process runs it."""
     return bool(fetch_row(connection, _QUERIES["is_due"], {"interval": _INTERVAL, "silence": _SILENCE})[0])
@@ -140,18 +97,13 @@ def preview(connection: Connection, *, now: datetime | None = None) -> list[Rete
         now: the time that ages are counted to; the present when omitted.
     """
     with connection.transaction():
-        known = policies(connection)
-        due = _arguments(known, now or datetime.now(UTC))
-        due["marks"] = _marks(connection, due)
-        counts: list[dict[int, int]] = [
-            dict(connection.execute(_QUERIES[query], due, prepare=False).fetchall())
-            for query in ("count_expired", "count_unwiped")
-        ]
-    deleted, wiped = counts
-    return [
-        RetentionPreview(policy.workflow, wiped.get(policy.workflow_id, 0), deleted.get(policy.workflow_id, 0))
-        for policy in known
-    ]
+        workflows, due = _arguments(connection, now or datetime.now(UTC))
+        deleted: dict[str, int] = dict(connection.execute(_QUERIES["count_expired"], due, prepare=False).fetchall())
+        bounds = {"after": UUID(int=0), "until": due["wipe_end_id"]}
+        wiped: dict[str, int] = dict(
+            connection.execute(_QUERIES["count_unwiped"], {**due, **bounds}, prepare=False).fetchall()
+        )
+    return [RetentionPreview(name, wiped.get(name, 0), deleted.get(name, 0)) for name in workflows]
 
 
 def delete_expired(
@@ -174,10 +126,10 @@ def delete_expired(
         psycopg.Error: the database failed; the steps before are kept.
     """
     with connection.transaction():
-        known = policies(connection)
         # The clock by which work orders are created, and by which a replay refuses what may be deleted.
         now = now or fetch_row(connection, _QUERIES["now"], {})[0]
-    retention = _Retention(connection, now, _arguments(known, now), step, pause)
+        _, due = _arguments(connection, now)
+    retention = _Retention(connection, {**due, "limit": step}, pause)
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):
         retention.shorten(point.load())
@@ -193,96 +145,37 @@ def delete_expired(
 class _Retention:
     """The steps of one call of `delete_expired`: they go through work orders by their ids, in bounded statements."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        now: datetime,
-        due: Mapping[str, Any],
-        step: int,
-        pause: Callable[[float], None],
-    ) -> None:
+    def __init__(self, connection: Connection, due: Mapping[str, Any], pause: Callable[[float], None]) -> None:
         self._connection = connection
-        self._due = {**due, "limit": step}
-        self._now = now
+        self._due = due
         self._pause = pause
 
     def delete(self) -> int:
         """Delete what is due; return how many were deleted."""
-        deleted, after = 0, UUID(int=0)
-        while True:
-            with self._step(erases_words=True):
-                until = self._look_ahead(after, "end_id")
-                if until is None:
-                    return deleted
-                rows = self._rows("expired", after=after, until=until)
-                self._connection.execute(_QUERIES["delete"], {"ids": [id_ for (id_,) in rows]})
-            deleted, after = deleted + len(rows), self._reached(rows, until)
+        return self._sweep("expired", "delete", "end_id")
 
     def wipe(self) -> int:
-        """Wipe what is due, from where the last call stopped; return the number of work orders."""
-        return self._wipe_passed() + self._wipe_repeated() + self._wipe_on()
+        """Wipe what is due; return the number of work orders."""
+        return self._sweep("unwiped", "wipe", "wipe_end_id")
 
-    def _wipe_passed(self) -> int:
-        """Wipe what could not be wiped when its turn came."""
-        wiped, rows = 0, [(UUID(int=0), False)]
-        while rows:
+    def _sweep(self, find: str, apply: str, end: str) -> int:
+        """Go through all work orders by their ids, and apply a query to those that another one finds."""
+        done, after = 0, UUID(int=0)
+        while True:
             with self._step(erases_words=True):
-                rows = self._rows("passed", after=rows[-1][0])
-                ids = [id_ for id_, is_due in rows if is_due]
-                self._wipe(ids)
-                self._connection.execute(_QUERIES["forget_passed"], {"ids": ids})
-            wiped += len(ids)
-        return wiped
+                ahead = self._ids("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
+                if not ahead:
+                    return done
+                ids = self._ids(find, after=after, until=ahead[0])
+                self._connection.execute(_QUERIES[apply], {"ids": ids})
+            # To the last one if it found as many as it may, otherwise to where it looked.
+            done, after = done + len(ids), ids[-1] if len(ids) == self._due["limit"] else ahead[0]
 
-    def _wipe_repeated(self) -> int:
-        """Wipe the requests of ignored repeats, which may come after their work orders were wiped."""
-        wiped, ids = 0, [UUID(int=0)]
-        while ids:
-            with self._step(erases_words=True):
-                ids = [id_ for (id_,) in self._rows("repeated", after=ids[-1])]
-                self._wipe(ids)
-            wiped += len(ids)
-        return wiped
-
-    def _wipe_on(self) -> int:
-        """Wipe what lies behind the marks, and move them."""
-        # Without a transaction of its own, the query would open one that no step ends.
-        with self._connection.transaction():
-            marks = _marks(self._connection, self._due)
-        wiped, after = 0, self._first_mark(marks)
-        while after is not None:
-            with self._step(erases_words=True):
-                until = self._look_ahead(after, "wipe_end_id")
-                if until is None:
-                    break
-                rows = self._rows("unwiped", after=after, until=until, marks=marks)
-                until = self._reached(rows, until)
-                ids = [id_ for id_, is_free in rows if is_free]
-                self._wipe(ids)
-                self._connection.execute(_QUERIES["move_marks"], {**self._due, "until": until})
-            wiped, after = wiped + len(ids), until
-        return wiped
-
-    def _first_mark(self, marks: Sequence[UUID]) -> UUID | None:
-        """Return the lowest mark of the workflows that are wiped; None if none is."""
-        wanted = [mark for mark, before in zip(marks, self._due["wipe_before"], strict=True) if before > _NEVER]
-        return min(wanted, default=None)
-
-    def _look_ahead(self, after: UUID, end: str) -> UUID | None:
-        """Return the last work order that a step may read, due or not; None if none is left."""
-        rows = self._rows("look_ahead", after=after, end=self._due[end], look=_LOOK * self._due["limit"])
-        return rows[0][0] if rows else None
+    def _ids(self, query: str, **place: object) -> list[UUID]:
+        return [id_ for (id_,) in self._rows(query, **place)]
 
     def _rows(self, query: str, **place: object) -> list[Any]:
         return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
-
-    def _wipe(self, ids: Sequence[UUID]) -> None:
-        self._connection.execute(_QUERIES["wipe"], {"ids": list(ids)})
-
-    def _reached(self, rows: Sequence[tuple[Any, ...]], until: UUID) -> UUID:
-        """Return how far a step came: to its last row if it found as many as it may, otherwise to where it looked."""
-        last: UUID = rows[-1][0] if len(rows) == self._due["limit"] else until
-        return last
 
     def erase(self) -> None:
         """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""
@@ -303,7 +196,7 @@ class _Retention:
 
     def shorten(self, shorten: Shorten) -> None:
         """Shorten the tables of a trigger type."""
-        steps = shorten(self._connection, self._now)
+        steps = shorten(self._connection, self._due["now"])
         is_done = False
         while not is_done:
             with self._step():
@@ -332,29 +225,11 @@ class _Retention:
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
 
 
-def _arguments(known: Sequence[Policy], now: datetime) -> dict[str, Any]:
-    """Return the arguments of all queries: the times before which each workflow's data is due."""
-    good, errors = [policy.good_before(now) for policy in known], [policy.errors_before(now) for policy in known]
-    wipe = [policy.wipe_before(now) for policy in known]
-    return {
-        "workflow_ids": [policy.workflow_id for policy in known],
-        "workflows": [policy.workflow for policy in known],
-        "good_before": good,
-        "errors_before": errors,
-        "end_id": first_id(max([*good, *errors, _NEVER]) + CLOCKS_APART),
-        "wipe_before": wipe,
-        "wipe_end_id": first_id(max([*wipe, _NEVER]) + CLOCKS_APART),
-        "settled": [first_id(min(before, datetime.now(UTC) - _SETTLED) - CLOCKS_APART) for before in wipe],
-        "erase_before": [policy.erase_before(now) for policy in known],
-        "erased": _ERASED,
+def _arguments(connection: Connection, now: datetime) -> tuple[list[str], dict[str, Any]]:
+    """Return the workflows with a policy, and the arguments of all queries."""
+    workflows, delete_before, wipe_before = fetch_row(connection, _QUERIES["bounds"], {"now": now})
+    ends = {
+        name: first_id(before + CLOCKS_APART)
+        for name, before in (("end_id", delete_before), ("wipe_end_id", wipe_before))
     }
-
-
-def _marks(connection: Connection, due: Mapping[str, Any]) -> list[UUID]:
-    """Return up to where each workflow is wiped."""
-    found: dict[int, UUID] = dict(connection.execute(_QUERIES["marks"], due).fetchall())
-    return [found.get(id_, UUID(int=0)) for id_ in due["workflow_ids"]]
-
-
-def _before(now: datetime, days: float | None) -> datetime:
-    return _NEVER if days is None else now - timedelta(days=days)
+    return workflows, {"now": now, "erased": _ERASED, **ends}

@@ -14,9 +14,8 @@ from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
 from workorders.airflow.page_links import PageLink, page_path
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
-from workorders.airflow.sensors.polling import PollingSensor
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
-from workorders.airflow.triggers.polling import PollingTrigger, Probe
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.definitions.loading import Mistake
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError

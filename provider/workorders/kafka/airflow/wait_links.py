@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from workorders.airflow.wait_links import WaitLink, named
+from workorders.airflow.page_links import WaitLink, named
 
 
 class KafkaTriggerLink(WaitLink):

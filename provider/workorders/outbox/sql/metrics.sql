@@ -1,4 +1,11 @@
 -- name: topics
+-- labels: topic
+-- gauge: workorders.outbox.waiting, {message}
+--   Messages that wait for the relay; counted up to 10,000 for each of a topic's 16 groups of keys.
+-- gauge: workorders.outbox.held, {message}
+--   Messages that were moved to a hold.
+-- gauge: workorders.outbox.delay, s
+--   Age of the oldest message that waits or is held; 0 if there is none.
 -- use: pairs
 , waiting AS (
     SELECT pair.topic, sum(counted.messages) AS messages, min(oldest_of_pair.enqueued_at) AS oldest
@@ -23,9 +30,15 @@ SELECT topic, coalesce(waiting.messages, 0), coalesce(held.messages, 0),
 FROM waiting FULL JOIN held USING (topic) FULL JOIN known USING (topic);
 
 -- name: holds
+-- labels: topic, kind
+-- gauge: workorders.outbox.holds, {hold}, absent is 0
+--   Holds of a topic, by kind: topic, key, or message.
 SELECT topic, kind, count(*) FROM workorders.outbox_holds GROUP BY topic, kind;
 
 -- name: messages
+-- labels: topic, outcome
+-- counter: workorders.outbox.messages, {message}
+--   Messages that were sent, compacted (a later one with the key was sent), or refused (failed).
 SELECT counters.topic, counts.outcome, sum(counts.messages)
 FROM workorders.outbox_counters AS counters
 CROSS JOIN LATERAL (
@@ -34,6 +47,11 @@ CROSS JOIN LATERAL (
 GROUP BY counters.topic, counts.outcome;
 
 -- name: shards
+-- labels: shard
+-- gauge: workorders.outbox.shard.leased, 1
+--   1 if a relay works on the shard, otherwise 0.
+-- gauge: workorders.outbox.shard.failed, 1
+--   1 if the shard's last relay failed, otherwise 0.
 SELECT shard.shard, (shard.owner IS NOT NULL AND shard.leased_until >= clock_timestamp())::integer,
     (shard.last_error IS NOT NULL)::integer
 FROM workorders.outbox_shards AS shard CROSS JOIN workorders.outbox_identity AS identity

@@ -1,7 +1,6 @@
 // Updates pages that are looked at, opens Airflow's own pages around this one, and asks before a change.
 "use strict";
 (() => {
-  const MAX_SECONDS = 60;
   const body = document.body;
   const live = () => document.getElementById("live");
   const interval = document.getElementById("interval");
@@ -10,7 +9,6 @@
   // ---- Polling -------------------------------------------------------------------------------------------------
 
   let timer = null;
-  let failures = 0;
   let isOver = false;
 
   function chosenSeconds() {
@@ -22,7 +20,7 @@
     if (part === null) return true;
     const focused = document.activeElement;
     // An update would scroll a long text back to its start.
-    const isReading = focused !== null && part.contains(focused) && /^(INPUT|SELECT|TEXTAREA|PRE)$/.test(focused.tagName);
+    const isReading = focused !== null && part.contains(focused) && /^(INPUT|SELECT|PRE)$/.test(focused.tagName);
     const selected = window.getSelection();
     const hasSelection = selected !== null && !selected.isCollapsed && part.contains(selected.anchorNode);
     return isReading || hasSelection || part.querySelector("input[type=checkbox]:checked") !== null;
@@ -66,7 +64,7 @@
     timer = setTimeout(() => {
       poll();
       schedule();
-    }, Math.min(seconds * 2 ** failures, Math.max(MAX_SECONDS, seconds)) * 1000);
+    }, seconds * 1000);
   }
 
   function say(sentence) {
@@ -81,19 +79,7 @@
     return page.querySelector(".problem h1 + p")?.textContent ?? "";
   }
 
-  // A part that is asked for once, such as a count, would otherwise be waited for without an end.
-  function showFailure(event) {
-    const part = event.target;
-    const failed = part.querySelector("[data-when-failed]");
-    if (failed === null) return;
-    const why = event.type === "htmx:responseError" ? whyOf(event.detail.xhr) : "";
-    failed.querySelector("[data-failure]").textContent = why || "Airflow does not answer. Nothing was changed.";
-    failed.hidden = false;
-    part.querySelector("[data-until-failed]").hidden = true;
-  }
-
   function begin() {
-    for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) body.addEventListener(name, showFailure);
     const part = live();
     if (part === null || interval === null) return;
     const kept = sessionStorage.getItem("workorders-interval");
@@ -101,7 +87,6 @@
     if ([...interval.options].some((option) => option.value === wanted)) interval.value = wanted;
     interval.addEventListener("change", () => {
       sessionStorage.setItem("workorders-interval", interval.value);
-      failures = 0;
       schedule();
     });
     document.addEventListener("visibilitychange", () => {
@@ -111,14 +96,12 @@
     body.addEventListener("htmx:beforeSwap", beforeSwap);
     body.addEventListener("htmx:afterSwap", () => {
       giveFocus();
-      failures = 0;
       say("");
       schedule();
     });
     body.addEventListener("htmx:responseError", (event) => {
       const status = event.detail.xhr.status;
       isOver = status === 401 || status === 403;
-      failures += 1;
       say(
         status === 401
           ? "Your session has ended, so this page is no longer updated. Reload Airflow to log in."
@@ -130,7 +113,6 @@
     });
     for (const name of ["htmx:sendError", "htmx:timeout"]) {
       body.addEventListener(name, () => {
-        failures += 1;
         say("Airflow does not answer; what you see is older. The next try follows by itself.");
         schedule();
       });
@@ -176,13 +158,6 @@
     }
   }
 
-  function mirrorTyped(event) {
-    const field = event.target.closest("[data-must-be]");
-    if (field === null) return;
-    const button = field.form.querySelector("button[type=submit]");
-    button.disabled = field.value.replace(/[\s,.]/g, "") !== field.dataset.mustBe;
-  }
-
   // ---- Selection of work orders --------------------------------------------------------------------------------
 
   function select(event) {
@@ -213,7 +188,6 @@
   document.addEventListener("click", inParent);
   document.addEventListener("submit", sendOnce);
   document.addEventListener("submit", dropEmptyFields);
-  document.addEventListener("input", mirrorTyped);
   document.addEventListener("change", select);
   // A page that the browser brings back from its cache may be old, and its forms may have been sent.
   window.addEventListener("pageshow", (event) => {

@@ -9,13 +9,8 @@ from local_stack.stack import LocalStack
 from support.executing import Executing
 from support.runs import finish_all
 from support.work_orders import accepted_range
-from workorders.airflow.operators import base
-from workorders.airflow.operators.maintenance import (
-    RecoverLostRunsOperator,
-    RefreshHistoryOperator,
-    ResumeBulkJobsOperator,
-    RetentionOperator,
-)
+from workorders.airflow.operators import maintenance
+from workorders.airflow.operators.maintenance import MaintenanceOperator
 from workorders.core import triggers
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
@@ -29,7 +24,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(autouse=True)
 def connections(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connection leads to the stack."""
-    monkeypatch.setattr(base, "database_url", lambda _: stack.database_url)
+    monkeypatch.setattr(maintenance, "database_url", lambda _: stack.database_url)
 
 
 @pytest.fixture
@@ -51,7 +46,7 @@ def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
     )
     connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
     connection.commit()
-    operator = ResumeBulkJobsOperator(task_id="jobs")
+    operator = MaintenanceOperator(task_id="a_task", duty="run_bulk_jobs")
     context: Any = {}
     connection.execute("UPDATE workorders.bulk_jobs SET filter = %s WHERE id = %s", ('{"trigger": "unknown"}', bad.id))
     connection.commit()
@@ -73,7 +68,7 @@ def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_
         connection.execute(
             "UPDATE workorders.runs SET state = 'started' WHERE workflow_id = %s", [executing.workflow.id]
         )
-    assert RecoverLostRunsOperator(task_id="recover").execute(context)["lost"] > 0
+    assert MaintenanceOperator(task_id="a_task", duty="recover_lost_runs").execute(context)["lost"] > 0
     assert executing.states() == [("lost", "lost")]
     with connect(stack.database_url) as connection:
         job = jobs.create_job(connection, "rerun", Filter(workflow=name), actor="ada", reason="a test")
@@ -84,14 +79,18 @@ def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_
 
 def test_the_refresh_returns_its_numbers(trigger: Trigger) -> None:
     context: Any = {}
-    assert set(RefreshHistoryOperator(task_id="refresh").execute(context)) == {"filled", "looked_again", "counted"}
+    assert set(MaintenanceOperator(task_id="a_task", duty="refresh_search_index").execute(context)) == {
+        "filled",
+        "looked_again",
+        "counted",
+    }
 
 
 def test_retention_returns_its_numbers_and_is_due_again_a_day_after_its_end(
     connection: Connection, trigger: Trigger
 ) -> None:
     context: Any = {}
-    retain = RetentionOperator(task_id="retain")
+    retain = MaintenanceOperator(task_id="a_task", duty="delete_expired")
     connection.execute("DELETE FROM workorders.history_marks WHERE name LIKE 'retention%'")
     connection.commit()
     assert set(retain.execute(context)) == {"deleted", "wiped"}

@@ -55,7 +55,7 @@ def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
 ) -> None:
     (id_,) = create(connection, trigger, [accepted("s", 0)])
     finish_all(connection, name, "failed")
-    job = do(connection, "rerun", Filter(id=id_))
+    job = do(connection, "rerun", Filter(selected=(id_,)))
     assert (job.state, job.total, job.done, dict(job.skipped)) == ("finished", 1, 1, {})
     assert [(run.attempt, run.state) for run in work_orders.runs_of(connection, id_)] == [
         (1, "failed"),
@@ -75,9 +75,9 @@ def test_a_rerun_continues_the_generation_unless_it_is_from_the_start_or_the_wor
     ends: list[FinalState] = ["failed", "lost", "failed", "success", "killed"]
     for state, from_start in zip(ends, [False, False, True, False, True], strict=True):
         finish_all(connection, name, state)
-        do(connection, "rerun", Filter(id=id_), from_start=from_start)
-    do(connection, "cancel", Filter(id=id_))
-    do(connection, "rerun", Filter(id=id_))
+        do(connection, "rerun", Filter(selected=(id_,)), from_start=from_start)
+    do(connection, "cancel", Filter(selected=(id_,)))
+    do(connection, "rerun", Filter(selected=(id_,)))
     assert [(run.state, run.generation) for run in work_orders.runs_of(connection, id_)] == [
         ("failed", 1),
         ("lost", 1),
@@ -233,7 +233,7 @@ def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connect
     with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
         jobs.create_job(connection, "rerun", Filter(), actor="ada", reason=" ")
     with pytest.raises(UnknownWorkOrderError, match="There is no work order"):
-        jobs.create_job(connection, "rerun", Filter(id=uuid4()), actor="ada", reason="a test")
+        jobs.create_job(connection, "rerun", Filter(selected=(uuid4(),)), actor="ada", reason="a test")
     with pytest.raises(UnknownJobError, match="There is no bulk operation 0"):
         jobs.get_job(connection, 0)
 
@@ -243,7 +243,7 @@ def test_cancelling_ends_what_waits_and_records_who_and_why(
 ) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 4))
     finish_all(connection, name, "failed")
-    do(connection, "rerun", Filter(id=ids[0]))
+    do(connection, "rerun", Filter(selected=(ids[0],)))
     create(connection, trigger, accepted_range("s", 4, 6))
     job = do(connection, "cancel", Filter(trigger=name), step=2)
     assert (job.total, job.done, dict(job.skipped)) == (6, 3, {"not waiting": 3})
@@ -262,7 +262,7 @@ def test_what_is_claimed_at_this_moment_is_not_cancelled(
 ) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 3))
     finish_all(connection, name, "failed")
-    do(connection, "rerun", Filter(id=ids[0]))
+    do(connection, "rerun", Filter(selected=(ids[0],)))
     create(connection, trigger, [accepted("s", 3)])
     from workorders.core.runs.claiming import claim as claim_openly
 

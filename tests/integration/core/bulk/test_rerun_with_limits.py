@@ -149,7 +149,7 @@ def test_one_work_order_alone_goes_beyond_a_soft_limit_and_is_counted(
     connection.commit()
     ended, _, _, refused = ids(connection, trigger)
     for id_ in (ended, refused):
-        assert rerun(connection, Filter(id=id_)).state == "finished"
+        assert rerun(connection, Filter(selected=(id_,))).state == "finished"
     assert states(connection, name) == {"failed": 1, "pending": 1, "requeued": 2}
     assert counted(connection, trigger) == 3
 
@@ -158,8 +158,8 @@ def test_one_work_order_alone_waits_for_a_hard_limit(connection: Connection, nam
     trigger = failed(connection, name, "ab")
     trigger = limited(connection, name, waiting=1, kind="hard")
     first, second = ids(connection, trigger)
-    assert rerun(connection, Filter(id=first)).state == "finished"
-    job = rerun(connection, Filter(id=second))
+    assert rerun(connection, Filter(selected=(first,))).state == "finished"
+    job = rerun(connection, Filter(selected=(second,)))
     assert (job.state, job.done) == ("waiting", 0)
     finish_all(connection, name)
     assert runner.run_job(connection, job.id).done == 1
@@ -177,7 +177,7 @@ def test_a_dry_run_reports_how_much_capacity_there_is(connection: Connection, na
     trigger = failed(connection, name, "ab")
     assert capacity.capacity_for(connection, Filter(trigger=name)) == []
     limited(connection, name, waiting=3, per_day=2, kind="hard")
-    for wanted in (Filter(trigger=name), Filter(workflow=name), Filter(id=ids(connection, trigger)[0])):
+    for wanted in (Filter(trigger=name), Filter(workflow=name), Filter(selected=(ids(connection, trigger)[0],))):
         (found,) = capacity.capacity_for(connection, wanted)
         assert (found.workflow, found.capacity.waiting, found.capacity.today) == (name, 3, 2)
         assert str(found) == (

@@ -9,7 +9,6 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownRunError
 from workorders.core.history import runs
-from workorders.core.history.runs import RunExcerpt
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
 from workorders.core.triggers import Trigger
@@ -31,10 +30,10 @@ def test_an_excerpt_has_the_beginning_of_the_output_and_the_end_of_the_log(
     run_id = finished(connection, trigger)
     whole = runs.get_run(connection, run_id)
     assert (whole.output, whole.log) == ('{\n    "done": 1\n}', "a line")
-    found = excerpt(connection, run_id, 6)
+    found = runs.get_run(connection, run_id, max_characters=6)
     assert (found.output, found.output_bytes) == ("{\n    ", 17)
     assert (found.log, found.has_earlier_log) == ("a line", False)
-    found = excerpt(connection, run_id, 5)
+    found = runs.get_run(connection, run_id, max_characters=5)
     assert (found.log, found.has_earlier_log) == (" line", True)
     assert (found.id, found.state, found.attempt) == (whole.id, whole.state, whole.attempt)
 
@@ -42,7 +41,7 @@ def test_an_excerpt_has_the_beginning_of_the_output_and_the_end_of_the_log(
 def test_an_excerpt_measures_a_log_in_characters(connection: Connection, trigger: Trigger) -> None:
     run_id = finished(connection, trigger)
     connection.execute("UPDATE workorders.run_logs SET log = 'äöü' WHERE run_id = %s", [run_id])
-    found = excerpt(connection, run_id, 3)
+    found = runs.get_run(connection, run_id, max_characters=3)
     assert (found.log, found.has_earlier_log) == ("äöü", False)
 
 
@@ -50,7 +49,7 @@ def test_a_run_without_output_and_log_has_an_empty_excerpt(connection: Connectio
     run_id = finished(connection, trigger)
     for table in ("run_outputs", "run_logs"):
         connection.execute(f"DELETE FROM workorders.{table} WHERE run_id = %s", [run_id])
-    found = excerpt(connection, run_id, 5)
+    found = runs.get_run(connection, run_id, max_characters=5)
     assert (found.output, found.output_bytes, found.log, found.has_earlier_log) == (None, None, None, False)
 
 
@@ -74,8 +73,6 @@ def test_an_unknown_run_is_reported(connection: Connection) -> None:
     id_ = uuid4()
     with pytest.raises(UnknownRunError, match=str(id_)):
         runs.get_run(connection, id_)
-    with pytest.raises(UnknownRunError, match=str(id_)):
-        excerpt(connection, id_, 5)
 
 
 def finished(connection: Connection, trigger: Trigger) -> UUID:
@@ -84,7 +81,3 @@ def finished(connection: Connection, trigger: Trigger) -> UUID:
     connection.commit()
     (run,) = finish_all(connection, trigger.workflow)
     return run.run_id
-
-
-def excerpt(connection: Connection, id_: UUID, characters: int) -> RunExcerpt:
-    return runs.get_run_excerpt(connection, id_, max_characters=characters)

@@ -14,7 +14,7 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownTriggerError, UnknownWorkflowError
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.work_orders import UnknownWorkOrderError, WorkOrderExcerpt
+from workorders.core.history.work_orders import UnknownWorkOrderError, WorkOrder
 from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
@@ -247,16 +247,14 @@ def test_an_excerpt_has_the_beginning_of_what_is_long_and_its_length(connection:
     assert (found.raw, found.raw_bytes) == (b"\xff\0ru", 9)
 
 
-def excerpt(connection: Connection, id_: UUID) -> WorkOrderExcerpt:
-    return work_orders.get_work_order_excerpt(connection, id_, max_characters=14, max_bytes=4)
+def excerpt(connection: Connection, id_: UUID) -> WorkOrder:
+    return work_orders.get_work_order(connection, id_, max_characters=14, max_bytes=4)
 
 
 def test_an_unknown_work_order_is_reported(connection: Connection) -> None:
     id_ = uuid4()
     with pytest.raises(UnknownWorkOrderError, match=str(id_)):
         work_orders.get_work_order(connection, id_)
-    with pytest.raises(UnknownWorkOrderError, match=str(id_)):
-        excerpt(connection, id_)
 
 
 def test_runs_come_in_the_order_of_their_attempts(connection: Connection, trigger: Trigger) -> None:
@@ -301,7 +299,7 @@ NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
         *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
         "ordering_keys",
-        *("from_position", "to_position", "before_id", "after_id", "id", "selected"),
+        *("from_position", "to_position", "before_id", "after_id", "selected"),
     )
 )
 

@@ -95,6 +95,30 @@ def test_what_ended_well_goes_first_and_errors_are_kept_longer(
     assert positions(connection, trigger, "s") == [6]
 
 
+@pytest.mark.parametrize(
+    ("policy", "good", "errors"),
+    [
+        ({"days": 30, "keep_errors_days": 90}, 30, 90),
+        ({"days": 30}, 30, 30),
+        ({"days": 30, "keep_errors_days": 7}, 30, 30),
+        ({"keep_errors_days": 7}, None, 7),
+        ({"wipe_bodies_after_days": 7}, None, None),
+    ],
+    ids=str,
+)
+def test_errors_are_kept_at_least_as_long_as_the_rest(
+    connection: Connection, trigger: Trigger, policy: dict[str, int], good: int | None, errors: int | None
+) -> None:
+    keeping(connection, trigger.workflow, **policy)
+    for position, state in enumerate(("success", "failed")):
+        create_for(connection, trigger, [accepted("s", position)])
+        finish_all(connection, trigger.workflow, state)
+    for days in (6, 8, 29, 31, 89, 91):
+        due = sum(before is not None and days > before for before in (good, errors))
+        connection.commit()
+        assert previewed(connection, trigger.workflow, days)[1] == due, days
+
+
 def test_a_workflow_without_retention_keeps_everything(connection: Connection, trigger: Trigger, name: str) -> None:
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
     finish_all(connection, name)
@@ -211,39 +235,19 @@ def test_words_are_not_written_before_a_step_of_retention_has_ended(
             search_index.write_index(other_connection, [row.id])
 
 
-def test_wiping_continues_where_it_stopped_and_reads_nothing_before_it_again(
-    connection: Connection, trigger: Trigger, name: str
-) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
-    create_for(connection, trigger, accepted_range("s", 0, 5))
-    ids = age(connection, trigger, 10)
-    finish_all(connection, name)
-    keep(connection, days=0)
-    assert bodies(connection, trigger) == 0
-    assert rows(
-        connection, "SELECT id FROM workorders.history_marks WHERE name = 'wiped ' || %s", trigger.workflow_id
-    ) == [ids[-1]]
-    connection.execute("UPDATE workorders.dataclips SET body = '{}' WHERE id = %s", (ids[0],))
-    create_for(connection, trigger, accepted_range("s", 5, 7))
-    finish_all(connection, name)
-    keep(connection, days=6)
-    # What was put in behind its back, no other program does.
-    assert bodies(connection, trigger) == 1
-
-
 def test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     keeping(connection, name, wipe_bodies_after_days=5)
     create_for(connection, trigger, accepted_range("s", 0, 5))
-    ids = age(connection, trigger, 10)
+    age(connection, trigger, 10)
+    assert previewed(connection, name, 0) == (0, 0)
     keep(connection, days=0)
     assert bodies(connection, trigger) == 5
     finish_all(connection, name)
+    assert previewed(connection, name, 0) == (5, 0)
     keep(connection, days=0)
     assert bodies(connection, trigger) == 0
-    query = "SELECT count(*) FROM workorders.retention_passed WHERE work_order_id = ANY (%s)"
-    assert rows(connection, query, ids) == [0]
 
 
 def test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time(
@@ -260,23 +264,6 @@ def test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time(
     other_connection.rollback()
     keep(connection, days=0)
     assert bodies(connection, trigger) == 0
-
-
-def test_a_workflow_whose_policy_comes_later_is_wiped_from_its_start(
-    connection: Connection, trigger: Trigger, name: str
-) -> None:
-    later = triggers.register(connection, name=f"{name}-2", type_="plain", workflow=f"{name}-2", definition={})
-    for each in (later, trigger):
-        create_for(connection, each, accepted_range("s", 0, 3))
-        age(connection, each, 10)
-    finish_all(connection, name)
-    finish_all(connection, f"{name}-2")
-    keeping(connection, name, wipe_bodies_after_days=5)
-    keep(connection, days=0)
-    assert [bodies(connection, each) for each in (later, trigger)] == [3, 0]
-    keeping(connection, f"{name}-2", wipe_bodies_after_days=5)
-    keep(connection, days=0)
-    assert bodies(connection, later) == 0
 
 
 def test_a_repeat_of_a_wiped_event_is_wiped_as_well(connection: Connection, trigger: Trigger, name: str) -> None:
@@ -407,19 +394,6 @@ def previewed(connection: Connection, name: str, days: float) -> tuple[int, int]
     (due,) = (kept for kept in retention.preview(connection, now=in_days(days)) if kept.workflow == name)
     connection.commit()
     return due.wiped, due.deleted
-
-
-def test_a_dry_run_counts_what_the_marks_have_passed(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
-    create_for(connection, trigger, accepted_range("s", 0, 5))
-    age(connection, trigger, 10)
-    keep(connection, days=0)
-    assert previewed(connection, name, 0) == (0, 0)
-    finish_all(connection, name)
-    connection.commit()
-    assert previewed(connection, name, 0) == (5, 0)
-    keep(connection, days=0)
-    assert previewed(connection, name, 0) == (0, 0)
 
 
 def test_retention_does_not_wait_for_what_others_hold(

@@ -17,8 +17,7 @@ from support.outbox import new_outbox
 from support.tries import a_try
 from support.wrong_settings import WRONG, assert_reported, wrong_settings
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.sensors.polling import WaitFailedError
-from workorders.airflow.triggers.polling import FAILED
+from workorders.airflow.triggers.polling import FAILED, WaitFailedError
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger

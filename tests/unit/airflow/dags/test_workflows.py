@@ -10,7 +10,7 @@ from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.workflows import make_dag, workflow_dags
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import UNLIMITED_RETRIES
-from workorders.airflow.sensors.runs import WaitForDagRunsSensor, WaitForRunsSensor
+from workorders.airflow.triggers.runs import WaitForDagRunsSensor, WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"

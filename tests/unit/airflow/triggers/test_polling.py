@@ -12,8 +12,7 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.sensors.polling import PollingSensor, WaitFailedError
-from workorders.airflow.triggers.polling import FAILED, PollingTrigger, Probe
+from workorders.airflow.triggers.polling import FAILED, PollingSensor, PollingTrigger, Probe, WaitFailedError
 from workorders.core.exceptions import ConfigurationError
 
 

@@ -10,7 +10,6 @@ def test_a_filter_comes_back_from_json_as_it_was() -> None:
         state="failed",
         since=datetime(2026, 3, 1, 14, 30, tzinfo=UTC),
         from_position=0,
-        id=uuid4(),
         selected=(uuid4(), uuid4()),
         text="anaph*",
     )
@@ -23,9 +22,8 @@ def test_a_filter_is_shown_in_the_order_of_its_fields() -> None:
     assert str(Filter(selected=(UUID(int=1), UUID(int=2)))) == f"selected {UUID(int=1)} {UUID(int=2)}"
 
 
-def test_a_filter_names_one_work_order_by_its_id_or_by_one_tick() -> None:
+def test_a_filter_names_one_work_order_or_several() -> None:
     one, two = uuid4(), uuid4()
-    assert Filter(id=one).names_one
     assert Filter(selected=(one,)).names_one
     assert not Filter(selected=(one, two)).names_one
     assert not Filter(trigger="orders").names_one

@@ -39,10 +39,6 @@ WHERE definition -> 'limits' ?| '{waiting,per_day}'
         OR id IN (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = ANY (%(ids)s::uuid[]))
     )
     AND (
-        %(id)s::uuid IS NULL
-        OR id = (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = %(id)s::uuid)
-    )
-    AND (
         %(trigger)s::text IS NULL OR id = (SELECT workflow_id FROM workorders.triggers WHERE triggers.name = %(trigger)s)
     )
     AND (%(workflow)s::text IS NULL OR name = %(workflow)s)

@@ -29,7 +29,6 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
         AND (%(from_position)s::bigint IS NULL OR work_orders.position >= %(from_position)s)
         AND (%(to_position)s::bigint IS NULL OR work_orders.position < %(to_position)s)
         AND (%(ordering_keys)s::bigint[] IS NULL OR work_orders.ordering_key = ANY (%(ordering_keys)s))
-        AND (%(id)s::uuid IS NULL OR work_orders.id = %(id)s)
         AND (%(selected)s::uuid[] IS NULL OR work_orders.id = ANY (%(selected)s))
         AND (%(before_id)s::uuid IS NULL OR work_orders.id < %(before_id)s)
         AND (%(after_id)s::uuid IS NULL OR work_orders.id > %(after_id)s)
@@ -37,7 +36,7 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
 -- block: listed
 -- The same conditions for the columns of search_words, whose indexes return them in the order of their ids.
         (%(first_id)s::uuid IS NULL OR search_words.id >= %(first_id)s)
-        AND (%(id)s::uuid IS NULL OR search_words.id = %(id)s)
+        AND (%(selected)s::uuid[] IS NULL OR search_words.id = ANY (%(selected)s))
         AND (%(after_id)s::uuid IS NULL OR search_words.id > %(after_id)s)
         AND (%(before_id)s::uuid IS NULL OR search_words.id < %(before_id)s)
         AND (%(end_id)s::uuid IS NULL OR search_words.id < %(end_id)s)

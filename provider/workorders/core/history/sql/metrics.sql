@@ -1,13 +1,25 @@
 -- name: work_orders
+-- labels: trigger, workflow, state
+-- gauge: workorders.work_orders, {work_order}
+--   Work orders by state, as they were last counted; the Dag `workorders_maintenance` counts them.
 SELECT triggers.name, workflows.name, counts.state::text, counts.work_orders
 FROM workorders.state_counts AS counts
 JOIN workorders.triggers ON triggers.id = counts.trigger_id
 JOIN workorders.workflows ON workflows.id = counts.workflow_id;
 
 -- name: count_age
+-- gauge: workorders.work_orders.count_age, s
+--   Time since work orders were counted by state.
 SELECT extract(epoch FROM now() - max(counted_at)) FROM workorders.state_counts;
 
 -- name: runs
+-- labels: workflow
+-- gauge: workorders.runs.running, {run}
+--   Runs that a worker with a heartbeat has claimed and not finished.
+-- gauge: workorders.runs.waiting, {work_order}
+--   Work orders that are pending or requeued; counted up to 100,000.
+-- gauge: workorders.runs.oldest_wait, s
+--   Time for which the first work order has waited that a worker could claim.
 SELECT workflows.name,
     -- use: running
     ,
@@ -36,12 +48,20 @@ WITH recent AS MATERIALIZED (
 )
 
 -- name: recent_states
+-- labels: workflow, state
+-- gauge: workorders.runs.recent, {run}, absent is 0
+--   Runs of the last 15 minutes by their state, among the newest 2,000 of all workflows.
 -- use: recent
 SELECT workflows.name, recent.state::text, count(*)
 FROM recent JOIN workorders.workflows ON workflows.id = recent.workflow_id
 GROUP BY workflows.name, recent.state;
 
 -- name: recent_durations
+-- labels: workflow, percentile
+-- gauge: workorders.run.duration, s
+--   Duration of these runs, from start to end, by percentile.
+-- gauge: workorders.run.wait, s
+--   Time that these runs waited for a worker, by percentile. A retry waits from when it is due.
 -- use: recent
 SELECT found.name, percentiles.percentile, found.durations[percentiles.place], found.waits[percentiles.place]
 FROM (
@@ -62,12 +82,19 @@ FROM (
 CROSS JOIN unnest(ARRAY['50', '95', '100']) WITH ORDINALITY AS percentiles (percentile, place);
 
 -- name: parked
+-- labels: trigger
+-- gauge: workorders.sequences.parked, {work_order}, absent is 0
+--   Work orders that wait for a missing event of their sequence.
 SELECT triggers.name, coalesce(sum(sequences.parked), 0)
 FROM workorders.sequences JOIN workorders.triggers ON triggers.id = sequences.trigger_id
 WHERE sequences.parked > 0
 GROUP BY triggers.name;
 
 -- name: retention
+-- gauge: workorders.retention.run_age, s
+--   Time since retention last ended without a failure.
+-- gauge: workorders.retention.oldest_age, s
+--   Age of the oldest work order that is stored.
 SELECT
     (SELECT extract(epoch FROM now() - moved_at) FROM workorders.history_marks WHERE name = 'retention'),
     (SELECT extract(epoch FROM now() - created_at) FROM workorders.work_orders ORDER BY id LIMIT 1);

@@ -24,17 +24,6 @@ ORDER BY runs.id DESC
 LIMIT %(limit)s;
 
 -- name: run
-SELECT workers.expires_at, runs.worker_id, runs.retry,
-    workorders.json_shown(run_outputs.output, true) AS output, run_logs.log, coalesce(run_logs.truncated, false) AS log_truncated,
-    -- use: row
-FROM workorders.runs
-JOIN workorders.workflows ON workflows.id = runs.workflow_id
-LEFT JOIN workorders.workers ON workers.id = runs.worker_id
-LEFT JOIN workorders.run_outputs ON run_outputs.run_id = runs.id
-LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
-WHERE runs.id = %(id)s;
-
--- name: run_excerpt
 -- The fence keeps the planner from writing a large output out twice.
 SELECT workers.expires_at, runs.worker_id, runs.retry,
     left(texts.output, %(max_characters)s) AS output, octet_length(texts.output) AS output_bytes,

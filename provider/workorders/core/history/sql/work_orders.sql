@@ -113,42 +113,24 @@ SELECT ARRAY(SELECT id FROM matching ORDER BY id),
         ELSE (SELECT id FROM matching ORDER BY id DESC LIMIT 1)
     END;
 
--- block: facts
-    work_orders.id, triggers.name AS trigger, triggers.type AS trigger_type, workflows.name AS workflow,
-    work_orders.state::text AS state, work_orders.created_at,
-    source_streams.name AS stream, work_orders.position, rejections.code AS reason, rejections.detail
-
--- block: of_work_order
+-- name: work_order
+-- The JSON is fetched as text: a client's numbers are narrower than those of jsonb. The fence keeps the planner from
+-- writing a large value out twice. To count its characters takes longer than that.
+SELECT work_orders.id, triggers.name AS trigger, triggers.type AS trigger_type, workflows.name AS workflow,
+    work_orders.state::text AS state, work_orders.created_at, source_streams.name AS stream, work_orders.position,
+    left(texts.request, %(max_characters)s) AS request, octet_length(texts.request) AS request_bytes,
+    left(texts.body, %(max_characters)s) AS body, octet_length(texts.body) AS body_bytes,
+    rejections.code AS reason, rejections.detail,
+    substring(rejections.raw FROM 1 FOR %(max_bytes)s) AS raw, octet_length(rejections.raw) AS raw_bytes
 FROM workorders.work_orders
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
 LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
 LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-
--- block: texts
--- The JSON is fetched as text: a client's numbers are narrower than those of jsonb.
-    workorders.json_shown(coalesce(dataclips.request, rejections.request), true) AS request,
-        workorders.json_shown(dataclips.body, true) AS body
-
--- name: work_order
-SELECT rejections.raw,
-    -- use: facts
-    ,
-    -- use: texts
--- use: of_work_order
-WHERE work_orders.id = %(id)s;
-
--- name: work_order_excerpt
--- The fence keeps the planner from writing a large value out twice. To count its characters takes longer than that.
-SELECT left(texts.request, %(max_characters)s) AS request, octet_length(texts.request) AS request_bytes,
-    left(texts.body, %(max_characters)s) AS body, octet_length(texts.body) AS body_bytes,
-    substring(rejections.raw FROM 1 FOR %(max_bytes)s) AS raw, octet_length(rejections.raw) AS raw_bytes,
-    -- use: facts
--- use: of_work_order
 CROSS JOIN LATERAL (
-    SELECT
-        -- use: texts
+    SELECT workorders.json_shown(coalesce(dataclips.request, rejections.request), true) AS request,
+        workorders.json_shown(dataclips.body, true) AS body
     OFFSET 0
 ) AS texts
 WHERE work_orders.id = %(id)s;

@@ -1,11 +1,31 @@
--- name: policies
-SELECT id AS workflow_id, name AS workflow,
-    (definition #>> '{retention,days}')::double precision AS days,
-    (definition #>> '{retention,keep_errors_days}')::double precision AS keep_errors_days,
-    (definition #>> '{retention,wipe_bodies_after_days}')::double precision AS wipe_bodies_after_days
-FROM workorders.workflows
-WHERE jsonb_typeof(definition -> 'retention') = 'object'
-ORDER BY name;
+-- block: policies
+-- The times before which the data of each workflow is due, by its definition; NULL is never. Work orders with errors are
+-- kept at least as long as the others.
+WITH policies AS MATERIALIZED (
+    SELECT workflow_id, workflow, good_before, errors_before, wipe_before,
+        greatest(wipe_before, errors_before) AS erase_before
+    FROM (
+        SELECT id AS workflow_id, name AS workflow,
+            %(now)s::timestamptz - days AS good_before,
+            %(now)s::timestamptz - CASE WHEN days IS NULL THEN error_days ELSE greatest(days, error_days) END
+                AS errors_before,
+            %(now)s::timestamptz - wipe_days AS wipe_before
+        FROM workorders.workflows
+        CROSS JOIN LATERAL (
+            SELECT (definition #>> '{retention,days}')::double precision * interval '1 day' AS days,
+                (definition #>> '{retention,keep_errors_days}')::double precision * interval '1 day' AS error_days,
+                (definition #>> '{retention,wipe_bodies_after_days}')::double precision * interval '1 day' AS wipe_days
+        ) AS kept
+        WHERE jsonb_typeof(definition -> 'retention') = 'object'
+    ) AS ages
+)
+
+-- name: bounds
+-- The names of the workflows, and the times at which all that may be due was created.
+-- use: policies
+SELECT coalesce(array_agg(workflow ORDER BY workflow), '{}'),
+    coalesce(max(greatest(good_before, errors_before)), 'epoch'), coalesce(max(wipe_before), 'epoch')
+FROM policies;
 
 -- name: now
 SELECT now();
@@ -29,12 +49,14 @@ WITH lock AS (
 )
 SELECT is_held FROM lock;
 
+-- block: has_ended
+    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
+
 -- block: due_for_deletion
 FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(good_before)s::timestamptz[], %(errors_before)s::timestamptz[])
-    AS policies (workflow_id, good_before, errors_before) ON policies.workflow_id = work_orders.workflow_id
+JOIN policies ON policies.workflow_id = work_orders.workflow_id
 WHERE work_orders.id < %(end_id)s
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
+-- use: has_ended
     AND work_orders.created_at <
         CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
 
@@ -49,6 +71,7 @@ LIMIT 1;
 
 -- name: expired
 -- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
+-- use: policies
 SELECT work_orders.id
 -- use: due_for_deletion
     AND work_orders.id > %(after)s
@@ -80,119 +103,44 @@ WITH gone AS (
 SELECT count(*) FROM gone;
 
 -- name: count_expired
-SELECT policies.workflow_id, count(*)
+-- use: policies
+SELECT policies.workflow, count(*)
 -- use: due_for_deletion
-GROUP BY policies.workflow_id;
+GROUP BY policies.workflow;
 
--- block: data
+-- block: due_for_wiping
+-- The bounds of a step are in each join, so that none reads more of its table than the step's part, whatever it joins by.
+FROM workorders.work_orders
+JOIN policies ON policies.workflow_id = work_orders.workflow_id
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
+    AND dataclips.id > %(after)s AND dataclips.id <= %(until)s
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+    AND rejections.work_order_id > %(after)s AND rejections.work_order_id <= %(until)s
 LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
-
--- block: has_data
+    AND ignored_repeats.work_order_id > %(after)s AND ignored_repeats.work_order_id <= %(until)s
+WHERE work_orders.id > %(after)s
+    AND work_orders.id <= %(until)s
+-- use: has_ended
+    AND work_orders.created_at < policies.wipe_before
     AND (
         dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
         OR ignored_repeats.last_request IS NOT NULL
     )
 
--- name: marks
--- Up to where all work orders of a workflow are wiped, or are in retention_passed.
-SELECT split_part(name, ' ', 2)::integer AS workflow_id, id
-FROM workorders.history_marks
-WHERE name = ANY (SELECT 'wiped ' || workflow_id FROM unnest(%(workflow_ids)s::integer[]) AS workflow_id);
-
 -- name: unwiped
--- Those that have not ended, or are in use, are passed: they are looked at again however far the marks have come.
-WITH due AS (
-    SELECT work_orders.id
-    FROM workorders.work_orders
-    JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
-        AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
-    -- use: data
-    WHERE work_orders.id > %(after)s
-        AND work_orders.id <= %(until)s
-        AND work_orders.id > policies.mark
-        AND work_orders.created_at < policies.wipe_before
-    -- use: has_data
-    ORDER BY work_orders.id
-    LIMIT %(limit)s
-), free AS (
-    SELECT work_orders.id
-    FROM due
-    JOIN workorders.work_orders ON work_orders.id = due.id
-    WHERE work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    FOR UPDATE OF work_orders SKIP LOCKED
-), passed AS (
-    INSERT INTO workorders.retention_passed (work_order_id)
-    SELECT id FROM due WHERE id NOT IN (SELECT id FROM free)
-    ON CONFLICT DO NOTHING
-)
-SELECT due.id, free.id IS NOT NULL FROM due LEFT JOIN free ON free.id = due.id ORDER BY due.id;
-
--- name: move_marks
-INSERT INTO workorders.history_marks AS mark (name, id)
-SELECT 'wiped ' || workflow_id, least(%(until)s::uuid, settled)
-FROM unnest(%(workflow_ids)s::integer[], %(settled)s::uuid[]) AS policies (workflow_id, settled)
-ON CONFLICT (name) DO UPDATE SET id = EXCLUDED.id, moved_at = now() WHERE mark.id < EXCLUDED.id;
-
--- name: passed
-WITH next AS (
-    SELECT work_order_id AS id
-    FROM workorders.retention_passed
-    WHERE work_order_id > %(after)s
-    ORDER BY work_order_id
-    LIMIT %(limit)s
-), deleted AS (
-    DELETE FROM workorders.retention_passed
-    USING next
-    WHERE work_order_id = next.id AND NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = next.id)
-), found AS (
-    SELECT work_orders.id
-    FROM next
-    JOIN workorders.work_orders ON work_orders.id = next.id
-    JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-        AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
-    WHERE work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked') AND work_orders.created_at < policies.wipe_before
-    FOR UPDATE OF work_orders SKIP LOCKED
-)
-SELECT next.id, found.id IS NOT NULL FROM next LEFT JOIN found ON found.id = next.id ORDER BY next.id;
-
--- name: forget_passed
-DELETE FROM workorders.retention_passed WHERE work_order_id = ANY (%(ids)s);
-
--- name: repeated
--- A repeat may come after its work order was wiped.
+-- Those that have data, the oldest first. One that had not ended, or was in use, is found by a later run of retention.
+-- use: policies
 SELECT work_orders.id
-FROM workorders.ignored_repeats
-JOIN workorders.work_orders ON work_orders.id = ignored_repeats.work_order_id
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[])
-    AS policies (workflow_id, wipe_before) ON policies.workflow_id = work_orders.workflow_id
-WHERE ignored_repeats.last_request IS NOT NULL
-    AND ignored_repeats.work_order_id > %(after)s
-    AND ignored_repeats.work_order_id < %(wipe_end_id)s
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
-ORDER BY ignored_repeats.work_order_id
+-- use: due_for_wiping
+ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
 -- name: count_unwiped
--- Before the marks, only those that were passed and those that were repeated since have data.
-SELECT policies.workflow_id, count(*)
-FROM workorders.work_orders
-JOIN unnest(%(workflow_ids)s::integer[], %(wipe_before)s::timestamptz[], %(marks)s::uuid[])
-    AS policies (workflow_id, wipe_before, mark) ON policies.workflow_id = work_orders.workflow_id
--- use: data
-WHERE work_orders.id < %(wipe_end_id)s
-    AND (
-        work_orders.id > policies.mark
-        OR work_orders.id IN (SELECT work_order_id FROM workorders.retention_passed)
-        OR ignored_repeats.last_request IS NOT NULL
-    )
-    AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
-    AND work_orders.created_at < policies.wipe_before
--- use: has_data
-GROUP BY policies.workflow_id;
+-- use: policies
+SELECT policies.workflow, count(*)
+-- use: due_for_wiping
+GROUP BY policies.workflow;
 
 -- name: wipe
 -- Wipes the request too: a key and headers may contain as much about a person as a body. The source of the event stays,
@@ -221,12 +169,12 @@ UPDATE workorders.search_words SET words = '' WHERE id = ANY (%(ids)s) AND words
 
 -- name: erase_names
 -- The hash and the high-water mark stay, because a number that comes again would count as new without them.
-WITH due AS (
+-- use: policies
+, due AS (
     SELECT sequences.trigger_id, sequences.key
     FROM workorders.sequences
     JOIN workorders.triggers ON triggers.id = sequences.trigger_id
-    JOIN unnest(%(workflow_ids)s::integer[], %(erase_before)s::timestamptz[])
-        AS policies (workflow_id, erase_before) ON policies.workflow_id = triggers.workflow_id
+    JOIN policies ON policies.workflow_id = triggers.workflow_id
     WHERE (sequences.trigger_id, sequences.key) > (%(after_trigger)s, %(after_key)s)
         AND sequences.name <> ''
         AND sequences.parked = 0
@@ -243,6 +191,7 @@ SELECT trigger_id, key FROM due ORDER BY trigger_id, key;
 
 -- name: erase_texts
 -- A job without its texts must never continue, because it would select other work orders. So failed jobs are cancelled.
+-- use: policies
 UPDATE workorders.bulk_jobs
 SET filter = filter || (
         SELECT jsonb_object_agg(name, %(erased)s::text)
@@ -254,8 +203,7 @@ SET filter = filter || (
 WHERE state IN ('finished', 'cancelled', 'failed')
     AND (filter ->> 'text' <> %(erased)s OR filter ->> 'ordering_key' <> %(erased)s)
     AND EXISTS (
-        SELECT FROM unnest(%(workflows)s::text[], %(erase_before)s::timestamptz[])
-            AS policies (workflow, erase_before)
+        SELECT FROM policies
         WHERE bulk_jobs.created_at < policies.erase_before
             AND coalesce(bulk_jobs.filter ->> 'workflow', policies.workflow) = policies.workflow
     );

@@ -190,7 +190,6 @@ CREATE TABLE workorders.ignored_repeats (
     last_at timestamptz NOT NULL,
     last_request jsonb
 ) WITH (fillfactor = 50);
-CREATE INDEX ignored_repeats_unwiped_idx ON workorders.ignored_repeats (work_order_id) WHERE last_request IS NOT NULL;
 
 
 -- Admission: sequences.
@@ -294,17 +293,11 @@ CREATE INDEX search_words_ordering_key_idx ON workorders.search_words (ordering_
 CREATE INDEX search_words_words_idx ON workorders.search_words USING gin (words)
     WITH (fastupdate = on, gin_pending_list_limit = 4096);
 
--- How far the filling of search_words has come, and the wiping of each workflow; and when retention last ended, and last
--- did a step.
+-- How far the filling of search_words has come; and when retention last ended, and last did a step.
 CREATE TABLE workorders.history_marks (
     name text PRIMARY KEY,
     id uuid NOT NULL,
     moved_at timestamptz NOT NULL DEFAULT now()
-);
-
--- Work orders that the wiping has passed, because they had not ended or were in use; each run of retention looks at them.
-CREATE TABLE workorders.retention_passed (
-    work_order_id uuid PRIMARY KEY
 );
 
 CREATE TABLE workorders.state_counts (

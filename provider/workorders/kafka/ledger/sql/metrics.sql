@@ -8,6 +8,14 @@ FROM workorders.kafka_lag_samples AS sample
         AND sample.topic_id = ledger.topic_id
 
 -- name: partitions
+-- labels: trigger, topic, partition
+-- gauge: workorders.ingest.lag, {message}
+--   Offsets without a work order, up to the last stable one; some hold no message. There is no value if the listener
+--   has not looked for two minutes.
+-- gauge: workorders.ingest.oldest_age, s
+--   Maximum age of the oldest message without a work order, to a minute; 0 if there is none.
+-- gauge: workorders.ingest.no_progress_age, s
+--   Time for which messages wait and none has become a work order, to a minute; 0 if none waits.
 -- A look that is older than two minutes shows nothing of now, and a number that does not move looks like one that is
 -- measured.
 SELECT triggers.name, ledger.topic, ledger.partition,
@@ -46,6 +54,11 @@ LEFT JOIN LATERAL (
 WHERE newest.observed_at > now() - interval '2 minutes';
 
 -- name: triggers
+-- labels: trigger
+-- gauge: workorders.ingest.poll_age, s
+--   Time since the listener last asked Kafka how far the topics go. It grows while the Dag is paused.
+-- gauge: workorders.ingest.stalled, {partition}
+--   Stalled partitions.
 SELECT triggers.name, extract(epoch FROM now() - max(newest.observed_at)),
     count(*) FILTER (WHERE ledger.status = 'stalled')
 FROM workorders.kafka_ledger AS ledger
@@ -59,12 +72,18 @@ LEFT JOIN LATERAL (
 GROUP BY triggers.name;
 
 -- name: stalls
+-- labels: trigger, topic, partition
+-- gauge: workorders.ingest.stall_age, s
+--   Time since the partition stalled; 0 if it is not stalled.
 SELECT triggers.name, ledger.topic, ledger.partition,
     CASE WHEN ledger.status = 'stalled' THEN extract(epoch FROM now() - ledger.status_since) ELSE 0 END
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id;
 
 -- name: messages
+-- labels: trigger, outcome
+-- counter: workorders.ingest.messages, {message}
+--   Messages that were read: created, rejected, existing (there was a work order already), or filtered.
 SELECT triggers.name, counts.outcome, sum(counts.messages)
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
@@ -75,6 +94,9 @@ CROSS JOIN LATERAL (
 GROUP BY triggers.name, counts.outcome;
 
 -- name: range_durations
+-- labels: trigger, percentile
+-- gauge: workorders.ingest.range.duration, s
+--   Time from plan to end of the newest ranges of the last 15 minutes, at most 50, by percentile.
 SELECT triggers.name, percentiles.percentile, found.durations[percentiles.place]
 FROM workorders.triggers
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
-"""Tokens by which a change is known to come from a page of ours, and the user who asks for it.
+"""What every form that changes something has: a token of the page, the user who asks for it, and what that user typed.
 
 A browser sends Airflow's cookie with the requests of other sites as well, so the login alone shows nothing.
 """
@@ -6,11 +6,12 @@ A browser sends Airflow's cookie with the requests of other sites as well, so th
 from secrets import token_hex
 from typing import Annotated, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, Form, Request
 from itsdangerous import BadData, URLSafeTimedSerializer
+from pydantic import BeforeValidator
 
 from workorders.pages.access import CurrentViewer, Viewer
-from workorders.pages.problems import ForgedRequestError
+from workorders.pages.problems import ForgedRequestError, WrongInputError
 from workorders.pages.site import CurrentSite
 
 FIELD: Final = "csrf"
@@ -81,3 +82,23 @@ async def current_actor(request: Request, site: CurrentSite, viewer: CurrentView
 
 
 CurrentActor = Annotated[Viewer, Depends(current_actor)]
+Reason = Annotated[str, BeforeValidator(lambda typed: " ".join(typed.split())), Form(min_length=1, max_length=1_000)]
+"""Why a change is made, as it is recorded: in one line."""
+
+
+def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
+    """Accept the number that a page has shown, with or without commas: a person who types it has read it.
+
+    Args:
+        typed: what the person typed.
+        number: what the page has shown.
+        where: what would be changed, for the error.
+        counted: what the number is that of, for the error.
+
+    Raises:
+        WrongInputError: another number was typed, or none.
+    """
+    if typed.strip().replace(",", "") != str(number):
+        raise WrongInputError(
+            f"{where}: nothing was changed, because the number of {counted} ({number:,}) was not typed."
+        )

@@ -1,14 +1,16 @@
-"""The one word that stands for all partitions of a Kafka trigger: pure functions."""
+"""The one word that stands for a Kafka trigger, or for the work of a workflow. Pure."""
 
 from typing import Final
 
+from workorders.core.history.workload import Workload
 from workorders.kafka.partitions import PartitionState
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
+from workorders.monitoring.problems import NOT_RUNNING
 
 PAUSED: Final = "paused"
 
 
-def word_of(status: TriggerStatus, *, is_paused: bool) -> str:
+def word_of_trigger(status: TriggerStatus, *, is_paused: bool) -> str:
     """Return the worst state of a trigger's partitions; `paused` if its listener is paused and nothing is wrong."""
     states = [row.state for row in status.partitions]
     worst = min(states, key=lambda state: state.rank, default=PartitionState.NOT_PLANNED)
@@ -23,3 +25,20 @@ def severity(word: str) -> int:
 def rank(row: PartitionRow) -> tuple[int, int, str, int]:
     """Return the place of a partition in a list: the worst first, then the greatest lag."""
     return row.state.rank, -(row.lag or 0), row.topic, row.partition
+
+
+def word_of_workflow(work: Workload, *, is_stuck: bool, is_paused: bool) -> str:
+    """Return what a workflow does.
+
+    Args:
+        work: its work now.
+        is_stuck: whether `find_idle` has found it: work orders are due, and none runs.
+        is_paused: whether the Dag of its runs is paused.
+    """
+    if is_stuck:
+        return NOT_RUNNING
+    if is_paused:
+        return PAUSED
+    if work.running:
+        return "running"
+    return "waiting" if work.waiting else "idle"

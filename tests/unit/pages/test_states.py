@@ -4,7 +4,7 @@ import pytest
 
 from workorders.core.history.workload import Workload
 from workorders.pages.rendering import tone
-from workorders.pages.workflow_state import word_of
+from workorders.pages.states import word_of_workflow
 
 
 def work(*, running: int = 0, waiting: int = 0) -> Workload:
@@ -35,5 +35,5 @@ def work(*, running: int = 0, waiting: int = 0) -> Workload:
 def test_the_word_is_that_of_the_worst_that_is_true_of_a_workflow(
     found: Workload, *, is_stuck: bool, is_paused: bool, word: str, color: str
 ) -> None:
-    assert word_of(found, is_stuck=is_stuck, is_paused=is_paused) == word
+    assert word_of_workflow(found, is_stuck=is_stuck, is_paused=is_paused) == word
     assert tone(word) == color

@@ -1,15 +1,18 @@
-"""The signatures of known senders: Standard Webhooks, Stripe, and Slack. Pure."""
+"""Methods by which callers sign the body: in a form that the webhook's file describes, or as a known sender. Pure."""
 
+import hashlib
 import hmac
 import re
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final, Literal, NamedTuple
 
 import orjson
+from pydantic import model_validator
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from workorders.core.definitions.fields import seconds
-from workorders.webhook.method import Secret, SignatureMethod, is_near, is_same, raw_bytes
+from workorders.core.definitions.fields import expecting, seconds
+from workorders.webhook.method import KEY_HEADER, HeaderName, Secret, SignatureMethod, is_near, is_same, raw_bytes
 
 _STANDARD_SIGNATURE: Final = re.compile(r"v1,[A-Za-z0-9+/]{43}=")
 _STRIPE_SIGNATURE: Final = re.compile(r"v1=[0-9a-f]{64}")
@@ -19,6 +22,105 @@ _SLACK_HEADER: Final = "x-slack-signature"
 _SLACK_TIME_HEADER: Final = "x-slack-request-timestamp"
 _STRIPE_HEADER: Final = "stripe-signature"
 Tolerance = Annotated[float, seconds(1)]
+
+
+class Signed(NamedTuple):
+    """The signatures in a header of a request, the right one, and their Unix time with its header, if they have one."""
+
+    header: str
+    given: Sequence[bytes]
+    expected: str
+    time_header: str | None
+    time: str
+    tolerance: float
+
+
+class KeyedHash(SignatureMethod):
+    """Base of the methods whose signature is a hash of the body and of what is before it, by the secret."""
+
+    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
+        """Return the signatures of a request from which nothing is missing, and the right one."""
+        raise NotImplementedError
+
+    def fault(
+        self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
+    ) -> str | None:
+        """Return why the caller is refused, or None; see SignatureMethod.fault."""
+        if missing := self.missing(headers):
+            return missing
+        found = self.signed(secret, headers, body, path)
+        # The signature first: a caller that does not know the secret learns nothing about the time.
+        if not any(is_same(given, found.expected) for given in found.given):
+            return f"no signature in the header {found.header} is the one of this request"
+        if found.time_header is None or is_near(found.time, now, found.tolerance):
+            return None
+        return f"the time in the header {found.time_header} is not within {found.tolerance:g} s of now"
+
+
+class Hmac(KeyedHash):
+    """The caller signs the body with a shared secret."""
+
+    type: Literal["hmac"]
+    """A signature of the body."""
+    header: HeaderName = "x-signature"
+    """Header that carries the signature."""
+    prefix: str = ""
+    """Text before the signature in its header, such as `sha256=`."""
+    algorithm: Literal["sha256", "sha512"] = "sha256"
+    """Hash function of the signature."""
+    encoding: Literal["hex", "base64"] = "hex"
+    """How the signature is written."""
+    timestamp_header: HeaderName | None = None
+    """Header with the Unix time (seconds) of the signature. The caller then signs the header's text, a dot and the
+    body, and an old request cannot be sent again."""
+    tolerance: Annotated[float, seconds(1)] = 300.0
+    """How far (seconds) the time in `timestamp_header` may be from now."""
+    signed_headers: (
+        Annotated[tuple[HeaderName, ...], expecting(f"a list of header names such as [{KEY_HEADER}]")] | None
+    ) = None
+    """Headers that the caller signs together with the webhook's path; an empty list signs the path alone. Before the
+    body, the caller signs the line `path`, and for each of these headers, in this order, the line `name:value`. Without
+    this field, the caller signs neither."""
+
+    @model_validator(mode="after")
+    def _tolerance_has_a_time(self) -> "Hmac":
+        if "tolerance" in self.model_fields_set and self.timestamp_header is None:
+            raise ValueError("expected timestamp_header with tolerance: without a signed time no request is too old.")
+        return self
+
+    @property
+    def proved_headers(self) -> frozenset[str]:
+        """Headers that the signature covers, in lower case."""
+        return frozenset(self.signed_headers or ())
+
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the credentials is missing or malformed, or None."""
+        given = headers.get(self.header)
+        if given is None:
+            return f"the header {self.header} with the signature is missing"
+        if self.timestamp_header is not None and self.timestamp_header not in headers:
+            return f"the header {self.timestamp_header} with the time of the signature is missing"
+        if len(raw_bytes(given)) != len((self.prefix + self._encoded(hashlib.new(self.algorithm).digest())).encode()):
+            return f"the signature in the header {self.header} does not have the length of one by {self.algorithm}"
+        return None
+
+    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
+        """Return the signature of a request, and the right one."""
+        digest = _hash(secret, self._before_body(headers, path), body, self.algorithm)
+        given, time = [raw_bytes(headers[self.header])], headers.get(self.timestamp_header or "", "")
+        expected = self.prefix + self._encoded(digest)
+        return Signed(self.header, given, expected, self.timestamp_header, time, self.tolerance)
+
+    def _before_body(self, headers: Mapping[str, str], path: str) -> bytes:
+        time = b"" if self.timestamp_header is None else raw_bytes(headers[self.timestamp_header]) + b"."
+        if self.signed_headers is None:
+            return time
+        # A missing header is signed as an empty one, so that it cannot be removed or added.
+        lines = (raw_bytes(f"{name}:{headers.get(name, '')}") for name in self.signed_headers)
+        return time + b"".join(line + b"\n" for line in (path.encode(), *lines))
+
+    def _encoded(self, digest: bytes) -> str:
+        return digest.hex() if self.encoding == "hex" else b64encode(digest).decode()
 
 
 class StandardWebhooks(SignatureMethod):
@@ -79,7 +181,7 @@ class StandardWebhooks(SignatureMethod):
         return None
 
 
-class Stripe(SignatureMethod):
+class Stripe(KeyedHash):
     """The caller is Stripe."""
 
     type: Literal["stripe"]
@@ -100,24 +202,15 @@ class Stripe(SignatureMethod):
         time, signatures = _stripe_parts(headers)
         return None if time and signatures else f"the header {_STRIPE_HEADER} is not in the form t=<time>,v1=<hex>"
 
-    def fault(
-        self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
-    ) -> str | None:
-        """Return why the caller is refused, or None; see SignatureMethod.fault."""
-        del path
-        if missing := self.missing(headers):
-            return missing
+    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
+        """Return the signatures of a request, and the right one. There are two while a secret of Stripe is replaced."""
         time, signatures = _stripe_parts(headers)
-        expected = "v1=" + _sha256(secret, f"{time}.".encode(), body)
-        # While a secret of Stripe is replaced, one signature is by the old one and another by the new one.
-        if not any(is_same(signature.encode(), expected) for signature in signatures):
-            return f"no signature in the header {_STRIPE_HEADER} is the one of this request"
-        if is_near(time, now, self.tolerance):
-            return None
-        return f"the time in the header {_STRIPE_HEADER} is not within {self.tolerance:g} s of now"
+        given = [signature.encode() for signature in signatures]
+        expected = f"v1={_hash(secret, f'{time}.'.encode(), body).hex()}"
+        return Signed(_STRIPE_HEADER, given, expected, _STRIPE_HEADER, time, self.tolerance)
 
 
-class Slack(SignatureMethod):
+class Slack(KeyedHash):
     """The caller is Slack's Events API."""
 
     type: Literal["slack"]
@@ -145,19 +238,11 @@ class Slack(SignatureMethod):
                 return f"the header {name} is not in the form that Slack sends"
         return None
 
-    def fault(
-        self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
-    ) -> str | None:
-        """Return why the caller is refused, or None; see SignatureMethod.fault."""
-        del path
-        if missing := self.missing(headers):
-            return missing
-        time = headers[_SLACK_TIME_HEADER]
-        if not is_same(raw_bytes(headers[_SLACK_HEADER]), "v0=" + _sha256(secret, f"v0:{time}:".encode(), body)):
-            return f"the signature in the header {_SLACK_HEADER} is not the one of this request"
-        if is_near(time, now, self.tolerance):
-            return None
-        return f"the time in the header {_SLACK_TIME_HEADER} is not within {self.tolerance:g} s of now"
+    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
+        """Return the signature of a request, and the right one."""
+        time, given = headers[_SLACK_TIME_HEADER], [raw_bytes(headers[_SLACK_HEADER])]
+        expected = f"v0={_hash(secret, f'v0:{time}:'.encode(), body).hex()}"
+        return Signed(_SLACK_HEADER, given, expected, _SLACK_TIME_HEADER, time, self.tolerance)
 
     def challenge(self, body: bytes) -> str | None:
         """Return the challenge by which Slack checks a new URL; None for an event."""
@@ -178,7 +263,7 @@ def _stripe_parts(headers: Mapping[str, str]) -> tuple[str, list[str]]:
     return (times[0] if times else "", [part for part in parts if _STRIPE_SIGNATURE.fullmatch(part)])
 
 
-def _sha256(secret: Secret, before: bytes, body: bytes) -> str:
-    digest = hmac.new(secret.password.encode(), before, "sha256")
+def _hash(secret: Secret, before: bytes, body: bytes, algorithm: str = "sha256") -> bytes:
+    digest = hmac.new(secret.password.encode(), before, algorithm)
     digest.update(body)  # on its own: a body of 32 MiB is not copied
-    return digest.hexdigest()
+    return digest.digest()

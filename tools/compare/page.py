@@ -1,0 +1,66 @@
+"""Writes what a run has measured into the page that compares this package with others."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from compare.cases import FAULTS
+from compare.peer import Peer
+from compare.results import Result
+from local_stack.stack import CHECKOUT
+
+PAGE: Final = CHECKOUT / "docs" / "explanation" / "comparison.md"
+_PART: Final = re.compile(r"(<!-- measured: faults -->\n).*?(<!-- end -->)", re.DOTALL)
+_LEGEND: Final = """\
+Each tool read the messages of one topic and wrote a row for each. `0` means that every message had exactly one row, in the
+order of its key, and that every bad message was kept with its content. Otherwise a cell contains what was different:
+
+- **lost**: no row, no error, and the tool continued. **doubled**: rows too many. *silently*: the tool logged no error.
+- *overtaken*: a row came after that of a later message with the same key.
+- *stopped, n wait*: the tool does not continue, and an operator can see it. The messages are still in Kafka.
+- *failed, kept*: a person can find the message in the tool, and repeat it.
+- *bad gone*: messages that are no JSON object, and that the tool does not have.
+- *after*: what an operator had to do, as the tool documents it.
+"""
+
+
+def write(results: Sequence[Result], peers: Mapping[str, Peer], about: Mapping[str, object]) -> Path:
+    """Replace the measured part of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    part = measured(results, peers, about)
+    PAGE.write_text(_PART.sub(lambda found: f"{found[1]}\n{part}\n{found[2]}", text), encoding="utf-8")
+    return PAGE
+
+
+def measured(results: Sequence[Result], peers: Mapping[str, Peer], about: Mapping[str, object]) -> str:
+    """Return the legend, the table, the tools with their settings, and the conditions."""
+    shown = [slug for slug in peers if any(result.peer == slug for result in results)]
+    return "\n".join(
+        [_LEGEND, table(results, {slug: peers[slug].name for slug in shown}), _tools(peers, shown), *_conditions(about)]
+    )
+
+
+def table(results: Sequence[Result], names: Mapping[str, str]) -> str:
+    """Return a row for each fault, and a column for each tool."""
+    cells = {(result.fault, result.peer): result.shown for result in results}
+    rows = [
+        f"| {FAULTS[fault].name} | {' | '.join(cells.get((fault, peer), 'not measured') for peer in names)} |"
+        for fault in dict.fromkeys(result.fault for result in results)
+    ]
+    return "\n".join([f"| fault | {' | '.join(names.values())} |", f"| --- |{' --- |' * len(names)}", *rows, ""])
+
+
+def _tools(peers: Mapping[str, Peer], shown: Sequence[str]) -> str:
+    lines = [f"- **{peers[slug].name}** ({peers[slug].version()}): {peers[slug].settings}." for slug in shown]
+    return "\n".join(["The tools were configured as they document it:", "", *lines, ""])
+
+
+def _conditions(about: Mapping[str, object]) -> list[str]:
+    return [
+        f"`make compare` wrote this part. Conditions: {about['messages']} messages for each case, in 3 partitions, with 12",
+        "keys; half of them in transactions, of which some are aborted; one of 25 is bad in one of five ways. A supervisor starts",
+        "an ended process again, three times at most. The tasks of this package's Dags ran without Airflow's scheduler, which",
+        "`tests/e2e` subjects to faults. What is wrong was reproduced: a cell shows two runs if they differ.",
+        f"{about['machine']}; Kafka 4.3.1, PostgreSQL 18.",
+    ]

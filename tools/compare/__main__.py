@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import count
 from random import Random
 
 from compare import page, results
@@ -21,7 +20,6 @@ from faults.site import Site
 from support.machine import machine
 
 _MESSAGES = 2_000
-_numbers = count(1)
 
 
 def main() -> int:
@@ -52,14 +50,14 @@ def main() -> int:
         "seed": given.seed,
         "messages": given.messages,
         "minutes": round((time.monotonic() - begun) / 60, 1),
+        "conditions": _conditions(),
     }
-    about["machine"] = _machine()
     print(results.write(ordered, about))
     print(page.write(ordered, PEERS, about))
     return int(any(result.failure for result in ordered))
 
 
-def _machine() -> str:
+def _conditions() -> str:
     found = machine()
     return f"{found['cores']} cores of {found['processor']}, {found['memory_gib']} GiB, with other work"
 
@@ -81,7 +79,7 @@ def _lane(peer: Peer, faults: Sequence[Fault], seed: int, messages: int) -> list
 def _measure(site: Site, peer: Peer, fault: Fault, seed: int, messages: int) -> Result:
     begun = time.monotonic()
     try:
-        with Case(site, peer, fault.slug, next(_numbers), Random(seed), messages) as case:
+        with Case(site, peer, fault.slug, random=Random(seed), messages=messages) as case:
             fault.inject(case)
             verdict = case.settle()
             return Result(

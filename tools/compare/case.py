@@ -2,6 +2,7 @@
 
 import re
 import time
+from itertools import count
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -40,17 +41,19 @@ _QUIET_SECONDS: Final = 4.0
 """Time for rows too many to arrive."""
 _SECONDS: Final = 240.0
 _ERROR: Final = re.compile(r"\b(ERROR|CRITICAL|FATAL)\b|Traceback")
+_numbers = count(1)
 
 
 class Case:
     """From entering the context until leaving it."""
 
-    def __init__(self, site: Site, peer: Peer, slug: str, number: int, random: Random, messages: int) -> None:
+    def __init__(self, site: Site, peer: Peer, name: str, *, random: Random, messages: int) -> None:
+        number = next(_numbers)
         self.site = site
         self.peer = peer
         self.random = random
         self.messages = messages
-        self.topic = f"{peer.slug}-{slug}-{number}"
+        self.topic = f"{peer.slug}-{name}-{number}"
         self.table = f"rows_{number}"
         self.insert = f"INSERT INTO {self.table}".encode()
         self.topics = Topics(site.kafka_settings)

@@ -1,4 +1,4 @@
-"""`python -m compare.dbos_app SERVERS TOPIC GROUP TABLE WAY`: a workflow of DBOS for each message, in its environment."""
+"""`python -m compare.dbos_app SERVERS TOPIC GROUP TABLE WAY`: a workflow of DBOS for each message."""
 
 import os
 import sys

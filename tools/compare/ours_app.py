@@ -1,6 +1,6 @@
-"""`python -m compare.ours_app TRIGGER WORKFLOW`: does what the Dags of a trigger and of its workflow do, without Airflow.
+"""`python -m compare.ours_app TRIGGER WORKFLOW`: what the Dags of a trigger and a workflow do.
 
-A task that fails is started again, as Airflow does. Both definitions are JSON.
+It needs no Airflow. A task that fails is started again, as Airflow does. Both definitions are JSON.
 """
 
 import os

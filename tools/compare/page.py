@@ -13,8 +13,8 @@ from local_stack.stack import CHECKOUT
 PAGE: Final = CHECKOUT / "docs" / "explanation" / "comparison.md"
 _PART: Final = re.compile(r"(<!-- measured: faults -->\n).*?(<!-- end -->)", re.DOTALL)
 _LEGEND: Final = """\
-Each tool read the messages of one topic and wrote a row for each. `0` means that every message had exactly one row, in the
-order of its key, and that every bad message was kept with its content. Otherwise a cell contains what was different:
+Each tool read the messages of a topic and wrote a row for each. `0` means that every message had exactly one row, in the
+order of its key, and that every bad message was kept. Otherwise a cell contains what was different:
 
 - **lost**: no row, no error, and the tool continued. **doubled**: rows too many. *silently*: the tool logged no error.
 - *overtaken*: a row came after that of a later message with the same key.
@@ -36,9 +36,8 @@ def write(results: Sequence[Result], peers: Mapping[str, Peer], about: Mapping[s
 def measured(results: Sequence[Result], peers: Mapping[str, Peer], about: Mapping[str, object]) -> str:
     """Return the legend, the table, the tools with their settings, and the conditions."""
     shown = [slug for slug in peers if any(result.peer == slug for result in results)]
-    return "\n".join(
-        [_LEGEND, table(results, {slug: peers[slug].name for slug in shown}), _tools(peers, shown), *_conditions(about)]
-    )
+    names = {slug: peers[slug].name for slug in shown}
+    return "\n".join([_LEGEND, table(results, names), _tools(peers, shown), *_conditions(about)])
 
 
 def table(results: Sequence[Result], names: Mapping[str, str]) -> str:
@@ -58,9 +57,10 @@ def _tools(peers: Mapping[str, Peer], shown: Sequence[str]) -> str:
 
 def _conditions(about: Mapping[str, object]) -> list[str]:
     return [
-        f"`make compare` wrote this part. Conditions: {about['messages']} messages for each case, in 3 partitions, with 12",
-        "keys; half of them in transactions, of which some are aborted; one of 25 is bad in one of five ways. A supervisor starts",
-        "an ended process again, three times at most. The tasks of this package's Dags ran without Airflow's scheduler, which",
-        "`tests/e2e` subjects to faults. What is wrong was reproduced: a cell shows two runs if they differ.",
-        f"{about['machine']}; Kafka 4.3.1, PostgreSQL 18.",
+        f"`make compare` wrote this part: {about['messages']} messages for each case, in 3 partitions, with 12 keys, half of",
+        "them in transactions. Five of 25 are bad, each in another way. A supervisor starts an ended process again, three times",
+        "at most. The tasks of this package's Dags ran without Airflow. What is wrong was measured twice, and a cell contains",
+        "both results if they differ.",
+        "",
+        f"{about['conditions']}; Kafka 4.3.1, PostgreSQL 18.",
     ]

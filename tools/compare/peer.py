@@ -44,7 +44,7 @@ class Peer(ABC):
     def version(self) -> str:
         """Return the version of what is installed."""
 
-    def prepare(self, case: "Case") -> None:
+    def prepare(self, case: "Case") -> None:  # noqa: B027 - most tools need nothing
         """Create what the tool needs apart from its topic and its table."""
 
     @abstractmethod

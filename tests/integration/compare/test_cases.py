@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from itertools import count
 from random import Random
 
 import pytest
@@ -16,7 +15,6 @@ from faults.site import Site
 pytestmark = pytest.mark.integration
 
 _MESSAGES = 200
-_numbers = count(1)
 
 
 class PlainConsumer(Peer):
@@ -46,7 +44,7 @@ def site() -> Iterator[Site]:
 
 
 def verdict(site: Site, order: str, fault: str) -> Verdict:
-    with Case(site, PlainConsumer(order), fault, next(_numbers), Random(1), _MESSAGES) as case:
+    with Case(site, PlainConsumer(order), fault, random=Random(1), messages=_MESSAGES) as case:
         FAULTS[fault].inject(case)
         return case.settle()
 

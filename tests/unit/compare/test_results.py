@@ -64,7 +64,7 @@ def test_a_later_run_reads_what_an_earlier_one_wrote(tmp_path: Path, monkeypatch
 def test_a_run_replaces_the_measured_part_of_the_page_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
     page.PAGE.write_text("before\n<!-- measured: faults -->\nold\n<!-- end -->\nafter\n")
-    page.write([RESULT], {}, {"messages": 600, "machine": "2 cores"})
+    page.write([RESULT], {}, {"messages": 600, "conditions": "2 cores"})
     text = page.PAGE.read_text()
     assert text.startswith("before\n<!-- measured: faults -->\n")
     assert text.endswith("\n<!-- end -->\nafter\n")

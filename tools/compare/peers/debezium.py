@@ -51,7 +51,8 @@ class Debezium(Peer):
     slug = "debezium"
     name = "Debezium's JDBC sink"
     settings = (
-        f"[`insert.mode=upsert`, `primary.key.fields=topic,partition,offset`, `connection.restart.on.errors=true`]({_SINK}), "
+        f"[`insert.mode=upsert`, `primary.key.fields=topic,partition,offset`, and `connection.restart.on.errors=true`]"
+        f"({_SINK}), "
         f"[`errors.tolerance=all` with a dead letter queue]({_CONNECT})"
     )
 

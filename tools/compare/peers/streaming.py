@@ -1,4 +1,4 @@
-"""Spark Structured Streaming with `foreachBatch`: the usual upsert, or a transaction that also stores the batch's id."""
+"""Spark Structured Streaming with `foreachBatch`: an upsert, or a transaction with the batch ID."""
 
 from functools import cache
 from pathlib import Path

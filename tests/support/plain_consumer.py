@@ -12,7 +12,7 @@ from compare.function import as_object
 def main(servers: str, topic: str, group: str, table: str, order: str) -> None:
     """Insert a row for each message, until the process is ended."""
     settings = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
-    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer = Consumer({**settings, "enable.auto.commit": False, "session.timeout.ms": 6_000})
     consumer.subscribe([topic])
     with psycopg.connect(os.environ["EFFECTS_URL"]) as connection:
         while True:

@@ -124,6 +124,10 @@ class Case:
         self.stop()
         self._processes.clear()
 
+    def pids(self) -> list[int]:
+        """Return the ids of the processes whose descendants are the tool's."""
+        return [*(process.pid for process in self._processes), *self.peer.servers(self)]
+
     def mark(self) -> None:
         """Remember where the logs end: what is logged from now on is about the fault."""
         self._marks = {log: log.stat().st_size for log in self.logs if log.exists()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 import faults
@@ -14,6 +14,7 @@ from compare.case import PARTITIONS, Case
 from faults.catalogue import NotPossibleError
 from faults.disk import small_disk
 from faults.processes import pause
+from local_stack.waiting import wait_until
 
 Injection = Callable[[Case], None]
 
@@ -191,14 +192,21 @@ def group_reset(case: Case) -> None:
     case.produce()
     case.settle()
     case.stop()
-    offsets = [TopicPartition(case.topic, partition, 0) for partition in range(PARTITIONS)]
-    request = ConsumerGroupTopicPartitions(case.peer.group_id(case), offsets)
-    admin = AdminClient(case.site.kafka_settings)
-    for future in admin.alter_consumer_group_offsets([request]).values():
-        future.result(60)
+    assert wait_until(lambda: _reset(case), seconds=60), "the group has members"
     case.mark()
     case.again()
     case.produce(case.messages // 10)
+
+
+def _reset(case: Case) -> bool:
+    """Set the group's offsets to 0; Kafka refuses it as long as the group has members."""
+    offsets = [TopicPartition(case.topic, partition, 0) for partition in range(PARTITIONS)]
+    request = ConsumerGroupTopicPartitions(case.peer.group_id(case), offsets)
+    answers = AdminClient(case.site.kafka_settings).alter_consumer_group_offsets([request])
+    try:
+        return all(answer.result(60) for answer in answers.values())
+    except KafkaException:
+        return False
 
 
 @fault("a JSON object that Postgres refuses, in each partition")

@@ -18,7 +18,13 @@ Insert = Callable[[str, int, int, str, str], None]
 def main(servers: str, topic: str, group: str, table: str, way: str) -> None:
     """Consume until the process is ended."""
     DBOS(config={"name": "compare", "system_database_url": os.environ["DBOS_DATABASE_URL"], "run_admin_server": False})
-    settings = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
+    settings = {
+        "bootstrap.servers": servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        # A consumer that was killed keeps its partitions for so long; 45 s by default.
+        "session.timeout.ms": 10_000,
+    }
     insert, ordering = _WAYS[way]
     insert_row = insert(table)
 

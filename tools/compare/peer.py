@@ -63,6 +63,10 @@ class Peer(ABC):
         """Return the name of its consumer group."""
         return f"compare-{case.topic}"
 
+    def servers(self, case: "Case") -> list[int]:
+        """Return the ids of further processes that belong to the tool alone."""
+        return []
+
     def halted(self, case: "Case") -> str:
         """Return where the tool itself reports that it does not continue; empty if it reports nothing."""
         return ""

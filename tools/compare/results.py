@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from compare.oracle import Verdict
 from compare.peer import FOLDER
+from compare.speed import Speed
 from support import measured
 
 FILE: Final = FOLDER / "comparison.json"
@@ -72,12 +73,13 @@ def _silent(text: str, result: Result) -> str:
     return text if result.logged or result.halted or not text.startswith("**") else f"{text}, silently"
 
 
-def read() -> dict[tuple[str, str], Result]:
-    """Return the results of earlier runs."""
+def read() -> tuple[dict[tuple[str, str], Result], dict[str, Speed]]:
+    """Return what earlier runs have measured: by fault and tool, and by tool."""
     if not FILE.exists():
-        return {}
-    rows = json.loads(FILE.read_text(encoding="utf-8"))["results"]
-    return {(row["peer"], row["fault"]): _result(row) for row in rows}
+        return {}, {}
+    found = json.loads(FILE.read_text(encoding="utf-8"))
+    faults = {(row["fault"], row["peer"]): _result(row) for row in found["faults"]}
+    return faults, {row["peer"]: Speed(**row) for row in found["speeds"]}
 
 
 def _result(row: Mapping[str, Any]) -> Result:
@@ -85,6 +87,6 @@ def _result(row: Mapping[str, Any]) -> Result:
     return Result(**{**row, "verdict": verdict and Verdict(**verdict), "remedies": tuple(row["remedies"])})
 
 
-def write(results: Sequence[Result], about: Mapping[str, Any]) -> Path:
-    """Write the results as JSON."""
-    return measured.write(FILE, about, results=[asdict(result) for result in results])
+def write(faults: Sequence[Result], speeds: Sequence[Speed], about: Mapping[str, Any]) -> Path:
+    """Write what was measured as JSON."""
+    return measured.write(FILE, about, faults=[*map(asdict, faults)], speeds=[*map(asdict, speeds)])

@@ -14,8 +14,9 @@ _COLUMNS = '(topic, partition, "offset", key, body, raw)'
 _UPSERT = 'ON CONFLICT (topic, partition, "offset") DO UPDATE SET key = excluded.key, body = excluded.body'
 
 
-def main(servers: str, topic: str, table: str, way: str, checkpoint: str, jars: str) -> None:
-    """Run the query until it fails."""
+def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
+    """Run the query until it fails; the files are the checkpoint and the jars."""
+    checkpoint, jars = files
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jars)

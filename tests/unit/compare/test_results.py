@@ -8,9 +8,12 @@ import pytest
 
 from compare import page, results
 from compare.oracle import Verdict
+from compare.peers.dbos import DBOS_STEP
 from compare.results import Result
+from compare.speed import Speed
 
 CLEAN = Verdict(messages=600, lost=0, failed=0, doubled=0, overtaken=0, strays=0, bad=24, bad_kept=24)
+SPEED = Speed("dbos-step", per_second=199.6, cpu_ms=5.25, median_seconds=1.16, p95_seconds=1.7, memory_mib=60.2)
 RESULT = Result("dbos-step", "none", CLEAN, logged=True)
 
 
@@ -56,17 +59,18 @@ def test_what_was_not_measured_is_not_claimed() -> None:
 def test_a_later_run_reads_what_an_earlier_one_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "FILE", tmp_path / "comparison.json")
     written = replace(RESULT, remedies=("a restart",), second="0")
-    results.write([written], {"seed": 1})
+    results.write([written], [SPEED], {"seed": 1})
     assert json.loads(results.FILE.read_text())["seed"] == 1
-    assert results.read() == {("dbos-step", "none"): written}
+    assert results.read() == ({("none", "dbos-step"): written}, {"dbos-step": SPEED})
 
 
 def test_a_run_replaces_the_measured_part_of_the_page_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
     page.PAGE.write_text("before\n<!-- measured: faults -->\nold\n<!-- end -->\nafter\n")
-    page.write([RESULT], {}, {"messages": 600, "conditions": "2 cores"})
+    page.write([RESULT], [SPEED], {"dbos-step": DBOS_STEP}, {"messages": 600, "conditions": "2 cores"})
     text = page.PAGE.read_text()
     assert text.startswith("before\n<!-- measured: faults -->\n")
     assert text.endswith("\n<!-- end -->\nafter\n")
     assert "old" not in text
     assert "600 messages" in text
+    assert "| DBOS, step | 200 | 5.2 | 1.2 | 1.7 | 60 |" in text

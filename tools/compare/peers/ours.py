@@ -76,6 +76,9 @@ class Ours(Peer):
     def kept(self, case: Case) -> int:
         return int(case.site.admin(_REJECTED, {"name": case.topic})[0][0])
 
+    def servers(self, case: Case) -> list[int]:
+        return [case.site.stack.spark_connect.process.pid] if self._on_server else []
+
     def group_id(self, case: Case) -> str:
         return define(case.topic, workflow=case.topic).group
 

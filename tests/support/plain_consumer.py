@@ -20,7 +20,7 @@ def main(servers: str, topic: str, group: str, table: str, order: str) -> None:
             if message is None or message.error():
                 continue
             if order == "before":
-                consumer.commit(message, asynchronous=False)
+                consumer.commit(message=message, asynchronous=False)
             try:
                 body, raw = as_object(message.value()), None
             except ValueError:
@@ -28,7 +28,7 @@ def main(servers: str, topic: str, group: str, table: str, order: str) -> None:
             connection.execute(f"INSERT INTO {table} (body, raw) VALUES (%s, %s)".encode(), (body, raw))
             connection.commit()
             if order == "after":
-                consumer.commit(message, asynchronous=False)
+                consumer.commit(message=message, asynchronous=False)
 
 
 if __name__ == "__main__":

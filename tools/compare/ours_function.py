@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ def run(body: Any, context: Context) -> None:
     context.transaction("insert", _insert, body, context.request)
 
 
-def _insert(connection: psycopg.Connection[Any], body: Any, request: dict[str, Any]) -> None:
+def _insert(connection: psycopg.Connection[Any], body: Any, request: Mapping[str, Any]) -> None:
     statement = (
         f'INSERT INTO {os.environ["COMPARE_TABLE"]} (topic, partition, "offset", key, body) VALUES (%s, %s, %s, %s, %s)'
     )

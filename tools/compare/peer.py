@@ -81,14 +81,15 @@ def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:
 
     `build` names packages that must be there before the others are built.
     """
-    uv, python = Path(sys.executable).with_name("uv"), FOLDER / name / "bin" / "python"
-    subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, FOLDER / name], check=True)
-    install = [uv, "pip", "install", "--quiet", "--require-hashes", "--python", python]
-    constraints = ["--constraints", CHECKOUT / "requirements.lock"]
+    uv, folder = str(Path(sys.executable).with_name("uv")), FOLDER / name
+    python = folder / "bin" / "python"
+    subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder], check=True)
+    install = [uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
+    constraints = ["--constraints", str(CHECKOUT / "requirements.lock")]
     for line in build:
         subprocess.run([*install, "--requirement", "-", *constraints], input=line, text=True, check=True)
     alone = ["--no-build-isolation"] if build else []
-    subprocess.run([*install, *alone, "--requirement", lock, *constraints], check=True)
+    subprocess.run([*install, *alone, "--requirement", str(lock), *constraints], check=True)
     return python
 
 

@@ -35,7 +35,15 @@ class Dbos(Peer):
         case.site.stack.postgres.create_database(_database(case))
 
     def command(self, case: Case, number: int) -> Command:
-        words = [_python(), "-m", "compare.dbos_app", case.servers, case.topic, self.group_id(case), case.table]
+        words: list[str | Path] = [
+            _python(),
+            "-m",
+            "compare.dbos_app",
+            case.servers,
+            case.topic,
+            self.group_id(case),
+            case.table,
+        ]
         system = case.url(_database(case), "postgresql+psycopg")
         return Command([*words, self._way], {"DBOS_DATABASE_URL": system, "EFFECTS_URL": case.url()})
 

@@ -93,7 +93,8 @@ class Debezium(Peer):
         }
         for file, settings in {"worker": worker, "sink": sink}.items():
             _write(home / f"{file}.properties", settings)
-        words = [java.program, *_JVM_OPTIONS, "-cp", class_path, "org.apache.kafka.connect.cli.ConnectStandalone"]
+        main_class = "org.apache.kafka.connect.cli.ConnectStandalone"
+        words: list[str | Path] = [java.program, *_JVM_OPTIONS, "-cp", class_path, main_class]
         case.rest[number] = listener
         return Command([*words, home / "worker.properties", home / "sink.properties"])
 

@@ -10,7 +10,7 @@ AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests:$(CURDIR)/tools$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench lock lock-jars clean check-python check-java docs docs-reference
+.PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench compare lock lock-jars clean check-python check-java docs docs-reference
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -90,6 +90,9 @@ mutations: $(INSTALLED) check-java ## break the code on purpose; the named tests
 
 bench: $(INSTALLED) check-java ## measure, against plain COPY, Debezium's JDBC sink and Airflow's own operator
 	$(BIN)/python -m benchmarks
+
+compare: $(INSTALLED) check-java ## put the same faults to this package and to others, and write docs/explanation/comparison.md
+	$(BIN)/python -m compare $(COMPARE)
 
 faults: $(INSTALLED) check-java ## inject faults and count the messages; SEED= and MINUTES= for random ones
 	$(BIN)/python -m faults $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) $(FAULTS)

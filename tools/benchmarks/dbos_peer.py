@@ -15,7 +15,7 @@ _READY: Final = "DBOS launched"
 _READY_SECONDS: Final = 60.0
 _DATABASE: Final = "dbos"
 _ENVIRONMENT: Final = FOLDER / "dbos"
-_LOCK: Final = Path(__file__).with_name("dbos.lock")
+LOCK: Final = Path(__file__).with_name("dbos.lock")
 
 
 def create_database(stack: LocalStack) -> None:
@@ -53,6 +53,6 @@ def _python() -> Path:
     """Return the interpreter of DBOS's environment, with the versions that `requirements.lock` has of all others."""
     uv, python = Path(sys.executable).with_name("uv"), _ENVIRONMENT / "bin" / "python"
     subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, _ENVIRONMENT], check=True)
-    packages: list[str | Path] = ["--requirement", _LOCK, "--constraints", CHECKOUT / "requirements.lock"]
+    packages: list[str | Path] = ["--requirement", LOCK, "--constraints", CHECKOUT / "requirements.lock"]
     subprocess.run([uv, "pip", "install", "--quiet", "--require-hashes", "--python", python, *packages], check=True)
     return python

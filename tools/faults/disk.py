@@ -1,4 +1,4 @@
-"""A small disk for the work orders' inputs, which can run full."""
+"""A small disk for one table, the work orders' inputs if not told otherwise, which can run full."""
 
 import os
 import subprocess
@@ -31,15 +31,15 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(site: Site) -> Iterator[SmallDisk]:
-    """Keep the inputs on a file system in memory, in a tablespace of its own, until the context is left.
+def small_disk(site: Site, table: str = "workorders.dataclips") -> Iterator[SmallDisk]:
+    """Keep a table on a file system in memory, in a tablespace of its own, until the context is left.
 
     Raises:
         NotPossibleError: nothing may be mounted here.
     """
     # What was deleted or rolled back would leave room inside of the table.
-    site.admin("VACUUM FULL workorders.dataclips")
-    ((used,),) = site.admin("SELECT pg_total_relation_size('workorders.dataclips')")
+    site.admin(f"VACUUM FULL {table}")
+    ((used,),) = site.admin("SELECT pg_total_relation_size(%(table)s)", {"table": table})
     folder = site.stack.home / "small"
     folder.mkdir()
     with _mounted(folder, used + _ROOM):
@@ -48,13 +48,13 @@ def small_disk(site: Site) -> Iterator[SmallDisk]:
         if user := unprivileged_user():
             os.chown(space, user["user"], user["group"])
         site.admin(f"CREATE TABLESPACE small LOCATION '{space}'")
-        site.admin("ALTER TABLE workorders.dataclips SET TABLESPACE small")
+        site.admin(f"ALTER TABLE {table} SET TABLESPACE small")
         disk = SmallDisk(folder)
         try:
             yield disk
         finally:
             disk.free()
-            site.admin("ALTER TABLE workorders.dataclips SET TABLESPACE pg_default")
+            site.admin(f"ALTER TABLE {table} SET TABLESPACE pg_default")
             site.admin("DROP TABLESPACE small")
 
 

@@ -79,7 +79,8 @@ class Writer:
                 taken.append((self.number, sequence, partition, offset))
 
         partition = self._given.first_partition + sequence % self._given.partitions
-        self.kafka.produce(self._given.topic, content, partition=partition, on_delivery=delivered)
+        key = b"%d" % (sequence % self._given.keys) if self._given.keys else None
+        self.kafka.produce(self._given.topic, content, key, partition=partition, on_delivery=delivered)
         self.kafka.poll(0)
 
 
@@ -161,6 +162,7 @@ def main() -> None:
     parser.add_argument("--topic", required=True)
     parser.add_argument("--first-partition", type=int, default=0)
     parser.add_argument("--partitions", type=int, required=True)
+    parser.add_argument("--keys", type=int, default=0, help="number of keys, a multiple of the partitions; 0: no keys")
     parser.add_argument("--producer", type=int, required=True, help="number of the first of the two producers")
     parser.add_argument("--backlog", type=int, required=True, help="messages to write at once")
     parser.add_argument("--per-tick", type=int, required=True, help="messages of each producer every 0.1 s")

@@ -48,13 +48,19 @@ _LINGER_SECONDS = 10
 _SLICE_SECONDS = 60
 
 
-def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
-    """Plan as `PlanBatchOperator` does, and answer with the batches that no ingest was started for."""
+def planned(connections: JobSecrets, definition: KafkaTriggerDefinition) -> tuple[int | None, list[int]]:
+    """Plan as `PlanBatchOperator` does; return the batch, and the batches that no ingest was started for."""
     cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders plan") as database:
-        planned = run(plan_batch(database, cluster, definition))
+        found = run(plan_batch(database, cluster, definition))
         waiting = [batch.id for batch in batches.list_unfinished(database, definition.name) if not batch.dispatched]
-    print(f"{ANSWER}{json.dumps({'planned': planned.batch_id, 'waiting': waiting})}", flush=True)
+    return found.batch_id, waiting
+
+
+def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
+    """Plan, and print the answer."""
+    batch_id, waiting = planned(connections, definition)
+    print(f"{ANSWER}{json.dumps({'planned': batch_id, 'waiting': waiting})}", flush=True)
     return 0
 
 

@@ -1,0 +1,77 @@
+"""The comparison sees what plain consumers lose and double, and believes one that does neither."""
+
+import sys
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from compare.case import Case
+from compare.cases import FAULTS
+from compare.oracle import Verdict
+from compare.peer import Command, Peer
+from faults.site import Site
+
+pytestmark = pytest.mark.integration
+
+_MESSAGES = 200
+
+
+class PlainConsumer(Peer):
+    """Commits the offset of each message before its row, or after it."""
+
+    slug = name = settings = "plain-consumer"
+    patience = 12.0
+
+    def __init__(self, order: str) -> None:
+        self._order = order
+
+    def version(self) -> str:
+        return "1"
+
+    def command(self, case: Case, number: int) -> Command:
+        given = [case.servers, case.topic, self.group_id(case), case.table, self._order]
+        return Command([sys.executable, "-m", "support.plain_consumer", *given], {"EFFECTS_URL": case.url()})
+
+    def kept(self, case: Case) -> int:
+        return int(case.site.admin(f"SELECT count(*) FROM {case.table} WHERE raw IS NOT NULL")[0][0])
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    with Site("test-compare") as site:
+        yield site
+
+
+def verdict(site: Site, order: str, fault: str) -> Verdict:
+    with Case(site, PlainConsumer(order), fault, random=Random(1), messages=_MESSAGES) as case:
+        FAULTS[fault].inject(case)
+        return case.settle()
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_a_plain_consumer_does_all_without_a_fault(site: Site, order: str) -> None:
+    found = verdict(site, order, "none")
+    assert found.is_clean, found
+    assert found.messages > _MESSAGES / 2
+    assert found.bad
+
+
+@pytest.mark.parametrize(
+    ("order", "fault", "lost", "doubled"),
+    [
+        ("before", "killed-before-commit", 1, 0),
+        ("before", "killed-after-commit", 0, 0),
+        ("after", "killed-before-commit", 0, 0),
+        ("after", "killed-after-commit", 0, 1),
+    ],
+)
+def test_a_consumer_that_is_killed_loses_or_doubles_one_message(
+    site: Site, order: str, fault: str, lost: int, doubled: int
+) -> None:
+    found = verdict(site, order, fault)
+    assert (found.lost, found.doubled) == (lost, doubled), found
+
+
+def test_a_message_that_the_database_refuses_stops_a_plain_consumer(site: Site) -> None:
+    assert verdict(site, "after", "poison").lost

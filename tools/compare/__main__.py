@@ -1,0 +1,136 @@
+"""`python -m compare [NAME ...]`: put the same work and the same faults to several tools, and write the page."""
+
+import argparse
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from threading import Lock
+
+from compare import page, results, speed
+from compare.case import Case
+from compare.cases import FAULTS, Fault
+from compare.peer import Peer
+from compare.peers import PEERS
+from compare.results import Result
+from compare.speed import Speed
+from faults.catalogue import NotPossibleError
+from faults.site import Site
+from support.machine import machine
+
+_MESSAGES = 2_000
+_SPEED = "speed"
+
+
+class Comparison:
+    """What is measured, kept after each case: a run that is cut off has not been for nothing."""
+
+    def __init__(self, *, add: bool, seed: int, messages: int) -> None:
+        self.faults, self.speeds = results.read() if add else ({}, {})
+        self.seed = seed
+        self.messages = messages
+        self._begun = time.monotonic()
+        self._lock = Lock()
+
+    def inject(self, peer: Peer, faults: Sequence[Fault]) -> None:
+        """Inject faults into one tool, one after the other, on a stack of its own; what is wrong is reproduced."""
+        with Site(f"compare-{peer.slug}") as site:
+            for fault in faults:
+                result = self._case(site, peer, fault, self.seed)
+                if result.verdict is not None and not result.verdict.is_clean:
+                    result = replace(result, second=self._case(site, peer, fault, self.seed + 1).cell)
+                self._keep(result)
+                site.stack.keep_logs |= bool(result.failure)
+
+    def measure(self, peer: Peer) -> None:
+        """Measure how fast one tool is, alone on the machine."""
+        with Site(f"compare-{_SPEED}-{peer.slug}") as site:
+            try:
+                self._keep(speed.measure(site, peer))
+            except Exception as error:  # noqa: BLE001 - it belongs to this tool, and the others are measured
+                print(f"{peer.name}: {error}", flush=True)
+                site.stack.keep_logs = True
+
+    def write(self) -> Path:
+        """Write all results as JSON and into the page."""
+        faults = [self.faults[fault, peer] for fault in FAULTS for peer in PEERS if (fault, peer) in self.faults]
+        speeds = [self.speeds[peer] for peer in PEERS if peer in self.speeds]
+        about = {
+            "seed": self.seed,
+            "messages": self.messages,
+            "minutes": round((time.monotonic() - self._begun) / 60, 1),
+            "conditions": _conditions(),
+        }
+        results.write(faults, speeds, about)
+        return page.write(faults, speeds, PEERS, about)
+
+    def _keep(self, found: Result | Speed) -> None:
+        with self._lock:
+            if isinstance(found, Speed):
+                self.speeds[found.peer] = found
+            else:
+                self.faults[found.fault, found.peer] = found
+                print(f"{found.peer}, {found.fault}: {found.shown}", flush=True)
+            print(f"    {found}", flush=True)
+            self.write()
+
+    def _case(self, site: Site, peer: Peer, fault: Fault, seed: int) -> Result:
+        begun = time.monotonic()
+        try:
+            with Case(site, peer, fault.slug, random=Random(seed), messages=self.messages) as case:
+                fault.inject(case)
+                return Result(
+                    peer.slug,
+                    fault.slug,
+                    case.settle(),
+                    halted=case.halted,
+                    logged=case.logged,
+                    restarts=case.restarts,
+                    remedies=tuple(case.remedies),
+                    seconds=round(time.monotonic() - begun, 1),
+                )
+        except NotPossibleError as reason:
+            return Result(peer.slug, fault.slug, skipped=str(reason))
+        except Exception as error:  # noqa: BLE001 - it belongs into this case's cell, and the others are measured
+            return Result(peer.slug, fault.slug, failure="".join(traceback.format_exception(error))[-1500:])
+
+
+def main() -> int:
+    """Run the comparison; 1 if a case could not be measured."""
+    parser = argparse.ArgumentParser(prog="python -m compare", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"faults, or {_SPEED}; all if not given")
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=[*PEERS], help="tools, all if not given")
+    parser.add_argument("--list", action="store_true", help="list the faults, and inject none")
+    parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
+    parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
+    parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
+    parser.add_argument("--lanes", type=int, default=3, help="how many tools meet faults at the same time")
+    given = parser.parse_args()
+    if given.list:
+        print(*(f"{slug:24} {fault.name}" for slug, fault in FAULTS.items()), sep="\n")
+        return 0
+    if unknown := set(given.names) - {*FAULTS, _SPEED}:
+        parser.error(f"there is no fault {', '.join(sorted(unknown))}; --list has them all")
+    comparison = Comparison(add=given.add, seed=given.seed, messages=given.messages)
+    peers = [PEERS[slug] for slug in given.peers]
+    if faults := [fault for slug, fault in FAULTS.items() if slug in (given.names or FAULTS)]:
+        with ThreadPoolExecutor(given.lanes) as pool:
+            for lane in [pool.submit(comparison.inject, peer, faults) for peer in peers]:
+                lane.result()
+    for peer in peers if _SPEED in (given.names or [_SPEED]) else ():
+        comparison.measure(peer)
+    print(comparison.write())
+    return int(any(result.failure for result in comparison.faults.values()))
+
+
+def _conditions() -> str:
+    found = machine()
+    return f"{found['cores']} cores of {found['processor']}, {found['memory_gib']} GiB, with other work"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

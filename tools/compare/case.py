@@ -1,0 +1,235 @@
+"""One tool under one fault: its topic, its table, its processes, and a supervisor that starts them again."""
+
+import re
+import time
+from itertools import count
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from compare.oracle import POISON, Place, Sent, Verdict, judge, read_journal
+from compare.peer import Peer
+from faults.contents import ACCEPTED
+from faults.site import PYTHON_PATH, Site
+from faults.tasks import Task
+from local_stack.processes import ManagedProcess
+from local_stack.stack import DATABASE
+from local_stack.waiting import wait_until
+from support.topics import Topics
+
+PARTITIONS: Final = 3
+KEYS: Final = 4 * PARTITIONS
+_TABLE: Final = """
+    CREATE TABLE {table} (
+        id bigserial, topic text, partition integer, "offset" bigint, key text, body jsonb, raw bytea,
+        at timestamptz DEFAULT clock_timestamp(), UNIQUE (id)
+    )
+"""
+_FOUND: Final = "SELECT (body ->> 'producer')::integer, coalesce(body ->> 'seq', '-1')::integer FROM {table} " + (
+    "WHERE body IS NOT NULL ORDER BY id"
+)
+_PER_TICK: Final = 5
+_ABORTED_SECONDS: Final = 0.7
+"""Time in which the producer has aborted a transaction after its backlog."""
+_MAX_RESTARTS: Final = 3
+_MAX_REMEDIES: Final = 3
+_QUIET_SECONDS: Final = 4.0
+"""Time for rows too many to arrive."""
+_SECONDS: Final = 240.0
+_ERROR: Final = re.compile(r"\b(ERROR|CRITICAL|FATAL)\b|Traceback")
+_numbers = count(1)
+
+
+class Case:
+    """From entering the context until leaving it."""
+
+    def __init__(self, site: Site, peer: Peer, name: str, *, random: Random, messages: int) -> None:
+        number = next(_numbers)
+        self.site = site
+        self.peer = peer
+        self.random = random
+        self.messages = messages
+        self.topic = f"{peer.slug}-{name}-{number}"
+        self.table = f"rows_{number}"
+        self.insert = f"INSERT INTO {self.table}".encode()
+        self.topics = Topics(site.kafka_settings)
+        self.sent: list[Sent] = []
+        #: What the supervisor and an operator had to do.
+        self.restarts = 0
+        self.remedies: list[str] = []
+        #: Variables that give the tool's processes another clock.
+        self.clock: dict[str, str] = {}
+        #: Where the tool's processes answer, for those that do.
+        self.rest: dict[int, str] = {}
+        self._processes: list[ManagedProcess] = []
+        self._producers = 0
+        self._marks: dict[Path, int] = {}
+
+    def __enter__(self) -> Self:
+        self.topics.create(self.topic, PARTITIONS)
+        self.site.admin(_TABLE.format(table=self.table))
+        self.site.admin(f"ALTER TABLE {self.table} OWNER TO {DATABASE}")
+        self.peer.prepare(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.site.heal()
+        self.stop()
+
+    def url(self, database: str = DATABASE, scheme: str = "postgresql") -> str:
+        """Return the URI of a database, which leads through the proxy."""
+        postgres = self.site.stack.postgres
+        return postgres.url(database, scheme=scheme).replace(f":{postgres.port}/", f":{self.site.postgres.port}/")
+
+    @property
+    def servers(self) -> str:
+        """The broker's address."""
+        return self.site.stack.bootstrap_servers
+
+    @property
+    def logs(self) -> list[Path]:
+        """The logs of the tool's processes."""
+        return [process.log for process in self._processes]
+
+    def start(self, processes: int = 1) -> None:
+        """Start the tool, as a supervisor does at the start of a machine."""
+        for number in range(len(self._processes), processes):
+            command = self.peer.command(self, number)
+            variables = {"PYTHONPATH": PYTHON_PATH, **command.environment, **self.clock}
+            name = f"{self.topic}-{number}"
+            self._processes.append(self.site.stack.process(name, command.words, variables))
+        for process in self._processes:
+            process.start()
+
+    def stop(self) -> None:
+        """End the tool's processes, whatever they do."""
+        for process in self._processes:
+            if process.running:
+                process.kill()
+
+    def again(self) -> None:
+        """Kill the tool's processes with all that they started, and start them again, as a supervisor does."""
+        self.stop()
+        for process in self._processes:
+            process.start()
+
+    def forget(self) -> None:
+        """Stop the tool, and let the next start read its command again."""
+        self.stop()
+        self._processes.clear()
+
+    def pids(self) -> list[int]:
+        """Return the ids of the processes whose descendants are the tool's."""
+        return [*(process.pid for process in self._processes), *self.peer.servers(self)]
+
+    def mark(self) -> None:
+        """Remember where the logs end: what is logged from now on is about the fault."""
+        self._marks = {log: log.stat().st_size for log in self.logs if log.exists()}
+
+    def produce(self, count: int | None = None) -> list[Sent]:
+        """Write messages of the oracle's producer, until the broker has them."""
+        self._producers += 2
+        journal = self.site.stack.logs / f"{self.topic}-{self._producers}.journal"
+        given = {
+            "servers": self.servers,
+            "topic": self.topic,
+            "partitions": PARTITIONS,
+            "keys": KEYS,
+            "producer": self._producers,
+            "backlog": count or self.messages,
+            "per-tick": _PER_TICK,
+            "journal": journal,
+        }
+        words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+        producer = Task(self.site.process(f"producer-{self.topic}", "faults.producer", *words))
+        assert wait_until(lambda: "backlog written" in producer.output() or not producer.running, seconds=60)
+        time.sleep(_ABORTED_SECONDS)
+        producer.process.terminate()
+        producer.succeed()
+        sent = read_journal(journal.read_text(encoding="ascii"), KEYS)
+        self.sent += sent
+        return sent
+
+    def produce_poison(self) -> None:
+        """Write one message to each partition that Postgres refuses as jsonb."""
+        self._producers += 2
+        for number in range(PARTITIONS):
+            value = b'{"producer": %d, "seq": %d, "text": "\\u0000"}' % (self._producers, number)
+            self.topics.produce(self.topic, [value], partition=number, key=b"%d" % number)
+            self.sent.append(Sent(self._producers, number, POISON, f"{number}"))
+
+    def found(self) -> list[Place]:
+        """Return the contents of the rows, in the order in which they were inserted."""
+        return [
+            (int(producer or -1), sequence) for producer, sequence in self.site.admin(_FOUND.format(table=self.table))
+        ]
+
+    def until_rows(self, count: int = 1) -> None:
+        """Wait until there are so many rows.
+
+        Raises:
+            AssertionError: there are fewer, and none is added.
+        """
+        assert wait_until(lambda: len(self.found()) >= count, seconds=_SECONDS), f"{self.topic} has no {count} rows"
+
+    def verdict(self) -> Verdict:
+        """Compare what is there with what was sent."""
+        return judge(self.sent, self.found(), self.peer.kept(self))
+
+    def settle(self) -> Verdict:
+        """Let the tool do what it can, start it again when it has ended, help as documented; then judge."""
+        state, changed, begun = self.verdict(), time.monotonic(), time.monotonic()
+        rows = -1
+        while time.monotonic() - begun < _SECONDS:
+            self._tend()
+            time.sleep(0.5)
+            before, state = (rows, state), self.verdict()
+            rows = len(self.found())
+            if before != (rows, state):
+                changed = time.monotonic()
+            waited = time.monotonic() - changed
+            complete = not state.lost and state.bad_kept == state.bad
+            if waited > (_QUIET_SECONDS if complete else self.peer.patience):
+                remedy = "" if complete or len(self.remedies) == _MAX_REMEDIES else self.peer.remedy(self)
+                if not remedy:
+                    break
+                self.remedies.append(remedy)
+                changed = time.monotonic()
+        return state
+
+    @property
+    def halted(self) -> str:
+        """How an operator learns that the tool does not continue; empty if it believes that all is well."""
+        if any(not process.running for process in self._processes):
+            return f"the process ended {self.restarts + 1} times"
+        return self.peer.halted(self)
+
+    @property
+    def logged(self) -> bool:
+        """Whether the tool has logged an error since the mark."""
+        return any(
+            _ERROR.search(log.read_text(encoding="utf-8", errors="replace")[self._marks.get(log, 0) :])
+            for log in self.logs
+        )
+
+    def _tend(self) -> None:
+        for process in self._processes:
+            if not process.running and self.restarts < _MAX_RESTARTS:
+                self.restarts += 1
+                process.start()
+
+    def ends(self, topic: str = "", partitions: int = PARTITIONS) -> dict[int, int]:
+        """Return the end of each partition's log, of the case's topic if not told otherwise."""
+        places = {TopicPartition(topic or self.topic, number): OffsetSpec.latest() for number in range(partitions)}
+        answers = AdminClient(self.site.kafka_settings).list_offsets(places)
+        return {place.partition: answer.result(60).offset for place, answer in answers.items()}
+
+    def due(self) -> int:
+        """Return how many messages must have a row."""
+        return sum(message.kind == ACCEPTED for message in self.sent)

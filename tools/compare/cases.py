@@ -1,0 +1,251 @@
+"""The faults: each is one function that gets a case, starts the tool, injects, and lifts the fault again."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+import faults
+from compare.case import PARTITIONS, Case
+from faults.catalogue import NotPossibleError
+from faults.disk import small_disk
+from faults.processes import pause
+from local_stack.waiting import wait_until
+
+Injection = Callable[[Case], None]
+
+_ANOTHER_CLOCK: Final = Path(faults.__file__).with_name("another_clock")
+_HOUR: Final = 3600
+_TIMES: Final = 5
+_ONCE: Final = """
+    CREATE SEQUENCE {table}_once;
+    CREATE FUNCTION {table}_fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+        IF (NEW.body ->> 'seq')::integer = 100 AND nextval('{table}_once') = 1 THEN
+            RAISE EXCEPTION 'this message fails once';
+        END IF;
+        RETURN NEW;
+    END $$;
+    CREATE TRIGGER fail BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_fail();
+"""
+_TERMINATE: Final = """
+    SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND usename <> 'postgres'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of fault."""
+
+    name: str
+    inject: Injection
+
+    @property
+    def slug(self) -> str:
+        """The name as a part of topics' names, and on the command line."""
+        return self.inject.__name__.replace("_", "-")
+
+
+FAULTS: Final[dict[str, Fault]] = {}
+
+
+def fault(name: str) -> Callable[[Injection], Injection]:
+    """Add a function to the list."""
+
+    def add(inject: Injection) -> Injection:
+        found = Fault(name, inject)
+        FAULTS[found.slug] = found
+        return inject
+
+    return add
+
+
+@fault("none")
+def none(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.until_rows()
+    case.mark()
+
+
+def _killed_at_commit(case: Case, *, lose_answer: bool) -> None:
+    case.produce()
+    with case.site.postgres.breakpoint(case.peer.at_commit(case, lose_answer=lose_answer)) as point:
+        case.start()
+        point.wait()
+        case.mark()
+        case.stop()
+    case.again()
+
+
+@fault("consumer killed before a COMMIT of rows")
+def killed_before_commit(case: Case) -> None:
+    _killed_at_commit(case, lose_answer=False)
+
+
+@fault("consumer killed after a COMMIT of rows, before it knows")
+def killed_after_commit(case: Case) -> None:
+    _killed_at_commit(case, lose_answer=True)
+
+
+@fault("consumer killed five times at random instants")
+def killed_at_random(case: Case) -> None:
+    case.produce()
+    case.start()
+    case.until_rows()
+    case.mark()
+    for _ in range(_TIMES):
+        pause(case.random.uniform(0.2, 3))
+        case.again()
+
+
+@fault("answer to a COMMIT of rows lost, connection cut")
+def cut_during_commit(case: Case) -> None:
+    case.produce()
+    with case.site.postgres.breakpoint(case.peer.at_commit(case, lose_answer=True)) as point:
+        case.start()
+        point.wait()
+        case.mark()
+
+
+@fault("all sessions of Postgres ended five times")
+def sessions_ended(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.until_rows()
+    case.mark()
+    for _ in range(_TIMES):
+        case.site.admin(_TERMINATE)
+        pause(2)
+
+
+@fault("Postgres killed and restarted")
+def postgres_killed(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.until_rows()
+    case.mark()
+    case.site.stack.postgres.kill()
+    pause(3)
+    case.site.stack.postgres.start()
+
+
+@fault("broker killed and restarted")
+def broker_killed(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.until_rows()
+    case.mark()
+    case.site.stack.kafka.kill()
+    pause(3)
+    case.site.stack.kafka.start()
+    case.produce(case.messages // 10)
+
+
+@fault("disk of Postgres full for ten seconds")
+def disk_full(case: Case) -> None:
+    with small_disk(case.site, case.table) as disk:
+        disk.fill()
+        case.start()
+        case.produce()
+        case.mark()
+        pause(10)
+        disk.free()
+        case.settle()
+
+
+@fault("topic re-created, new messages at the old offsets")
+def topic_recreated(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.settle()
+    case.mark()
+    case.topics.delete(case.topic)
+    case.topics.create(case.topic, PARTITIONS)
+    case.produce(case.messages // 10)
+
+
+@fault("unread messages deleted by retention")
+def retention(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.settle()
+    case.stop()
+    lost = case.produce(case.messages // 10)
+    for partition, end in case.ends().items():
+        case.topics.delete_before(case.topic, end, partition)
+    case.sent = [message for message in case.sent if message not in lost]
+    case.produce(case.messages // 10)
+    case.mark()
+    case.again()
+
+
+@fault("consumer group's offsets reset to 0")
+def group_reset(case: Case) -> None:
+    if case.peer.group is not None:
+        raise NotPossibleError(case.peer.group)
+    case.start()
+    case.produce()
+    case.settle()
+    case.stop()
+    assert wait_until(lambda: _reset(case), seconds=60), "the group has members"
+    case.mark()
+    case.again()
+    case.produce(case.messages // 10)
+
+
+def _reset(case: Case) -> bool:
+    """Set the group's offsets to 0; Kafka refuses it as long as the group has members."""
+    offsets = [TopicPartition(case.topic, partition, 0) for partition in range(PARTITIONS)]
+    request = ConsumerGroupTopicPartitions(case.peer.group_id(case), offsets)
+    answers = AdminClient(case.site.kafka_settings).alter_consumer_group_offsets([request])
+    try:
+        return all(answer.result(60) for answer in answers.values())
+    except KafkaException:
+        return False
+
+
+@fault("a JSON object that Postgres refuses, in each partition")
+def poison(case: Case) -> None:
+    case.start()
+    case.produce(case.messages // 2)
+    case.until_rows()
+    case.mark()
+    case.produce_poison()
+    case.produce(case.messages // 2)
+
+
+@fault("one message fails once")
+def fails_once(case: Case) -> None:
+    case.site.admin(_ONCE.format(table=case.table))
+    case.produce()
+    case.start()
+    case.until_rows()
+    case.mark()
+
+
+@fault("two consumers of one configuration by mistake")
+def two_consumers(case: Case) -> None:
+    case.start(2)
+    case.produce()
+    case.until_rows()
+    case.mark()
+    case.produce(case.messages // 2)
+
+
+@fault("clock an hour ahead, then an hour behind")
+def clock_step(case: Case) -> None:
+    if not case.peer.is_python:
+        raise NotPossibleError("only the clocks of Python processes are moved here")
+    path = os.pathsep.join([str(_ANOTHER_CLOCK), os.environ.get("PYTHONPATH", "")])
+    for shift in (_HOUR, -_HOUR):
+        case.forget()
+        case.clock = {"PYTHONPATH": path, "FAULTS_CLOCK_SECONDS": str(shift)}
+        case.start()
+        case.produce(case.messages // 2)
+        case.until_rows(case.due() * 3 // 4)
+    case.mark()

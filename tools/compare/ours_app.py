@@ -1,0 +1,81 @@
+"""`python -m compare.ours_app TRIGGER WORKFLOW`: what the Dags of a trigger and a workflow do.
+
+It needs no Airflow. A task that fails is started again, as Airflow does. Both definitions are JSON.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from faults.role import commit, ingest, planned
+from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.postgres.connection import connect
+from workorders.core.runs import lifecycle
+from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.outbox.enqueue import enqueue_published
+
+_PAUSE_SECONDS = 0.5
+
+
+def _forever(task: Callable[[], None]) -> None:
+    while True:
+        with _logged():
+            task()
+        time.sleep(_PAUSE_SECONDS)
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    try:
+        yield
+    except (WorkOrdersError, psycopg.Error) as error:
+        print(f"ERROR {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
+
+
+def _ingest(connections: JobSecrets, definition: KafkaTriggerDefinition) -> None:
+    """Plan a batch, and make an attempt at each that is not finished."""
+    _, waiting = planned(connections, definition)
+    for batch_id in waiting:
+        with _logged():
+            ingest(connections, batch_id)
+            commit(connections, batch_id)
+
+
+def _execute(url: str, definition: WorkflowDefinition) -> None:
+    """Do what the task `execute_runs` does."""
+    with connect(url, application_name="workorders execute") as connection:
+        workflow = workflows.register(connection, definition)
+        connection.commit()
+        lifecycle.recover_lost(connection, workflow)
+    Worker(
+        workflow,
+        WorkerConfig(
+            database_url=url,
+            user_database=os.environ["EFFECTS_URL"],
+            enqueue=enqueue_published,
+            claim_seconds=definition.time_slice,
+            linger=definition.linger,
+        ),
+    ).work()
+
+
+def main(trigger: str, workflow: str) -> None:
+    """Work until the process is ended."""
+    connections = JobSecrets.from_environment()
+    definition = KafkaTriggerDefinition.model_validate_json(trigger)
+    executed = WorkflowDefinition.model_validate_json(workflow)
+    threading.Thread(target=_forever, args=(lambda: _ingest(connections, definition),), daemon=True).start()
+    _forever(lambda: _execute(connections.database_url, executed))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,71 @@
+"""Writes what a run has measured into the page that compares this package with others."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from compare import speed
+from compare.cases import FAULTS
+from compare.peer import Peer
+from compare.results import Result
+from compare.speed import Speed
+from local_stack.stack import CHECKOUT
+
+PAGE: Final = CHECKOUT / "docs" / "explanation" / "comparison.md"
+_PART: Final = re.compile(r"(<!-- measured: faults -->\n).*?(<!-- end -->)", re.DOTALL)
+_LEGEND: Final = """\
+Each tool read the messages of a topic and wrote a row for each. `0` means that every message had exactly one row, in
+the order of its key, and that every bad message was kept. Otherwise a cell contains what was different:
+
+- **lost**: no row, no error, and the tool continued. **doubled**: rows too many. *silently*: the tool logged no error.
+- *overtaken*: a row came after that of a later message with the same key.
+- *stopped, n wait*: the tool does not continue, and an operator can see it. The messages are still in Kafka.
+- *failed, kept*: a person can find the message in the tool, and repeat it.
+- *bad gone*: messages that are no JSON object, and that the tool does not have.
+- *after*: what an operator had to do, as the tool documents it.
+"""
+_SPEEDS: Final = """\
+The speed of the same tools, each alone: a backlog of 10,000 messages, and then five messages per second. The time and
+the memory of Airflow are not included; see [what it costs](what-it-costs.md).
+"""
+
+
+def write(
+    results: Sequence[Result], speeds: Sequence[Speed], peers: Mapping[str, Peer], about: Mapping[str, object]
+) -> Path:
+    """Replace the measured part of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    names = {slug: peer.name for slug, peer in peers.items()}
+    shown = {result.peer: names[result.peer] for result in results}
+    fast = [_SPEEDS, speed.table(speeds, names)] if speeds else []
+    part = "\n".join([_LEGEND, table(results, shown), *fast, _tools(peers), *_conditions(about)])
+    PAGE.write_text(_PART.sub(lambda found: f"{found[1]}\n{part}\n{found[2]}", text), encoding="utf-8")
+    return PAGE
+
+
+def table(results: Sequence[Result], names: Mapping[str, str]) -> str:
+    """Return a row for each fault, and a column for each tool."""
+    cells = {(result.fault, result.peer): result.shown for result in results}
+    rows = [
+        f"| {FAULTS[fault].name} | {' | '.join(cells.get((fault, peer), 'not measured') for peer in names)} |"
+        for fault in dict.fromkeys(result.fault for result in results)
+    ]
+    return "\n".join([f"| fault | {' | '.join(names.values())} |", f"| --- |{' --- |' * len(names)}", *rows, ""])
+
+
+def _tools(peers: Mapping[str, Peer]) -> str:
+    lines = [f"- **{peer.name}** ({peer.version()}): {peer.settings}." for peer in peers.values()]
+    return "\n".join(["The tools were configured as they document it:", "", *lines, ""])
+
+
+def _conditions(about: Mapping[str, object]) -> list[str]:
+    return [
+        f"`make compare` wrote this part. Each case has {about['messages']} messages in 3 partitions with 12 keys.",
+        "Half of them are in transactions. Five of 25 are bad, each in another way.",
+        "A supervisor starts an ended process again, three times at most.",
+        "The tasks of this package's Dags ran without Airflow.",
+        "What is wrong was measured twice, and a cell contains both results if they differ.",
+        "",
+        f"{about['conditions']}; Kafka 4.3.1, PostgreSQL 18.",
+    ]

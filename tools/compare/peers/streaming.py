@@ -1,0 +1,76 @@
+"""Spark Structured Streaming with `foreachBatch`: an upsert, or a transaction with the batch ID."""
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from compare.case import Case
+from compare.peer import LOCKS, Command, Peer, environment, locked
+
+_LOCK: Final = LOCKS / "spark.lock"
+_FOREACH: Final = (
+    "https://spark.apache.org/docs/latest/api/python/reference/pyspark.ss/api/"
+    "pyspark.sql.streaming.DataStreamWriter.foreachBatch.html"
+)
+_KAFKA: Final = "https://spark.apache.org/docs/latest/streaming/structured-streaming-kafka-integration.html"
+
+
+class Streaming(Peer):
+    """Structured Streaming."""
+
+    group = "the positions are in the query's checkpoint, and no consumer group is used"
+    patience = 40.0
+
+    def __init__(self, way: str, name: str, settings: str) -> None:
+        self.slug = f"streaming-{way}"
+        self.name = name
+        self.settings = f"{settings}, [`kafka.isolation.level=read_committed`]({_KAFKA})"
+        self._way = way
+
+    def version(self) -> str:
+        return f"Spark {locked(_LOCK, 'pyspark')}"
+
+    def prepare(self, case: Case) -> None:
+        if self._way == "upsert":
+            case.site.admin(f'ALTER TABLE {case.table} ADD UNIQUE (topic, partition, "offset")')
+        else:
+            case.site.admin(f"CREATE TABLE {case.table}_batches (batch_id bigint PRIMARY KEY)")
+            case.site.admin(f"ALTER TABLE {case.table}_batches OWNER TO workorders")
+
+    def command(self, case: Case, number: int) -> Command:
+        checkpoint = case.site.stack.home / f"checkpoint-{case.table}"
+        jars = ",".join(map(str, case.site.stack.spark_jars))
+        given = [case.servers, case.topic, case.table, self._way, str(checkpoint), jars]
+        home = _python().parents[1]
+        variables = {
+            "EFFECTS_URL": case.url(),
+            "SPARK_HOME": str(next(home.glob("lib/python*/site-packages/pyspark"))),
+            "PYSPARK_PYTHON": str(_python()),
+            "PYTHONPATH": str(LOCKS.parent),
+        }
+        return Command([_python(), LOCKS / "streaming_app.py", *given], variables)
+
+    def kept(self, case: Case) -> int:
+        return int(case.site.admin(f"SELECT count(*) FROM {case.table} WHERE raw IS NOT NULL")[0][0])
+
+
+@cache
+def _python() -> Path:
+    return environment("spark", _LOCK, build=_builders())
+
+
+def _builders() -> list[str]:
+    """Return what builds pyspark, which is published as source alone."""
+    return [f"setuptools=={locked(LOCKS.parents[1] / 'requirements.lock', 'setuptools')}"]
+
+
+STREAMING_UPSERT: Final = Streaming(
+    "upsert",
+    "Structured Streaming, upsert",
+    f"[`foreachBatch`]({_FOREACH}) with `INSERT ... ON CONFLICT DO UPDATE` on topic, partition, and offset",
+)
+STREAMING_ONCE: Final = Streaming(
+    "once",
+    "Structured Streaming, batch ID",
+    f"[`foreachBatch`]({_FOREACH}) with the batch ID in the transaction of the rows",
+)

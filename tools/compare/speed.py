@@ -1,0 +1,95 @@
+"""How fast each tool is, and what it takes: a backlog, a steady stream, and memory while it waits."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import median
+from typing import Final
+
+from benchmarks.figures import percentile
+from benchmarks.stack_processes import cpu_seconds, memory_mib
+from compare.case import KEYS, PARTITIONS, Case
+from compare.oracle import Sent
+from compare.peer import Peer
+from faults.contents import ACCEPTED, kind, value
+from faults.site import Site
+
+_BACKLOG: Final = 10_000
+_PER_SECOND: Final = 5
+_SECONDS: Final = 20
+_PRODUCER: Final = 1_001
+_RATE: Final = "SELECT count(*), extract(epoch FROM max(at) - min(at))::float8 FROM {table} WHERE body IS NOT NULL"
+_TIMES: Final = """
+    SELECT (body ->> 'seq')::integer, extract(epoch FROM at)::float8
+    FROM {table} WHERE (body ->> 'producer')::integer = %(producer)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """What was measured of one tool."""
+
+    peer: str
+    per_second: float
+    """Rows per second of a backlog, between the first and the last."""
+    cpu_ms: float
+    """CPU per message of the backlog, start-up included, in all of the tool's processes."""
+    median_seconds: float
+    """From a message to its row, at five messages per second."""
+    p95_seconds: float
+    memory_mib: float
+    """Of the tool's processes while they wait."""
+
+
+def measure(site: Site, peer: Peer) -> Speed:
+    """Measure one tool on a stack of its own.
+
+    Raises:
+        AssertionError: a row is missing at the end.
+    """
+    with Case(site, peer, "speed", random=Random(1), messages=_BACKLOG) as case:
+        case.produce()
+        case.start()
+        verdict = case.settle()
+        assert not verdict.lost, f"{peer.name} has {verdict}"
+        ((rows, seconds),) = site.admin(_RATE.format(table=case.table))
+        pids = case.pids()
+        cpu = sum(map(cpu_seconds, pids))
+        waits = _waits(case)
+        return Speed(
+            peer.slug,
+            per_second=rows / seconds,
+            cpu_ms=1e3 * cpu / rows,
+            median_seconds=median(waits),
+            p95_seconds=percentile(waits, 95),
+            memory_mib=sum(map(memory_mib, pids)),
+        )
+
+
+def _waits(case: Case) -> list[float]:
+    """Produce evenly, and return how long each message took to its row."""
+    produced: dict[int, float] = {}
+    begun = time.monotonic()
+    numbers = [number for number in range(2 * _PER_SECOND * _SECONDS) if kind(number) == ACCEPTED]
+    for count, number in enumerate(numbers[: _PER_SECOND * _SECONDS]):
+        time.sleep(max(0.0, begun + count / _PER_SECOND - time.monotonic()))
+        produced[number] = time.time()
+        key = number % KEYS
+        case.topics.produce(case.topic, [value(_PRODUCER, number)], number % PARTITIONS, key=b"%d" % key)
+        case.sent.append(Sent(_PRODUCER, number, ACCEPTED, f"{key}"))
+    verdict = case.settle()
+    assert not verdict.lost, f"{case.peer.name} has {verdict}"
+    found = case.site.admin(_TIMES.format(table=case.table), {"producer": _PRODUCER})
+    return [at - produced[number] for number, at in found]
+
+
+def table(speeds: Sequence[Speed], names: Mapping[str, str]) -> str:
+    """Return the table of the page."""
+    rows = [
+        f"| {names[speed.peer]} | {speed.per_second:,.0f} | {speed.cpu_ms:.1f} | {speed.median_seconds:.1f} "
+        f"| {speed.p95_seconds:.1f} | {speed.memory_mib:,.0f} |"
+        for speed in speeds
+    ]
+    heads = ("tool", "backlog, rows/s", "CPU, ms per message", "message to row, s: median", "p95", "memory, MiB")
+    return "\n".join([f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1), *rows, ""])

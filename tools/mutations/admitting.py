@@ -94,8 +94,8 @@ ADMISSION = (
         (
             Change(
                 "core/admission/idempotency.py",
-                'self.on_repeat == "ignore" and position is None',
-                'self.on_repeat == "ignore"',
+                'self.on_duplicate == "ignore" and position is None',
+                'self.on_duplicate == "ignore"',
             ),
         ),
         (f"{SINGLE}::test_a_repeat_with_a_position_is_never_ignored",),

@@ -29,7 +29,7 @@ class Hmac(SignatureMethod):
     """Header with the Unix time (seconds) of the signature. The caller then signs the header's text, a dot and the
     body, and an old request cannot be sent again."""
     tolerance: Annotated[float, seconds(1)] = 300.0
-    """How far (seconds) the time in `timestamp_header` may be from now."""
+    """How far the time in `timestamp_header` may be from now."""
     signed_headers: (
         Annotated[tuple[HeaderName, ...], expecting(f"a list of header names such as [{KEY_HEADER}]")] | None
     ) = None

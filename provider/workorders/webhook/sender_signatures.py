@@ -86,7 +86,7 @@ class Stripe(SignatureMethod):
     """A signature as Stripe makes it, in the header `Stripe-Signature`. The password of the connection is the signing
     secret of the endpoint, with its `whsec_`."""
     tolerance: Tolerance = 300.0
-    """How far (seconds) the time of the signature may be from now."""
+    """How far the time of the signature may be from now."""
 
     @property
     def secret_headers(self) -> frozenset[str]:
@@ -124,7 +124,7 @@ class Slack(SignatureMethod):
     """A signature as Slack makes it, in the header `X-Slack-Signature`. The password of the connection is the signing
     secret of the app."""
     tolerance: Tolerance = 300.0
-    """How far (seconds) the time of the signature may be from now."""
+    """How far the time of the signature may be from now."""
 
     @property
     def secret_headers(self) -> frozenset[str]:

@@ -62,26 +62,26 @@ class Policy:
 
     workflow_id: int
     workflow: str
-    days: float | None
-    """Work orders that ended well, or were cancelled, are deleted after this number of days."""
-    keep_errors_days: float | None
-    """All others that have ended are deleted after this number of days, but never before those that ended well."""
-    wipe_bodies_after_days: float | None
-    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped after this number of days."""
+    delete_after: timedelta | None
+    """Work orders that ended well, or were cancelled, are deleted at this age."""
+    delete_errors_after: timedelta | None
+    """All others that have ended are deleted at this age, but never before those that ended well."""
+    erase_after: timedelta | None
+    """Inputs, requests, raw values, outputs, logs and the texts of errors are wiped at this age."""
 
     def good_before(self, now: datetime) -> datetime:
         """Return the time before which good work orders are deleted."""
-        return _before(now, self.days)
+        return _before(now, self.delete_after)
 
     def errors_before(self, now: datetime) -> datetime:
         """Return the time before which work orders with errors are deleted."""
-        if self.days is None:
-            return _before(now, self.keep_errors_days)
-        return _before(now, max(self.days, self.keep_errors_days or 0))
+        if self.delete_after is None:
+            return _before(now, self.delete_errors_after)
+        return _before(now, max(self.delete_after, self.delete_errors_after or self.delete_after))
 
     def wipe_before(self, now: datetime) -> datetime:
         """Return the time before which inputs are wiped."""
-        return _before(now, self.wipe_bodies_after_days)
+        return _before(now, self.erase_after)
 
     def erase_before(self, now: datetime) -> datetime:
         """Return the time before which data that is kept apart from the work orders is erased too."""
@@ -356,5 +356,5 @@ def _marks(connection: Connection, due: Mapping[str, Any]) -> list[UUID]:
     return [found.get(id_, UUID(int=0)) for id_ in due["workflow_ids"]]
 
 
-def _before(now: datetime, days: float | None) -> datetime:
-    return _NEVER if days is None else now - timedelta(days=days)
+def _before(now: datetime, age: timedelta | None) -> datetime:
+    return _NEVER if age is None else now - age

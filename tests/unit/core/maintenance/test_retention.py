@@ -8,7 +8,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("days", "keep_errors_days", "good", "errors"),
+    ("days", "delete_errors_after", "good", "errors"),
     [
         (30, 90, 30, 90),
         (30, None, 30, 30),
@@ -19,9 +19,10 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
     ],
 )
 def test_errors_are_kept_at_least_as_long_as_the_rest(
-    days: int | None, keep_errors_days: int | None, good: int | None, errors: int | None
+    days: int | None, delete_errors_after: int | None, good: int | None, errors: int | None
 ) -> None:
-    policy = Policy(1, "admit", days, keep_errors_days, None)
+    ages = [None if number is None else timedelta(days=number) for number in (days, delete_errors_after)]
+    policy = Policy(1, "admit", *ages, None)
     never = datetime(1970, 1, 1, tzinfo=UTC)
     assert policy.good_before(NOW) == (never if good is None else NOW - timedelta(days=good))
     assert policy.errors_before(NOW) == (never if errors is None else NOW - timedelta(days=errors))

@@ -1,8 +1,8 @@
 -- name: policies
 SELECT id AS workflow_id, name AS workflow,
-    (definition #>> '{retention,days}')::double precision AS days,
-    (definition #>> '{retention,keep_errors_days}')::double precision AS keep_errors_days,
-    (definition #>> '{retention,wipe_bodies_after_days}')::double precision AS wipe_bodies_after_days
+    make_interval(secs => (definition #>> '{retention,delete_after}')::double precision) AS delete_after,
+    make_interval(secs => (definition #>> '{retention,delete_errors_after}')::double precision) AS delete_errors_after,
+    make_interval(secs => (definition #>> '{retention,erase_after}')::double precision) AS erase_after
 FROM workorders.workflows
 WHERE jsonb_typeof(definition -> 'retention') = 'object'
 ORDER BY name;

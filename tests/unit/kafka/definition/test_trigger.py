@@ -34,7 +34,7 @@ def complaint(more: str) -> str:
 
 def test_five_lines_are_enough() -> None:
     found = load()
-    assert (found.workflow, found.topics, found.group) == ("ship", ("orders",), "workorders-orders")
+    assert (found.workflow, found.topics, found.consumer_group) == ("ship", ("orders",), "workorders-orders")
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def test_wiping_takes_the_text_of_an_error_and_leaves_its_type(
 
 @pytest.mark.parametrize("policy", [{"erase_after": "1d"}, {"delete_after": "1d"}], ids=str)
 def test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays(
-    connection: Connection, name: str, policy: dict[str, int]
+    connection: Connection, name: str, policy: dict[str, str]
 ) -> None:
     fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)

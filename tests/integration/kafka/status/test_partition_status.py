@@ -237,5 +237,5 @@ def test_a_definition_without_its_fields_is_shown_with_their_defaults(
     connection: Connection, stack: LocalStack, trigger: triggers.Trigger
 ) -> None:
     found = look(connection, stack, trigger.name)
-    assert (found.group, found.kafka_connection) == (f"workorders-{trigger.name}", "kafka_default")
+    assert (found.consumer_group, found.kafka_connection) == (f"workorders-{trigger.name}", "kafka_default")
     assert found.partitions == ()

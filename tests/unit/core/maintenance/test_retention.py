@@ -7,6 +7,10 @@ from workorders.core.maintenance.retention import Policy
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 
+def age(days: int | None) -> timedelta | None:
+    return None if days is None else timedelta(days=days)
+
+
 @pytest.mark.parametrize(
     ("days", "delete_errors_after", "good", "errors"),
     [
@@ -21,8 +25,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 def test_errors_are_kept_at_least_as_long_as_the_rest(
     days: int | None, delete_errors_after: int | None, good: int | None, errors: int | None
 ) -> None:
-    ages = [None if number is None else timedelta(days=number) for number in (days, delete_errors_after)]
-    policy = Policy(1, "admit", *ages, None)
+    policy = Policy(1, "admit", age(days), age(delete_errors_after), None)
     never = datetime(1970, 1, 1, tzinfo=UTC)
     assert policy.good_before(NOW) == (never if good is None else NOW - timedelta(days=good))
     assert policy.errors_before(NOW) == (never if errors is None else NOW - timedelta(days=errors))

@@ -9,8 +9,8 @@ from workorders.outbox.relay.definition import RelayDefinition
 
 Schema = Mapping[str, Any]
 
-_DURATION: Final = "(ms|s|m|h|d)$"
-_SIZE: Final = "[bB]$"
+_DURATION: Final = "(ms|s|m|h|d|w)$"
+_SIZE: Final = "|GiB)$"
 _SELECTOR: Final = "^(stream|key|body|"
 _UNITS: Final[Mapping[str, tuple[tuple[float, str], ...]]] = {
     "duration": ((86_400, "d"), (3600, "h"), (60, "m"), (1, "s"), (0.001, "ms")),
@@ -113,8 +113,8 @@ def _value(value: Any, unit: str | None) -> str:
         return ", ".join(f"`{part}`" for part in value)
     if unit and value:
         for factor, name in _UNITS[unit]:
-            if (number := round(value / factor, 6)).is_integer():
-                return f"`{number:g} {name}`"
+            if (number := round(value / factor, 6)).is_integer() and number:
+                return f"`{number:g}{name}`"
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 

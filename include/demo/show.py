@@ -40,7 +40,7 @@ class Show:
     @classmethod
     def on(cls, stack: RunningStack, trigger: KafkaTriggerDefinition, stream: Stream) -> "Show":
         """Return the demo of a trigger on a stack that runs."""
-        topic = Topic(stack.kafka_settings, stream.topic, trigger.group)
+        topic = Topic(stack.kafka_settings, stream.topic, trigger.consumer_group)
         api = AirflowApi(stack.airflow_url, stack.airflow_login)
         return cls(stack, trigger, stream, topic, Database(stack.database_url), api)
 

@@ -356,7 +356,7 @@ class LocalStack:
             return
         # The tables of the package that is installed there.
         variables = {**os.environ, **self._added, "WORKORDERS_DATABASE_URL": self.database_url}
-        command: list[str | Path] = [self._programs / "workorders", "db", "upgrade"]
+        command: list[str | Path] = [self._programs / "workorders", "db", "migrate"]
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise StackError(f"{command[0]} db upgrade failed; the stack was not started: {done.stderr[-2000:]}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workorders.core.items import Item as Item
     from workorders.core.items import Rejection as Rejection
     from workorders.core.postgres.connection import connect as connect
-    from workorders.core.schema import upgrade as upgrade_schema
+    from workorders.core.schema import upgrade as migrate_schema
     from workorders.core.triggers import Trigger as Trigger
     from workorders.core.triggers import find as find_trigger
     from workorders.core.worker.context import Context as Context
@@ -41,8 +41,8 @@ __all__ = [
     "create_for",
     "create_one",
     "find_trigger",
+    "migrate_schema",
     "publish",
-    "upgrade_schema",
     "workflow",
 ]
 
@@ -61,7 +61,7 @@ __getattr__, _ = lazy_names(
         "create_one": "core.creation.create_one",
         "find_trigger": "core.triggers:find",
         "publish": "outbox.enqueue",
-        "upgrade_schema": "core.schema:upgrade",
+        "migrate_schema": "core.schema:upgrade",
         "workflow": "core.definitions.decorator",
     },
 )

@@ -3,7 +3,7 @@
 from workorders.core.exceptions import (
     ConfigurationError,
     DuplicateItemsError,
-    HardLimitError,
+    LimitReachedError,
     SchemaError,
     UnknownRunError,
     UnknownTriggerError,
@@ -22,7 +22,7 @@ from workorders.outbox.exceptions import (
 __all__ = [
     "ConfigurationError",
     "DuplicateItemsError",
-    "HardLimitError",
+    "LimitReachedError",
     "NonRetryableError",
     "OutboxContradictionError",
     "OutboxDecisionError",

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from local_stack.stack import LocalStack
 from support.airflow_api import Run
-from support.browser import browser_page, take_picture
+from support.browser import browser_page
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import Place, by_partition, some_events
@@ -35,7 +35,6 @@ def test_airflows_page_of_the_failed_task_shows_the_reason(
     with browser_page() as page:
         page.goto(f"{airflow_stack.airflow_url}/dags/{stalled.dag_id}/runs/{stalled.id}/tasks/create_work_orders")
         page.get_by_text("were deleted by retention").first.wait_for()
-        take_picture(page, "failed-batch", height=560)  # without the traceback below, which holds paths
 
 
 def test_the_ledger_contains_why_the_partition_is_stalled_and_when_the_next_try_is(stalls: Flow, stalled: Run) -> None:

@@ -43,7 +43,7 @@ def test_a_webhook_a_schedule_and_a_form_create_work_orders(airflow_stack: Local
 
 
 def _webhook(stack: LocalStack) -> None:
-    url = f"{stack.airflow_url}/workorders/hooks/shop/orders"
+    url = f"{stack.airflow_url}/workorders/webhooks/shop/orders"
     signature = f"sha256={hmac.new(SECRET.encode(), BODY, hashlib.sha256).hexdigest()}"
 
     def send(headers: Mapping[str, str]) -> httpx.Response:
@@ -65,7 +65,7 @@ def _webhook(stack: LocalStack) -> None:
     assert made.status_code == 201
     (found,) = work_orders(stack, "shop")
     assert (found["id"], found["body"]) == (made.json()["work_order_id"], {"order": 17})
-    assert found["request"]["path"] == "/workorders/hooks/shop/orders"
+    assert found["request"]["path"] == "/workorders/webhooks/shop/orders"
     assert "hunter2" not in str(found["request"])
     assert signature not in str(found["request"])
     again = send({"X-Hub-Signature-256": signature, "Idempotency-Key": "order-17"})

@@ -30,7 +30,7 @@ def triggers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("triggers")
     for file in (HERE / "triggers").glob("*.yaml"):
         shutil.copy(file, folder)
-    alerts = "alert_after: 2 s\nnotify: [airflow_local_settings.alerted]\n"
+    alerts = "alert_after: 2s\nnotify: [airflow_local_settings.alerted]\n"
     (folder / "orders.yaml").write_text(readme_trigger() + alerts, encoding="utf-8")
     return folder
 

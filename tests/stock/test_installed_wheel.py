@@ -172,14 +172,14 @@ def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_
     made: wheel.Installation, installed: LocalStack, api: AirflowApi, tmp_path: Path
 ) -> None:
     def post(key: str) -> httpx.Response:
-        url = f"{installed.airflow_url}/workorders/hooks/shop"
+        url = f"{installed.airflow_url}/workorders/webhooks/shop"
         return httpx.post(url, json={"order": 17}, headers={"X-Api-Key": key}, timeout=60, trust_env=False)
 
     assert post(SECRET).status_code == 404
     webhook = {"name": "shop", "type": "webhook", "workflow": "ship"}
     by_key = {"type": "api_key", "connection": "shop_webhook"}
     (tmp_path / "shop.yaml").write_text(yaml.safe_dump({**webhook, "authentication": by_key}), encoding="utf-8")
-    command: list[str | Path] = [made.programs / "workorders", "hooks", "apply", tmp_path]
+    command: list[str | Path] = [made.programs / "workorders", "webhooks", "apply", tmp_path]
     applied = subprocess.run(command, env=installed.environment(), capture_output=True, text=True, check=False)
     assert (applied.returncode, applied.stdout) == (0, "webhook shop: stored\n"), applied.stderr
     assert wait_until(lambda: post("another").status_code == 401, seconds=_SECONDS)

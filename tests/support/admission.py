@@ -15,7 +15,7 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
-BY_ID = {"key": "body:/id", "window": "1 h"}
+BY_ID = {"key": "body:/id", "window": "1h"}
 BY_NUMBER = {"key": "body:/key", "number": "body:/number", "start": 1}
 
 

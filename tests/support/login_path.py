@@ -96,7 +96,7 @@ class LoginPath:
         """Return the group's offsets."""
         admin = self._admin()
         parts = run(admin.partitions([self.name])).require()
-        return list(run(admin.committed(define(self.name).group, parts)).require().values())
+        return list(run(admin.committed(define(self.name).consumer_group, parts)).require().values())
 
     def status(self, command: Command) -> Any:
         """Return what the command line shows of the trigger."""

@@ -28,10 +28,10 @@ def finish_all(connection: Connection, workflow: str, state: FinalState = "succe
     return claimed
 
 
-def keeping(connection: Connection, workflow: str, **days: int) -> None:
+def keeping(connection: Connection, workflow: str, **ages: str) -> None:
     """Give a workflow a retention, and commit."""
     workflows.register(
         connection,
-        WorkflowDefinition.model_validate({"name": workflow, "callable": "json:dumps", "retention": days}),
+        WorkflowDefinition.model_validate({"name": workflow, "callable": "json:dumps", "retention": ages}),
     )
     connection.commit()

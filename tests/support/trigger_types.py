@@ -19,7 +19,7 @@ from support.webhooks import Webhooks
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.core.creation.manual import NotAnInputError
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import HardLimitError
+from workorders.core.exceptions import LimitReachedError
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
@@ -230,7 +230,7 @@ def _execute(operator: Any, context: Any) -> Answer:
         return "refused"
     except TaskFailedError as error:
         # The task reports it in a whole sentence, and is tried again.
-        if isinstance(error.__cause__, HardLimitError):
+        if isinstance(error.__cause__, LimitReachedError):
             return "must wait"
         raise
     return "taken"

@@ -11,7 +11,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
     ("text", "time"),
     [
         ("15m", NOW - timedelta(minutes=15)),
-        ("2 h", NOW - timedelta(hours=2)),
+        ("1.5h", NOW - timedelta(hours=1.5)),
         ("7d", NOW - timedelta(days=7)),
         ("2026-02-03", datetime(2026, 2, 3, tzinfo=UTC)),
         ("2026-02-03T04:05", datetime(2026, 2, 3, 4, 5, tzinfo=UTC)),
@@ -23,7 +23,9 @@ def test_a_time_is_iso_8601_or_how_long_ago(text: str, time: datetime) -> None:
     assert parse(text, now=NOW) == time
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2h30m", "-2h", "h", "0001-01-01", "9999-12-31", "2026-13-01"])
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2 h", "2h30m", "-2h", "h", "0001-01-01", "9999-12-31", "2026-13-01"]
+)
 def test_what_means_no_time_is_none(text: str) -> None:
     assert parse(text, now=NOW) is None
 

@@ -107,9 +107,9 @@ def _register(connection: Connection, place: int) -> Trigger:
     workflow = f"{many.COMMON}-{number}" if number else many.COMMON
     fields: dict[str, Any] = {"name": workflow, "callable": "wards:register", "concurrency": 50}
     if number % 2 == 0:
-        fields |= {"limits": {"waiting": 1_000_000, "per_day": 5_000_000}, "retention": {"days": 60}}
+        fields |= {"limits": {"max_waiting": 1_000_000, "max_per_day": 5_000_000}, "retention": {"delete_after": "60d"}}
     workflows.register(connection, WorkflowDefinition.model_validate(fields))
-    definition = {"topics": [many.topic_of(place)], "group": f"workorders-{name}"}
+    definition = {"topics": [many.topic_of(place)], "consumer_group": f"workorders-{name}"}
     return triggers.register(connection, name=name, type_="kafka", workflow=workflow, definition=definition)
 
 

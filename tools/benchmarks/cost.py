@@ -3,8 +3,8 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from typing import Final
 
 from benchmarks.stack_processes import cpu_seconds, kafka_connections, memory_mib, parts, sessions
@@ -23,7 +23,10 @@ class Use:
     """What all tasks and servers of a stack use at a time; of two uses, the difference is what a trigger costs."""
 
     task_mib: float
-    """Memory of the processes of tasks, with Spark's; a page that several share is divided among them."""
+    """Memory of the scheduler and the processes of tasks, with Spark's; a page that several share is divided among
+    them."""
+    triggerer_mib: float
+    """The same of the triggerer, in which idle triggers wait."""
     server_mib: float
     """The same of the Spark Connect server, which all triggers share."""
     cores: float
@@ -42,40 +45,33 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a steady trigger adds to an idle stack, and how many Dag runs it makes."""
+    """What an idle stack uses, or what a steady trigger adds to it, and how many Dag runs that makes."""
 
-    added: Use
+    use: Use
     dag_runs_a_day: float
     task_instances_a_day: float
 
 
-def idle(stack: LocalStack, seconds: float) -> Use:
-    """Return what a stack uses whose triggers wait."""
-    api = AirflowApi(stack.airflow_url)
-    try:
-        return _use(stack, api, seconds)
-    finally:
-        api.close()
+def idle(stack: LocalStack, seconds: float) -> Cost:
+    """Return what a stack costs whose triggers wait."""
+    with closing(AirflowApi(stack.airflow_url)) as api:
+        return _cost(stack, api, seconds)
 
 
-def steady(triggers: Triggers, name: str, idle_use: Use, seconds: float) -> Cost:
-    """Send steady messages to a trigger, and return what it costs for so many seconds after a warm-up.
+def steady(triggers: Triggers, name: str, idle: Use, seconds: float) -> Cost:
+    """Send steady messages to a trigger, and return what it adds for so many seconds after a warm-up.
 
     Raises:
-        RuntimeError: a message did not reach Kafka.
+        RuntimeError: a message did not reach Kafka, or tasks of earlier messages did not end.
     """
-    stack = triggers.stack
-    api = AirflowApi(stack.airflow_url)
-    try:
-        with _messages(triggers, name, _WARM_UP_SECONDS + seconds):
-            time.sleep(_WARM_UP_SECONDS)
-            runs, tasks = _made(api)
-            use = _use(stack, api, seconds)
-            runs_later, tasks_later = _made(api)
-    finally:
-        api.close()
-    days = seconds / 86_400
-    return Cost(use - idle_use, (runs_later - runs) / days, (tasks_later - tasks) / days)
+    triggers.until_idle()
+    with (
+        closing(AirflowApi(triggers.stack.airflow_url)) as api,
+        _messages(triggers, name, _WARM_UP_SECONDS + seconds),
+    ):
+        time.sleep(_WARM_UP_SECONDS)
+        found = _cost(triggers.stack, api, seconds)
+    return replace(found, use=found.use - idle)
 
 
 @contextmanager
@@ -98,6 +94,13 @@ def _messages(triggers: Triggers, name: str, seconds: float) -> Iterator[None]:
         raise failed[0]
 
 
+def _cost(stack: LocalStack, api: AirflowApi, seconds: float) -> Cost:
+    (runs, tasks), days = _made(api), seconds / 86_400
+    use = _use(stack, api, seconds)
+    runs_later, tasks_later = _made(api)
+    return Cost(use, (runs_later - runs) / days, (tasks_later - tasks) / days)
+
+
 def _made(api: AirflowApi) -> tuple[int, int]:
     """Return how many Dag runs and task instances there are."""
     paths = "/dags/~/dagRuns", "/dags/~/dagRuns/~/taskInstances"
@@ -112,19 +115,21 @@ def _use(stack: LocalStack, api: AirflowApi, seconds: float) -> Use:
         time.sleep(max(0.0, begun + (number + 1) * seconds / _LOOKS - time.monotonic()))
         looks.append(_look(stack, api))
     cores = (_cpu_seconds(stack) - cpu) / (time.monotonic() - begun)
-    task_mib, server_mib, slots, sessions, connections = (sum(values) / _LOOKS for values in zip(*looks, strict=True))
-    return Use(task_mib, server_mib, cores, slots, sessions, connections)
+    means = {name: sum(look[name] for look in looks) / _LOOKS for name in looks[0]}
+    return Use(cores=cores, **means)
 
 
-def _look(stack: LocalStack, api: AirflowApi) -> tuple[float, float, float, float, float]:
+def _look(stack: LocalStack, api: AirflowApi) -> dict[str, float]:
     server = stack.spark_connect.process.pid
-    return (
-        memory_mib(stack.airflow.scheduler.process.pid),
-        memory_mib(server),
-        count_tasks(api, "running"),
-        sessions(stack),
-        kafka_connections(stack, [server, *(component.process.pid for component in stack.airflow.components)]),
-    )
+    components = [component.process.pid for component in stack.airflow.components]
+    return {
+        "task_mib": memory_mib(stack.airflow.scheduler.process.pid),
+        "triggerer_mib": memory_mib(stack.airflow.triggerer.process.pid),
+        "server_mib": memory_mib(server),
+        "slots": count_tasks(api, "running"),
+        "sessions": sessions(stack),
+        "kafka_connections": kafka_connections(stack, [server, *components]),
+    }
 
 
 def _cpu_seconds(stack: LocalStack) -> float:

@@ -31,7 +31,7 @@ OUT_OF_ORDER: Final = "sequences of twenty, out of order"
 WAYS: Final = (PLAIN, KEYS, REPEATED, NUMBERS, OUT_OF_ORDER)
 
 _RULES: Final[dict[str, dict[str, Any]]] = {
-    KEYS: {"idempotency": {"key": "body:/id", "window": "1 h"}},
+    KEYS: {"idempotency": {"key": "body:/id", "window": "1h"}},
     NUMBERS: {"sequence": {"key": "body:/order", "number": "body:/version"}},
 }
 _RULES_OF: Final = {PLAIN: {}, KEYS: _RULES[KEYS], REPEATED: _RULES[KEYS], NUMBERS: _RULES[NUMBERS]} | {

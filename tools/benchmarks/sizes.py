@@ -46,7 +46,7 @@ class Sizes:
     trickle_triggers: int = 20
     """Triggers that get a message per second each."""
     trickle_seconds: float = 300.0
-    cost_seconds: float = 600.0
+    cost_seconds: float = 300.0
     """Time for which what a trigger costs is measured, for each engine: several time slices."""
     drained: Mapping[int, int] = field(default_factory=lambda: {4_000: 120_000, 100_000: 500_000})
     """Messages that wait for a trigger in Airflow, by the most messages that one of its batches has."""

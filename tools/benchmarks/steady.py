@@ -102,9 +102,17 @@ class Triggers:
 
     def produce(self, names: Sequence[str], per_second: float, seconds: float) -> Callable[[str], list[Waited]]:
         """Produce to the topics of triggers as `Messages.produce` does, when no task works for earlier messages."""
+        self.until_idle()
+        return self.messages.produce([self._topics[name] for name in names], per_second, seconds)
+
+    def until_idle(self) -> None:
+        """Wait until no task works.
+
+        Raises:
+            RuntimeError: one did minutes later.
+        """
         if not wait_until(lambda: count_tasks(self._api, "running", "queued") == 0, seconds=_READY_SECONDS):
             raise RuntimeError(f"Tasks of earlier messages were running {_READY_SECONDS:g} s later.")
-        return self.messages.produce([self._topics[name] for name in names], per_second, seconds)
 
     def produce_when_idle(self, name: str) -> Waited:
         """Produce one message when the trigger waits, and return how long its work order took; then its tasks ended.

@@ -394,24 +394,26 @@ def cost_of_triggers(bench: Bench) -> list[Figure]:
     with steady.waiting_triggers({f"cost_{to}": to for to in WAYS.values()}, bench.say, executed=True) as triggers:
         bench.say(f"a stack with {len(WAYS)} waiting triggers, {seconds:g} s")
         idle = cost.idle(triggers.stack, seconds)
-        figures += [
-            Figure("idle, Spark Connect server", idle.server_mib, "MiB"),
-            Figure("idle, all processes", idle.cores, "cores"),
-        ]
+        figures += _cost_figures(f"{len(WAYS)} idle triggers, whole stack", idle)
         for way, to in WAYS.items():
             bench.say(f"a trigger with steady messages, {way}, {seconds:g} s")
-            found = cost.steady(triggers, f"cost_{to}", idle, seconds)
-            figures += [
-                Figure(f"{way}, tasks", found.added.task_mib, "MiB"),
-                Figure(f"{way}, Spark Connect server", found.added.server_mib, "MiB"),
-                Figure(f"{way}, all processes", found.added.cores, "cores"),
-                Figure(f"{way}, slots of Airflow", found.added.slots, "tasks"),
-                Figure(f"{way}, sessions in the database of the work orders", found.added.sessions, ""),
-                Figure(f"{way}, connections to Kafka", found.added.kafka_connections, ""),
-                Figure(f"{way}, Dag runs", found.dag_runs_a_day, "a day"),
-                Figure(f"{way}, task instances", found.task_instances_a_day, "a day"),
-            ]
+            figures += _cost_figures(f"{way}, added", cost.steady(triggers, f"cost_{to}", idle.use, seconds))
     return figures
+
+
+def _cost_figures(name: str, found: cost.Cost) -> list[Figure]:
+    use = found.use
+    return [
+        Figure(f"{name}: scheduler and tasks", use.task_mib, "MiB"),
+        Figure(f"{name}: triggerer", use.triggerer_mib, "MiB"),
+        Figure(f"{name}: Spark Connect server", use.server_mib, "MiB"),
+        Figure(f"{name}: all processes", use.cores, "cores"),
+        Figure(f"{name}: slots of Airflow", use.slots, "tasks"),
+        Figure(f"{name}: sessions in the database of the work orders", use.sessions, ""),
+        Figure(f"{name}: connections to Kafka", use.kafka_connections, ""),
+        Figure(f"{name}: Dag runs", found.dag_runs_a_day, "a day"),
+        Figure(f"{name}: task instances", found.task_instances_a_day, "a day"),
+    ]
 
 
 def drained_backlog(bench: Bench) -> list[Figure]:

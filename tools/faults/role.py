@@ -118,7 +118,7 @@ def commit(connections: JobSecrets, batch_id: int) -> int:
         batch = batches.load(database, batch_id)
         ledger.lock_group_commits(database, batch.trigger.id)
         positions = ledger.positions_of_batch(database, batch.id)
-        group = KafkaTriggerDefinition.model_validate(batch.definition).group
+        group = KafkaTriggerDefinition.model_validate(batch.definition).consumer_group
         run(cluster.commit(group, positions))
     return 0
 

@@ -44,7 +44,11 @@ class Scene:
         self.define()
         self.topics = Topics(site.kafka_settings)
         self.trigger = ObservedTrigger(
-            name, name, kafka_settings=site.kafka_settings, database_url=site.admin_url, group=self.definition.group
+            name,
+            name,
+            kafka_settings=site.kafka_settings,
+            database_url=site.admin_url,
+            group=self.definition.consumer_group,
         )
         self.sampler = Sampler(self.trigger)
         #: How often the fault was injected, with proof.

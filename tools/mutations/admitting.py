@@ -68,7 +68,7 @@ ADMISSION = (
         "callers-key-released-by-a-rejection",
         2,
         (Change("core/admission/idempotency.py", "if not self._settings.is_of_caller:", "if True:"),),
-        (f"{SINGLE}::test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects",),
+        (f"{SINGLE}::test_a_key_stays_with_a_work_order_that_a_limit_rejects",),
     ),
     Mutation(
         "callers-key-passed-over-by-a-rejected-event",
@@ -94,8 +94,8 @@ ADMISSION = (
         (
             Change(
                 "core/admission/idempotency.py",
-                'self.on_repeat == "ignore" and position is None',
-                'self.on_repeat == "ignore"',
+                'self.on_duplicate == "ignore" and position is None',
+                'self.on_duplicate == "ignore"',
             ),
         ),
         (f"{SINGLE}::test_a_repeat_with_a_position_is_never_ignored",),

@@ -30,12 +30,12 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Configure": {
         "init": "Create a folder with a trigger and a workflow to begin with.",
         "triggers": "List triggers, check their files, print their schemas.",
-        "workflows": "List, check, and register workflows; print their schema.",
+        "workflows": "List, check, and apply workflows; print their schema.",
         "steps": "Create the table of context.transaction.",
-        "hooks": "List and store webhooks, and run a server for them.",
+        "webhooks": "List and store webhooks, and run a server for them.",
     },
     "Maintain": {
-        "db": "Upgrade the database's tables, and print their version.",
+        "db": "Migrate the database's tables, and print their version.",
         "remove": "Delete the Dags of a trigger whose file is gone.",
         "retention": "Erase old inputs and delete old work orders.",
         "search": "Update the full-text index and the counts by state.",
@@ -47,8 +47,8 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
 SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
 _PLACES: Final = {
-    "doctor": "doctor:doctor",
-    "start": "doctor:start",
+    "doctor": "start:doctor",
+    "start": "start:start",
     "remove": "remove:remove",
     "status": "status:status",
     "init": "init:init",

@@ -70,7 +70,7 @@ def _sentence(error: Exception) -> str | None:
     from workorders.core.postgres.connection import MISSING_TABLES, error_code  # noqa: PLC0415
 
     if isinstance(error, MISSING_TABLES):
-        sentence = "The database lacks tables of this version ({}); nothing was changed; run `workorders db upgrade`."
+        sentence = "The database lacks tables of this version ({}); nothing was changed; run `workorders db migrate`."
     elif isinstance(error, psycopg.errors.InsufficientPrivilege):
         sentence = "The database user lacks a permission ({}); nothing was changed; grant it, or give another user."
     elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):

@@ -20,12 +20,12 @@ actions = typer.Typer(no_args_is_help=True)
 
 
 @db.command()
-def upgrade(
+def migrate(
     sql: Annotated[bool, typer.Option("--sql", help="Print the SQL, and change nothing.")] = False,
     roles: Annotated[bool, typer.Option("--roles", help="Create the roles, and grant them their rights.")] = False,
     database: Database = None,
 ) -> None:
-    """Upgrade the tables to this package's version.
+    """Migrate the tables to this package's version.
 
     Run it after every upgrade of the package, before its Dags run. It is one transaction, and safe to repeat and to run
     concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database. New indexes of
@@ -39,9 +39,9 @@ def upgrade(
     tool change tables. It prints nothing if there is nothing to do.
 
     Examples:
-      workorders db upgrade
-      workorders db upgrade --roles --database postgresql://postgres@db/workorders
-      workorders db upgrade --roles --sql > upgrade.sql
+      workorders db migrate
+      workorders db migrate --roles --database postgresql://postgres@db/workorders
+      workorders db migrate --roles --sql > upgrade.sql
     """
     url = database_url(database)
     if sql:

@@ -181,7 +181,13 @@ def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
             return
         mode.confirm()
         applied = apply(
-            connection, cluster, found, actor=mode.who, reason=mode.reason, group=source.group, account=account()
+            connection,
+            cluster,
+            found,
+            actor=mode.who,
+            reason=mode.reason,
+            group=source.consumer_group,
+            account=account(),
         )
     if mode.as_json:
         print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})

@@ -29,12 +29,12 @@ _COLUMNS: Final[Mapping[str, Callable[[PartitionRow], object]]] = {
     "partition": lambda row: f"{row.topic} {row.partition}",
     "ledger": lambda row: count(row.next_offset, unknown="-"),
     # With an end of the log Kafka has answered, so the group has no offset.
-    "group": lambda row: count(row.group_offset, unknown="?" if row.last_stable is None else "-"),
-    "group is": lambda row: row.group_relation,
+    "committed": lambda row: count(row.committed_offset, unknown="?" if row.last_stable is None else "-"),
+    "committed is": lambda row: row.committed_relation,
     "last stable": lambda row: count(row.last_stable),
     "high watermark": lambda row: count(row.high_watermark),
     "lag": lambda row: count(row.lag),
-    "group lag": lambda row: count(row.group_lag),
+    "committed lag": lambda row: count(row.committed_lag),
     "status": lambda row: row.status,
     "since": lambda row: row.since,
     "attempts": lambda row: row.attempts or None,
@@ -73,12 +73,12 @@ def status(
 
     \b
     ledger          the first offset without a work order
-    group           the consumer group's committed offset, which follows the ledger after each batch
-    group is        ahead, behind, or none if it differs from the ledger, which is right; a note explains it
+    committed       the consumer group's committed offset, which follows the ledger after each batch
+    committed is    ahead, behind, or none if it differs from the ledger, which is right; a note explains it
     last stable     end of the readable log; no open transaction began before it
     high watermark  end of the log, open transactions included
     lag             offsets from the ledger to the last stable one; some may have no message
-    group lag       the same from the group's offset, as in other tools
+    committed lag   the same from the committed offset, as in other tools
 
     \b
     status
@@ -142,7 +142,7 @@ def _print_all(triggers: Sequence[TriggerStatus]) -> None:
 
 
 def _print(trigger: TriggerStatus) -> None:
-    print(safe(f"{trigger.name}: workflow {trigger.workflow}, group {trigger.group}"))
+    print(safe(f"{trigger.name}: workflow {trigger.workflow}, consumer group {trigger.consumer_group}"))
     if trigger.partitions:
         print_table(PartitionRow, trigger.partitions, _COLUMNS)
     else:

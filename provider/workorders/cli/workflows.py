@@ -60,7 +60,7 @@ def check(path: DefinitionPath) -> None:
 
 
 @app.command()
-def register(path: DefinitionPath, database: Database = None) -> None:
+def apply(path: DefinitionPath, database: Database = None) -> None:
     """Register workflow files in the database.
 
     Exits with 1, and registers no file, if one is wrong. The Dag of a workflow and its triggers register its file; use
@@ -68,7 +68,7 @@ def register(path: DefinitionPath, database: Database = None) -> None:
     that the environment names.
 
     Example:
-      workorders workflows register include/workflows
+      workorders workflows apply include/workflows
     """
     found = read_paths(WORKFLOWS, [path], workflow_modules())
     if found.mistakes:

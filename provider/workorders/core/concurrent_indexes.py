@@ -71,7 +71,7 @@ def build(database_url: str, indexes: Indexes) -> None:
             except psycopg.Error as error:
                 raise SchemaError(
                     f"The index {name} could not be built ({one_line(error)}); the tables are upgraded and can be "
-                    f"used, but some queries are slow. Run `workorders db upgrade` again, and connect to Postgres "
+                    f"used, but some queries are slow. Run `workorders db migrate` again, and connect to Postgres "
                     f"directly if a pooler is between."
                 ) from error
 

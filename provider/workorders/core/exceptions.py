@@ -63,14 +63,17 @@ class OwnershipLostError(WorkOrdersError):
     """Another worker may own the runs now; this one changed nothing more of them."""
 
 
-class HardLimitError(WorkOrdersError):
-    """A hard limit of the workflow is reached; the caller rolls back, so nothing was created, and its source waits."""
+class LimitReachedError(WorkOrdersError):
+    """A limit of the workflow with `on_reached: wait` is reached.
+
+    The caller rolls back, so nothing was created, and its source waits.
+    """
 
     def __init__(self, message: str, retry_after_seconds: int) -> None:
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
         """In how many seconds another try may succeed."""
 
-    def __reduce__(self) -> tuple[type["HardLimitError"], tuple[str, int]]:
+    def __reduce__(self) -> tuple[type["LimitReachedError"], tuple[str, int]]:
         """Return what recreates the error in another process."""
         return type(self), (str(self), self.retry_after_seconds)

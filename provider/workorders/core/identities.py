@@ -74,6 +74,6 @@ def require_ahead(connection: Connection) -> None:
     if behind := find_behind(connection):
         raise SchemaError(
             f"New rows would get numbers that exist ({'; '.join(map(str, behind))}), as after a switch by logical "
-            "replication, which copies no sequences. Nothing was changed; run `workorders db upgrade`, which advances "
+            "replication, which copies no sequences. Nothing was changed; run `workorders db migrate`, which advances "
             "them."
         )

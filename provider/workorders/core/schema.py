@@ -179,7 +179,7 @@ def require_newest(database_url: str) -> None:
         if _version(found) != newest():
             raise SchemaError(
                 f"The database's tables are at version {_version(found) or 'none'} and this package needs {newest()}; "
-                f"nothing was changed; run `workorders db upgrade`."
+                f"nothing was changed; run `workorders db migrate`."
             )
         identities.require_ahead(connection)
 

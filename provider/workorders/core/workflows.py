@@ -69,7 +69,7 @@ def register_found(connection: Connection, name: str, found: FoundWorkflow) -> N
             ) from found
         _LOG.warning(
             "Workflow %s has no file here and is not registered: its work orders are created without an ordering key "
-            "and without limits, and wait. Add its file, or run `workorders workflows register`.",
+            "and without limits, and wait. Add its file, or run `workorders workflows apply`.",
             name,
         )
 

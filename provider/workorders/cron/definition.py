@@ -63,7 +63,7 @@ class CronTriggerDefinition(TriggerDefinition):
     """Whether each interval since `start`, or while the Dag was paused, gets its work order later."""
     input: Annotated[JsonObject, expecting("a mapping such as {region: north}")] = Field(default_factory=dict)
     """The input of each work order. Fields in the conf of a Dag run replace those of the same name."""
-    last_output: bool = False
+    use_last_output: bool = False
     """Whether the output of the last successful work order is the next input; `input` is then the first one."""
 
     def headers_in_request(self) -> str | None:

@@ -105,7 +105,7 @@ def _input(
     connection: Connection, definition: CronTriggerDefinition, trigger: Trigger, due: Due
 ) -> tuple[bytes, bytes]:
     """Return the body and the request."""
-    output = _last_output(connection, trigger, due.time) if definition.last_output else None
+    output = _last_output(connection, trigger, due.time) if definition.use_last_output else None
     request: dict[str, Any] = {
         "scheduled_for": _text(due.time),
         "interval_start": _text(due.start) if isinstance(due, Interval) else None,

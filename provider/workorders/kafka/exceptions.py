@@ -181,7 +181,7 @@ class UnexpectedMessageError(RangeError):
 
 
 class WorkflowFullError(RangeError):
-    """The workflow's hard limit is reached: the range waits until there is capacity for all of it."""
+    """A limit of the workflow is reached: the range waits until there is capacity for all of it."""
 
     error_code = "WO-WORKFLOW-FULL"
 

@@ -163,7 +163,7 @@ def resolve(
                 actor=actor.name,
                 account=actor.name,
                 reason=reason,
-                group=source.group,
+                group=source.consumer_group,
             )
         except DecisionUncertainError as error:
             raise OutcomeUnknownError(str(error)) from error

@@ -1,4 +1,4 @@
-"""The FastAPI application that takes requests for webhooks; Airflow's API server mounts it at `/workorders/hooks`."""
+"""The FastAPI application that takes requests for webhooks; the API server mounts it at `/workorders/webhooks`."""
 
 from collections.abc import Callable
 from dataclasses import replace

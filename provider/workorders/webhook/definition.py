@@ -61,7 +61,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
         expecting("small letters, digits, - and _, and / between parts, such as shop/orders"),
         AfterValidator(_path),
     ] = ""
-    """Path of the URL below `/workorders/hooks/`, unique; the trigger's name if not given."""
+    """Path of the URL below `/workorders/webhooks/`, unique; the trigger's name if not given."""
     enabled: bool = True
     """Whether it accepts requests. While it is false, the answer is to retry later."""
     authentication: Authentication
@@ -76,8 +76,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
 
     max_body_bytes: Annotated[int, byte_count(1, MAX_BODY_BYTES)] = 1024 * KIB
     """Largest body; larger ones are refused with 413."""
-    key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
-    """How long an `Idempotency-Key` or the id of a Standard Webhook is known (seconds), from its first request;
+    idempotency_key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
+    """How long an `Idempotency-Key` or the id of a Standard Webhook is known, from its first request;
     indefinitely if null."""
     rate_limit_per_second: (
         Annotated[
@@ -94,8 +94,8 @@ class WebhookTriggerDefinition(TriggerDefinition):
     reply: Annotated[Literal["at_once", "after_completion"], AfterValidator(_reply)] = "at_once"
     """When to answer: once the work order is created, or once it has finished, with its output."""
     reply_timeout: Annotated[float, seconds(0.1, _MAX_REPLY_SECONDS)] = 30.0
-    """Maximum time (seconds) that `reply: after_completion` waits, at most five minutes; then the answer is 202."""
-    reply_errors: bool | None = None
+    """Maximum time that `reply: after_completion` waits, at most five minutes; then the answer is 202."""
+    reply_with_errors: bool | None = None
     """Whether the answer of `reply: after_completion` contains the type and the text of a run's exception. By default
     it does unless the webhook is public."""
     success_code: Whole = Field(default=200, ge=200, le=299)
@@ -129,7 +129,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
     @property
     def tells_errors(self) -> bool:
         """Whether callers get the text of a run's exception."""
-        return not self.is_public if self.reply_errors is None else self.reply_errors
+        return not self.is_public if self.reply_with_errors is None else self.reply_with_errors
 
     @property
     def knows_callers_by_headers(self) -> bool:

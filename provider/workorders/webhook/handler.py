@@ -10,7 +10,7 @@ import psycopg
 from workorders.core import triggers
 from workorders.core.admission import limits
 from workorders.core.creation.create_one import CreateResult, create_one
-from workorders.core.exceptions import HardLimitError, WorkOrdersError, one_line
+from workorders.core.exceptions import LimitReachedError, WorkOrdersError, one_line
 from workorders.core.history.runs import WorkOrderOutcome, find_ended, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.core.triggers import Trigger
@@ -65,9 +65,9 @@ class RequestHandler:
                         wanted,
                         key=received.key,
                         key_scope=received.key_header,
-                        key_seconds=definition.key_window,
+                        key_seconds=definition.idempotency_key_window,
                     )
-        except HardLimitError as error:
+        except LimitReachedError as error:
             raise TryAgainError("limit-reached", str(error), seconds=error.retry_after_seconds, status=429) from error
         except RefusedError:
             raise

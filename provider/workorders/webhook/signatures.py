@@ -74,7 +74,7 @@ class Hmac(KeyedHash):
     """Header with the Unix time (seconds) of the signature. The caller then signs the header's text, a dot and the
     body, and an old request cannot be sent again."""
     tolerance: Annotated[float, seconds(1)] = 300.0
-    """How far (seconds) the time in `timestamp_header` may be from now."""
+    """How far the time in `timestamp_header` may be from now."""
     signed_headers: (
         Annotated[tuple[HeaderName, ...], expecting(f"a list of header names such as [{KEY_HEADER}]")] | None
     ) = None
@@ -188,7 +188,7 @@ class Stripe(KeyedHash):
     """A signature as Stripe makes it, in the header `Stripe-Signature`. The password of the connection is the signing
     secret of the endpoint, with its `whsec_`."""
     tolerance: Tolerance = 300.0
-    """How far (seconds) the time of the signature may be from now."""
+    """How far the time of the signature may be from now."""
 
     @property
     def secret_headers(self) -> frozenset[str]:
@@ -217,7 +217,7 @@ class Slack(KeyedHash):
     """A signature as Slack makes it, in the header `X-Slack-Signature`. The password of the connection is the signing
     secret of the app."""
     tolerance: Tolerance = 300.0
-    """How far (seconds) the time of the signature may be from now."""
+    """How far the time of the signature may be from now."""
 
     @property
     def secret_headers(self) -> frozenset[str]:

@@ -59,7 +59,7 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
             "Webhooks: this role may not store them, because they define who may call; nothing was stored; run this "
-            "as the owner of the tables, whose URL `workorders db upgrade` gets."
+            "as the owner of the tables, whose URL `workorders db migrate` gets."
         ) from error
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
     by_name = {definition.name: definition.path for definition in definitions}

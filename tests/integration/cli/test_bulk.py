@@ -117,7 +117,7 @@ def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
 def test_a_rerun_beyond_a_limit_reports_it_before_and_after(
     workorders: Command, connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    limit(connection, name, waiting=3, kind="hard")
+    limit(connection, name, max_waiting=3, on_reached="wait")
     connection.commit()
     command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
     assert workorders(*command, "--dry-run", "--json").json()["capacity"] == {name: 2}
@@ -193,7 +193,7 @@ def test_the_latest_counts_are_those_of_the_upkeep(workorders: Command, trigger:
 
 
 def test_retention_is_counted_and_run(workorders: Command, connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, days=1, keep_errors_days=2)
+    keeping(connection, name, delete_after="1d", delete_errors_after="2d")
     connection.execute(
         "UPDATE workorders.work_orders SET created_at = created_at - interval '3 days', "
         "id = (lpad(to_hex((extract(epoch FROM now() - interval '3 days') * 1000)::bigint), 12, '0') "

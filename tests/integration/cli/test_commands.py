@@ -184,11 +184,19 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == "orders 1 is stalled: The disk is full."
     (found,) = workorders("status", trigger.name, "--json").json()
-    assert list(found) == ["name", "workflow", "group", "kafka_connection", "problem", "partitions", "group_notes"]
+    assert list(found) == [
+        "name",
+        "workflow",
+        "consumer_group",
+        "kafka_connection",
+        "problem",
+        "partitions",
+        "group_notes",
+    ]
     waiting, stalled = found["partitions"]
     names = (
-        "topic partition topic_id next_offset group_offset group_relation last_stable high_watermark lag group_lag "
-        "state batch_id since attempts next_attempt_at last_error"
+        "topic partition topic_id next_offset committed_offset committed_relation last_stable high_watermark lag "
+        "committed_lag state batch_id since attempts next_attempt_at last_error"
     )
     assert set(waiting) == set(names.split())
     assert (waiting["state"], waiting["batch_id"], waiting["next_attempt_at"]) == ("in batch", batch, None)
@@ -230,13 +238,13 @@ def test_the_status_shows_how_the_group_differs_and_what_waits_for_a_transaction
         (found,) = workorders("status", trigger.name, "--json").json()
     assert ended.code == 0
     _, heading, line, note = ended.out.splitlines()
-    assert "group  group is  last stable" in heading
+    assert "committed  committed is  last stable" in heading
     assert " 99  ahead " in line
     assert "waiting for an open transaction" in line
     assert note.startswith(f"The group workorders-{trigger.name} is ahead of the ledger on {topic} 0: ")
     assert found["group_notes"] == [note]
     (row,) = found["partitions"]
-    assert (row["group_relation"], row["state"]) == ("ahead", "waiting for an open transaction")
+    assert (row["committed_relation"], row["state"]) == ("ahead", "waiting for an open transaction")
 
 
 def test_the_status_shows_the_ledger_while_kafka_is_unavailable(
@@ -319,12 +327,12 @@ def test_the_tables_are_created_and_their_version_is_printed(workorders: Command
     where = ("--database", stack.postgres.url(database))
     before = workorders("db", "version", *where)
     assert before.code == 1
-    assert "run `workorders db upgrade`" in before.err
+    assert "run `workorders db migrate`" in before.err
     without = workorders("work-orders", "list", *where)
     assert without.code == 1
-    assert "run `workorders db upgrade`" in without.err
-    assert workorders("db", "upgrade", *where).out == f"The tables are at version {schema.newest()} now.\n"
-    assert workorders("db", "upgrade", *where).out == f"The tables are at version {schema.newest()} already.\n"
+    assert "run `workorders db migrate`" in without.err
+    assert workorders("db", "migrate", *where).out == f"The tables are at version {schema.newest()} now.\n"
+    assert workorders("db", "migrate", *where).out == f"The tables are at version {schema.newest()} already.\n"
     assert workorders("db", "version", *where).out == f"{schema.newest()}\n"
 
 
@@ -334,12 +342,12 @@ def test_the_sql_of_an_upgrade_is_printed_and_nothing_is_changed_until_a_person_
     database = name.replace("-", "_")
     stack.postgres.create_database(database)
     where = ("--database", stack.postgres.url(database))
-    printed = workorders("db", "upgrade", "--sql", *where)
+    printed = workorders("db", "migrate", "--sql", *where)
     assert (printed.code, printed.err, workorders("db", "version", *where).code) == (0, "", 1)
     with psycopg.connect(stack.postgres.url(database), autocommit=True) as connection:
         connection.execute(printed.out.encode())
     assert workorders("db", "version", *where).out == f"{schema.newest()}\n"
-    again = workorders("db", "upgrade", "--sql", *where)
+    again = workorders("db", "migrate", "--sql", *where)
     assert (again.code, again.out) == (0, "")
 
 
@@ -353,7 +361,7 @@ def test_the_sql_of_an_upgrade_is_printed_and_nothing_is_changed_until_a_person_
         ("batches", "list"),
         ("batches", "show", "1"),
         ("db", "version"),
-        ("db", "upgrade"),
+        ("db", "migrate"),
     ],
 )
 def test_an_unavailable_database_is_one_sentence(workorders: Command, arguments: tuple[str, ...]) -> None:

@@ -23,7 +23,7 @@ def test_workflow_files_are_registered_and_listed(
     workorders: Command, connection: Connection, name: str, tmp_path: Path
 ) -> None:
     workflow_file(tmp_path, name, "concurrency: 2\nordering_key: key\n")
-    ended = workorders("workflows", "register", str(tmp_path))
+    ended = workorders("workflows", "apply", str(tmp_path))
     assert (ended.code, ended.out) == (0, f"{name}.yaml: workflow {name} is registered.\n")
     assert workflows.find(connection, name).concurrency == 2
     (line,) = [line for line in workorders("workflows", "list").out.splitlines() if line.startswith(name)]
@@ -37,7 +37,7 @@ def test_one_wrong_file_keeps_all_from_being_registered(
 ) -> None:
     workflow_file(tmp_path, name)
     workflow_file(tmp_path, f"{name}-wrong", "concurrency: none at all\n")
-    ended = workorders("workflows", "register", str(tmp_path))
+    ended = workorders("workflows", "apply", str(tmp_path))
     assert ended.code == 1
     assert f"{name}-wrong.yaml, line 3: concurrency: expected a whole number" in ended.err
     assert ended.out == f"{name}.yaml: workflow {name} is valid, and was not registered.\n"
@@ -48,7 +48,7 @@ def test_modules_of_the_environment_are_registered_too(
     workorders: Command, connection: Connection, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORKORDERS_WORKFLOW_MODULES", "support.decorated_workflows")
-    assert workorders("workflows", "register", str(workflow_file(tmp_path, name))).code == 0
+    assert workorders("workflows", "apply", str(workflow_file(tmp_path, name))).code == 0
     assert workflows.find(connection, "first_steps").definition is not None
 
 

@@ -69,7 +69,7 @@ def test_what_can_be_no_input_is_kept_as_rejected_or_its_source_is_told(source: 
 def test_a_repeat_by_the_triggers_own_key_is_kept_as_a_duplicate(
     make_source: MakeSource, connection: Connection
 ) -> None:
-    source = make_source(idempotency={"key": "body:/id", "window": "1 h"})
+    source = make_source(idempotency={"key": "body:/id", "window": "1h"})
     assert source.send({"id": 1}, {"id": 2}, {"id": 1, "late": True}) == "taken"
     first, _, repeat = work_orders(connection, source)
     assert states(connection, source) == ["pending", "pending", "rejected"]
@@ -87,15 +87,15 @@ def test_what_is_numbered_waits_for_the_gap_before_it(make_source: MakeSource, c
     assert states(connection, source) == ["pending"] * 3
 
 
-def test_beyond_a_soft_limit_events_are_kept_as_rejected(source: Source, connection: Connection) -> None:
-    define_workflow(connection, source, limits={"waiting": 3})
+def test_beyond_a_limit_that_rejects_events_are_kept_as_rejected(source: Source, connection: Connection) -> None:
+    define_workflow(connection, source, limits={"max_waiting": 3})
     assert source.send(*FIVE) == "taken"
     assert states(connection, source) == ["pending"] * 3 + ["rejected"] * 2
     assert {order.reason for order in work_orders(connection, source, state="rejected")} == {"run-limit"}
 
 
 def test_beyond_a_hard_limit_the_source_must_wait_and_nothing_is_lost(source: Source, connection: Connection) -> None:
-    define_workflow(connection, source, limits={"waiting": 5, "kind": "hard"})
+    define_workflow(connection, source, limits={"max_waiting": 5, "on_reached": "wait"})
     assert source.send(*FIVE[:4]) == "taken"
     assert source.send(FIVE[4], {"number": 5}) == "must wait"
     assert len(work_orders(connection, source)) <= 5

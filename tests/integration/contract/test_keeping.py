@@ -63,7 +63,7 @@ def test_everything_is_exported_with_its_input(source: Source, connection: Conne
 
 def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connection: Connection) -> None:
     source.send(*FIVE)
-    keeping(connection, source.name, days=10, keep_errors_days=100)
+    keeping(connection, source.name, delete_after="10d", delete_errors_after="100d")
     finish_all(connection, source.name)
     retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
     assert states(connection, source) == {}

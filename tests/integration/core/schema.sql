@@ -734,7 +734,7 @@ CREATE TABLE workorders.workflows (
     definition jsonb DEFAULT '{}'::jsonb NOT NULL,
     concurrency integer,
     updated_at timestamp with time zone DEFAULT now() NOT NULL,
-    kept_days double precision GENERATED ALWAYS AS ((COALESCE((definition #>> '{retention,days}'::text[]), (definition #>> '{retention,keep_errors_days}'::text[])))::double precision) STORED,
+    kept_days double precision GENERATED ALWAYS AS (((COALESCE((definition #>> '{retention,delete_after}'::text[]), (definition #>> '{retention,delete_errors_after}'::text[])))::double precision / (86400)::double precision)) STORED,
     CONSTRAINT workflows_concurrency_check CHECK ((concurrency > 0))
 );
 ALTER TABLE workorders.workflows ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (

@@ -94,7 +94,7 @@ def test_an_index_that_cannot_be_built_leaves_the_tables_upgraded(
         schema.upgrade(database_url)
     assert str(raised.value) == (
         f'The index {NAME} could not be built (column "nothing" does not exist); the tables are upgraded and can be '
-        "used, but some queries are slow. Run `workorders db upgrade` again, and connect to Postgres directly if a "
+        "used, but some queries are slow. Run `workorders db migrate` again, and connect to Postgres directly if a "
         "pooler is between. [WO-SCHEMA]"
     )
     schema.require_newest(database_url)

@@ -40,7 +40,7 @@ def test_an_upgrade_advances_what_is_behind_and_until_then_the_tables_are_refuse
     connection.execute("INSERT INTO workorders.workflows (name) VALUES ('numbered') ON CONFLICT DO NOTHING")
     connection.execute(RESET, ["workorders.workflows"])
     connection.commit()
-    with pytest.raises(SchemaError, match=r"workflows: the sequence is at .* run `workorders db upgrade`"):
+    with pytest.raises(SchemaError, match=r"workflows: the sequence is at .* run `workorders db migrate`"):
         schema.require_newest(stack.database_url)
     schema.upgrade(stack.database_url)
     schema.require_newest(stack.database_url)

@@ -144,7 +144,7 @@ def test_tables_of_another_version_are_refused_with_what_to_do(new_database: Cal
         schema.require_newest(database_url)
     assert str(raised.value) == (
         f"The database's tables are at version none and this package needs {schema.newest()}; nothing was changed; "
-        f"run `workorders db upgrade`. [WO-SCHEMA]"
+        f"run `workorders db migrate`. [WO-SCHEMA]"
     )
     schema.upgrade(database_url)
     with psycopg.connect(database_url) as connection:

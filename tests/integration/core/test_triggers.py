@@ -56,7 +56,7 @@ def test_a_name_cannot_change_its_type(connection: Connection, name: str) -> Non
 
 def test_a_trigger_stores_the_rules_of_its_workflow_and_follows_the_file(connection: Connection, name: str) -> None:
     definition = ManualTriggerDefinition(name=name, workflow=name)
-    for fields in ({"ordering_key": "key", "limits": {"waiting": 3}}, {"ordering_key": "header:Tenant"}):
+    for fields in ({"ordering_key": "key", "limits": {"max_waiting": 3}}, {"ordering_key": "header:Tenant"}):
         workflow = WorkflowDefinition.model_validate({"name": name, "callable": "a.b:c", **fields})
         trigger = register_definition(connection, definition.with_workflow(workflow))
         assert trigger == find(connection, name)

@@ -82,7 +82,7 @@ def test_each_interval_has_its_own(own: Connection, name: str) -> None:
 
 
 def test_the_last_successful_output_is_the_next_input(own: Connection, name: str) -> None:
-    definition = define(name, last_output=True)
+    definition = define(name, use_last_output=True)
     assert body_of(own, create(own, definition, due(0))) == '{"first":true}'
     assert body_of(own, create(own, definition, due(1))) == '{"first":true}'
     work(own, name, "success", b'{"cursor": 7}')
@@ -96,14 +96,14 @@ def test_the_last_successful_output_is_the_next_input(own: Connection, name: str
 
 
 def test_every_digit_of_the_output_is_kept(own: Connection, name: str) -> None:
-    definition = define(name, last_output=True)
+    definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b'{"cursor": 12345678901234567890.123456789}')
     assert body_of(own, create(own, definition, due(1))) == '{"cursor":12345678901234567890.123456789}'
 
 
 def test_an_output_that_is_no_object_is_a_rejected_work_order_with_the_reason(own: Connection, name: str) -> None:
-    definition = define(name, last_output=True)
+    definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b"[1]")
     made = create(own, definition, due(1))
@@ -112,14 +112,14 @@ def test_an_output_that_is_no_object_is_a_rejected_work_order_with_the_reason(ow
 
 
 def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection, name: str) -> None:
-    definition = define(name, last_output=True)
+    definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", BEYOND_WORKERS)
     assert create(own, definition, due(1)).reason == "not-an-object"
 
 
 def test_a_manual_run_continues_from_the_last_output_of_the_schedule(own: Connection, name: str) -> None:
-    definition = define(name, last_output=True)
+    definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b'{"cursor": 7}')
     assert body_of(own, create(own, definition, ManualRun(NINE + HOUR, "click"))) == '{"cursor":7}'
@@ -164,7 +164,7 @@ def test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothin
 ) -> None:
     """A time that is older still gets its work order, as when Airflow catches up."""
     made = run(**SCHEDULED)
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     assert run(**SCHEDULED, clears=1) == made
     trigger = triggers.find(connection, name)
     remove(connection, trigger, [int(NINE.timestamp())])
@@ -173,7 +173,7 @@ def test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothin
         run(**SCHEDULED, clears=1)
     assert keys(connection, trigger) == []
     connection.commit()
-    keeping(connection, name, days=36_500)
+    keeping(connection, name, delete_after="36500d")
     assert run(**SCHEDULED, clears=1) is not None
 
 
@@ -207,7 +207,7 @@ def test_the_conf_of_a_dag_run_replaces_fields_of_the_input(run: Any, connection
 
 
 def test_the_conf_of_a_dag_run_goes_over_the_last_output_and_keeps_its_digits(own: Connection, name: str) -> None:
-    definition = define(name, last_output=True)
+    definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b'{"cursor": 12345678901234567890123, "page": 1}')
     made = create(own, definition, ManualRun(NINE + HOUR, "click", {"page": 2}))

@@ -70,7 +70,7 @@ def test_the_overview_begins_with_the_stall_and_its_error(client: TestClient, sc
 
 def kafka_trigger(connection: Connection, name: str, **rules: Any) -> Trigger:
     """Register a Kafka trigger whose topic, consumer group and workflow have its name, and commit."""
-    definition = {"topics": [name], "group": name, **rules}
+    definition = {"topics": [name], "consumer_group": name, **rules}
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=definition)
     connection.commit()
     return trigger
@@ -798,8 +798,8 @@ def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(
         name,
         concurrency=5,
         ordering_key="body:/patient",
-        limits={"waiting": 10, "per_day": 100},
-        retention={"days": 30, "keep_errors_days": 90},
+        limits={"max_waiting": 10, "max_per_day": 100},
+        retention={"delete_after": "30d", "delete_errors_after": "90d"},
     )
     executing.create([{"do": "echo", "patient": "PAT-<1>"} for _ in range(3)], stream="s")
     with connect(stack.database_url) as connection:
@@ -807,7 +807,7 @@ def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(
     page = client.get(f"/workorders/workflows/{name}").text
     text = text_of(page)
     assert "runs at the same time 1 1 of 5" in text
-    assert "work orders that wait soft" in text
+    assert "work orders that wait reject" in text
     assert "Deleted after 30 days; those that did not succeed after 90 days" in text
     assert "the one that runs" in text
     order = re.findall(r'href="/workorders/work-orders/([^"]+)">the one that runs', page)[0]
@@ -1045,7 +1045,7 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
 def test_a_rerun_of_selected_work_orders_beyond_a_limit_waits_for_capacity(
     stack: LocalStack, pages_site: Site, name: str
 ) -> None:
-    executing = Executing(stack.database_url, name, limits={"waiting": 2})
+    executing = Executing(stack.database_url, name, limits={"max_waiting": 2})
     executing.create([{"do": "echo"}] * 2)
     executing.worker().work()
     executing.create_text([b'{"do":"echo"}'], stream="s")

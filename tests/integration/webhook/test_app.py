@@ -134,7 +134,7 @@ PROOFS: dict[str, tuple[tuple[str, dict[str, str]], Prove]] = {
         lambda body, secret, _: {"X_Hub_Signature_256": f"sha256={sign(body, secret)}"},
     ),
     "hmac with a time": (
-        ("hmac", {"timestamp_header": "X-Time", "tolerance": "1 m"}),
+        ("hmac", {"timestamp_header": "X-Time", "tolerance": "1m"}),
         lambda body, secret, at: {"X_Time": at, "X_Signature": sign(at.encode() + b"." + body, secret)},
     ),
     "stripe": (
@@ -265,7 +265,7 @@ class TestKeys:
     def test_a_repeat_by_the_triggers_own_key_gets_the_first_work_order(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        webhooks.define(name, idempotency={"key": "body:/id", "window": "1 h"})
+        webhooks.define(name, idempotency={"key": "body:/id", "window": "1h"})
         first = webhooks.post(name, b'{"id": 1}')
         again = webhooks.post(name, b'{"id": 1, "late": true}')
         assert (first.status_code, again.status_code) == (201, 200)
@@ -276,39 +276,39 @@ class TestKeys:
     def test_a_repeat_that_is_ignored_gets_the_first_work_order_and_leaves_none(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        webhooks.define(name, idempotency={"key": "body:/id", "window": "1 h", "on_repeat": "ignore"})
+        webhooks.define(name, idempotency={"key": "body:/id", "window": "1h", "on_duplicate": "ignore"})
         first = webhooks.post(name, b'{"id": 1}')
         again = webhooks.post(name, b'{"id": 1, "late": true}', Idempotency_Key="a")
         assert (first.status_code, again.status_code, again.json()) == (201, 200, first.json())
         assert len(work_orders(connection, name)) == 1
 
 
-def limit(connection: Connection, name: str, kind: str) -> None:
+def limit(connection: Connection, name: str, on_reached: str) -> None:
     definition = WorkflowDefinition.model_validate(
-        {"name": name, "callable": "a.module:function", "limits": {"waiting": 1, "kind": kind}}
+        {"name": name, "callable": "a.module:function", "limits": {"max_waiting": 1, "on_reached": on_reached}}
     )
     workflows.register(connection, definition)
     connection.commit()
 
 
 class TestLimits:
-    def test_beyond_a_hard_limit_the_caller_is_told_to_retry(
+    def test_beyond_a_limit_that_waits_the_caller_is_told_to_retry(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        limit(connection, name, "hard")
+        limit(connection, name, "wait")
         webhooks.define(name, workflow=name)
         taken, refused = webhooks.post(name), webhooks.post(name, Idempotency_Key="a")
         assert (taken.status_code, refused.status_code, refused.json()["error"]) == (201, 429, "limit-reached")
         assert int(refused.headers["retry-after"]) > 0
         assert "Nothing was created" in refused.json()["reason"]
         assert len(work_orders(connection, name)) == 1
-        limit(connection, name, "soft")
+        limit(connection, name, "reject")
         assert webhooks.post(name, Idempotency_Key="a").status_code == 201
 
-    def test_beyond_a_soft_limit_the_caller_learns_that_it_is_kept_and_does_not_run(
+    def test_beyond_a_limit_that_rejects_the_caller_learns_that_it_is_kept_and_does_not_run(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        limit(connection, name, "soft")
+        limit(connection, name, "reject")
         webhooks.define(name, workflow=name)
         webhooks.post(name)
         answer = webhooks.post(name)
@@ -338,13 +338,13 @@ def test_a_rate_limit_holds_for_all_api_servers_together(webhooks: Webhooks, con
 
 
 def test_a_key_is_known_as_long_as_its_webhook_defines(webhooks: Webhooks, connection: Connection, name: str) -> None:
-    webhooks.define(name, key_window="1 h")
+    webhooks.define(name, idempotency_key_window="1h")
     first, again = (webhooks.post(name, Idempotency_Key="a") for _ in range(2))
     assert (first.status_code, again.status_code) == (201, 200)
     connection.execute("UPDATE workorders.idempotency_keys SET expires_at = expires_at - interval '1 h'")
     connection.commit()
     assert webhooks.post(name, Idempotency_Key="a").status_code == 201
-    webhooks.define(name, key_window=None)
+    webhooks.define(name, idempotency_key_window=None)
     webhooks.post(name, Idempotency_Key="b")
     ends = connection.execute(
         """
@@ -473,7 +473,7 @@ class TestAfterCompletion:
     def test_at_the_time_limit_the_answer_is_the_id(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        webhooks.define(name, reply="after_completion", reply_timeout="300 ms")
+        webhooks.define(name, reply="after_completion", reply_timeout="300ms")
         answer = webhooks.post(name)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
         assert answer.json()["work_order_id"] == str(work_orders(connection, name)[0].id)
@@ -485,7 +485,7 @@ class TestAfterCompletion:
     def test_the_answer_is_how_it_ended(
         self, webhooks: Webhooks, connection: Connection, name: str, *, state: str, codes: dict[str, int], code: int
     ) -> None:
-        webhooks.define(name, reply="after_completion", reply_timeout="20 s", **codes)
+        webhooks.define(name, reply="after_completion", reply_timeout="20s", **codes)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(webhooks.post, name)
             while not work_orders(connection, name):
@@ -497,14 +497,14 @@ class TestAfterCompletion:
 
     def test_what_is_parked_is_not_finished(self, webhooks: Webhooks, name: str) -> None:
         sequence = {"key": "body:/k", "number": "body:/n"}
-        webhooks.define(name, reply="after_completion", reply_timeout="500 ms", sequence=sequence)
+        webhooks.define(name, reply="after_completion", reply_timeout="500ms", sequence=sequence)
         answer = webhooks.post(name, b'{"k": "a", "n": 5}')
         assert (answer.status_code, answer.json()["state"]) == (202, "parked")
 
     def test_what_a_limit_turns_away_is_answered_with_the_reason(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        limit(connection, name, "soft")
+        limit(connection, name, "reject")
         webhooks.define(name, workflow=name)
         webhooks.post(name)
         webhooks.define(name, workflow=name, reply="after_completion", failure_code=409)
@@ -515,7 +515,7 @@ class TestAfterCompletion:
     def test_a_repeat_waits_for_the_first_work_order(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        key = {"key": "body:/id", "window": "1 h"}
+        key = {"key": "body:/id", "window": "1h"}
         webhooks.define(name, idempotency=key)
         first = webhooks.post(name, b'{"id": 1}')
         self.finish(connection, name, "success")
@@ -527,7 +527,7 @@ class TestAfterCompletion:
     def test_the_same_key_waits_for_the_same_work_order(
         self, webhooks: Webhooks, connection: Connection, name: str
     ) -> None:
-        webhooks.define(name, reply="after_completion", reply_timeout="100 ms", authentication=BY_KEY)
+        webhooks.define(name, reply="after_completion", reply_timeout="100ms", authentication=BY_KEY)
         first = webhooks.post(name, Idempotency_Key="a", X_Api_Key=SECRET)
         self.finish(connection, name, "success")
         webhooks.define(name, reply="after_completion", authentication=BY_KEY)
@@ -555,15 +555,15 @@ class TestAfterCompletion:
         ("fields", "told"),
         [
             ({"authentication": "public"}, False),
-            ({"authentication": "public", "reply_errors": True}, True),
+            ({"authentication": "public", "reply_with_errors": True}, True),
             ({"authentication": BY_KEY}, True),
-            ({"authentication": BY_KEY, "reply_errors": False}, False),
+            ({"authentication": BY_KEY, "reply_with_errors": False}, False),
         ],
     )
     def test_the_text_of_an_exception_is_sent_to_callers_who_may_see_it(
         self, webhooks: Webhooks, connection: Connection, name: str, *, fields: dict[str, Any], told: bool
     ) -> None:
-        webhooks.define(name, workflow=name, reply="after_completion", reply_timeout="20 s", **fields)
+        webhooks.define(name, workflow=name, reply="after_completion", reply_timeout="20s", **fields)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(webhooks.post, name, X_Api_Key=SECRET)
             while not work_orders(connection, name):
@@ -581,7 +581,7 @@ class TestAfterCompletion:
         webhooks.define(name)
         webhooks.post(name, body, Idempotency_Key="order-17")
         self.finish(connection, name, "success")
-        reply = {"reply": "after_completion", "reply_timeout": "100 ms"}
+        reply = {"reply": "after_completion", "reply_timeout": "100ms"}
         webhooks.define(name, **reply)
         assert webhooks.post(name, body, Idempotency_Key="order-17").json()["error"] == "unproved-key"
         webhooks.define(name, **reply, authentication={"type": "hmac", "connection": "shop"})
@@ -599,7 +599,7 @@ class TestAfterCompletion:
         self, webhooks: Webhooks, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(completion, "MAX_WAITING", 0)
-        webhooks.define(name, reply="after_completion", reply_timeout="5 m")
+        webhooks.define(name, reply="after_completion", reply_timeout="5m")
         answer = webhooks.post(name)
         assert (answer.status_code, answer.json()["state"]) == (202, "pending")
         assert "Too many callers wait" in answer.json()["reason"]

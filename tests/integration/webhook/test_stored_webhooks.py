@@ -129,11 +129,11 @@ def test_a_server_of_its_own_serves_what_a_deployment_has_stored(
     )
     monkeypatch.setenv("WORKORDERS_DATABASE_URL", stack.database_url)
     workorders = Command(monkeypatch, capsys)
-    applied = workorders("hooks", "apply", str(tmp_path))
+    applied = workorders("webhooks", "apply", str(tmp_path))
     assert (applied.code, applied.out.splitlines()[0]) == (0, f"webhook {name}: stored")
-    assert [found["name"] for found in workorders("hooks", "list", "--json").json()] == [name]
+    assert [found["name"] for found in workorders("webhooks", "list", "--json").json()] == [name]
     file.write_text(yaml.safe_dump({**fields, "authentication": "open"}), encoding="utf-8")
-    refused = workorders("hooks", "apply", str(tmp_path))
+    refused = workorders("webhooks", "apply", str(tmp_path))
     assert (refused.code, "authentication: expected public" in refused.err) == (1, True)
 
     port = free_port()
@@ -144,11 +144,11 @@ def test_a_server_of_its_own_serves_what_a_deployment_has_stored(
         "AIRFLOW_CONN_SHOP": f"generic://:{SECRET}@",
     }
     environment.pop("WORKORDERS_TRIGGERS", None)
-    command = [sys.executable, "-m", "workorders.cli.main", "hooks", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "workorders.cli.main", "webhooks", "serve", "--port", str(port)]
     with subprocess.Popen(command, env=environment) as server:
         try:
             assert wait_until(lambda: accepts_connections(port) or server.poll() is not None, seconds=START_SECONDS)
-            url = f"http://127.0.0.1:{port}/workorders/hooks/shop/orders"
+            url = f"http://127.0.0.1:{port}/workorders/webhooks/shop/orders"
             codes = [
                 httpx.post(url, json={"a": 1}, headers={"X-Api-Key": key}, timeout=60).status_code
                 for key in (SECRET, "wrong")

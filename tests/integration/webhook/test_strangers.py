@@ -83,7 +83,7 @@ def port(stack: LocalStack, tmp_path: Path, name: str) -> Iterator[int]:
 
 def post(connection: http.client.HTTPConnection, path: str) -> int:
     headers = {"Content-Type": "application/json", **PROOFS[path]}
-    connection.request("POST", f"/workorders/hooks/{path}", BODY, headers)
+    connection.request("POST", f"/workorders/webhooks/{path}", BODY, headers)
     answer = connection.getresponse()
     answer.read()
     return answer.status
@@ -126,7 +126,7 @@ def test_while_256_strangers_trickle_valid_callers_of_every_webhook_are_answered
     quiet = figures(port)
     storms: list[dict[str, float]] = []
     groups = ("key:64:-", f"signed:128:{FORGED}", "open:64:-")
-    arguments = [f"/workorders/hooks/{group}" for group in groups]
+    arguments = [f"/workorders/webhooks/{group}" for group in groups]
     with running("support.strangers", str(port), *arguments, environment=dict(os.environ)) as strangers:
         assert strangers.stdout is not None
         assert strangers.stdout.readline() == "256 strangers are here\n"

@@ -23,7 +23,7 @@ def application() -> ASGIApp:
 
 
 def test_the_webhooks_are_below_workorders_and_announce_themselves_without_being_imported() -> None:
-    (hooks,) = [app for app in WorkOrdersPlugin.fastapi_apps if app["url_prefix"] == "/workorders/hooks"]
+    (hooks,) = [app for app in WorkOrdersPlugin.fastapi_apps if app["url_prefix"] == "/workorders/webhooks"]
     assert isinstance(hooks["app"], LazyApp)
     assert hooks["app"]._app is None
 

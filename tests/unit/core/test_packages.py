@@ -15,7 +15,7 @@ TOUCHED = {
     "cron": {"setup.cfg"},
     "manual": {"setup.cfg"},
     # Commands of its own.
-    "webhook": {"setup.cfg", "cli/hooks.py"},
+    "webhook": {"setup.cfg", "cli/webhooks.py"},
     "kafka": {
         "setup.cfg",
         # Dag files, which Airflow reads. To ask entry points for them would delay the start of each task.
@@ -23,7 +23,7 @@ TOUCHED = {
         # Commands of its own, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
-        "cli/doctor.py",
+        "cli/start.py",
         "cli/spark.py",
         "cli/resolve.py",
         "cli/status.py",

@@ -12,7 +12,12 @@ from support.documents import first_cells, section
 from workorders.cli import changes, connections
 from workorders.cli.main import app
 
-WRITES_WITHOUT_A_SESSION = {"workorders db upgrade", "workorders hooks serve", "workorders remove", "workorders start"}
+WRITES_WITHOUT_A_SESSION = {
+    "workorders db migrate",
+    "workorders webhooks serve",
+    "workorders remove",
+    "workorders start",
+}
 """Alembic has connections of its own, and so has a server; the others write into Airflow's database."""
 
 

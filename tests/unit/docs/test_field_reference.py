@@ -7,11 +7,11 @@ from field_reference import field_reference
 @pytest.mark.parametrize(
     ("kind", "field", "facts"),
     [
-        ("kafka", "max_message_bytes", ["Default: `10 MiB`", "Limits: at least `1 KiB`, at most `32 MiB`"]),
-        ("kafka", "poll_interval", ["Default: `1 s`", "Limits: at least `100 ms`"]),
+        ("kafka", "max_message_bytes", ["Default: `10MiB`", "Limits: at least `1KiB`, at most `32MiB`"]),
+        ("kafka", "poll_interval", ["Default: `1s`", "Limits: at least `100ms`"]),
         ("kafka", "topics", ["Type: list of text", "Required", "Limits: at least `1` entries"]),
         ("kafka", "tombstones", ["Type: `reject` or `accept`", "Default: `reject`"]),
-        ("webhook", "reply_timeout", ["Default: `30 s`", "Limits: at least `100 ms`, at most `5 m`"]),
+        ("webhook", "reply_timeout", ["Default: `30s`", "Limits: at least `100ms`, at most `5m`"]),
         ("outbox", "topics.<name>.compact", ["Type: boolean", "Default: `false`"]),
     ],
 )

@@ -138,7 +138,7 @@ class DagRunExecutor:
             return end
         try:
             output = json_values.serialize_output(
-                self._dag_runs.output(ends.dag_run_id, task_id), self._definition.output_bytes
+                self._dag_runs.output(ends.dag_run_id, task_id), self._definition.max_output_bytes
             )
         except Exception as error:  # noqa: BLE001 - a backend of XComs, and what it makes of a value, raises anything
             if isinstance(error, AirflowRuntimeError) and is_outage(error) and not ends.is_late:

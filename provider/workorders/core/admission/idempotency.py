@@ -52,7 +52,7 @@ class IdempotencySettings:
     key: Selector | CallerKey
     window_seconds: float | None
     """None for a key that never expires."""
-    on_repeat: Literal["reject", "ignore"] = "reject"
+    on_duplicate: Literal["reject", "ignore"] = "reject"
 
     @classmethod
     def of(cls, trigger: Trigger) -> "list[IdempotencySettings]":
@@ -60,7 +60,7 @@ class IdempotencySettings:
         stored = trigger.definition.get("idempotency")
         if stored is None:
             return []
-        return [cls(Selector.parse(stored["key"]), float(stored["window"]), stored.get("on_repeat", "reject"))]
+        return [cls(Selector.parse(stored["key"]), float(stored["window"]), stored.get("on_duplicate", "reject"))]
 
     @property
     def is_of_caller(self) -> bool:
@@ -72,7 +72,7 @@ class IdempotencySettings:
 
         A repeat with a position in its source is always kept, because a replay must find it.
         """
-        return self.on_repeat == "ignore" and position is None
+        return self.on_duplicate == "ignore" and position is None
 
 
 class IdempotencyRule(Rule):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
 
 from workorders.core.admission.rules import AdmissionState, Rule
-from workorders.core.exceptions import HardLimitError
+from workorders.core.exceptions import LimitReachedError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
@@ -29,16 +29,16 @@ class LimitSettings:
     """Maximum number of work orders that wait for a run."""
     per_day: int | None
     """Maximum number of work orders admitted per day (UTC)."""
-    hard: bool
-    """Whether the source must wait; beyond a soft limit work orders are rejected."""
+    waits: bool
+    """Whether the source waits at a limit; otherwise work orders beyond it are rejected."""
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> "LimitSettings | None":
         """Return the limits of a stored definition; None if it has none."""
-        waiting, per_day = stored.get("waiting"), stored.get("per_day")
+        waiting, per_day = stored.get("max_waiting"), stored.get("max_per_day")
         if waiting is None and per_day is None:
             return None
-        return cls(waiting, per_day, stored.get("kind") == "hard")
+        return cls(waiting, per_day, stored.get("on_reached") == "wait")
 
     @classmethod
     def of(cls, trigger: Trigger) -> "LimitSettings | None":
@@ -46,9 +46,9 @@ class LimitSettings:
         return cls.read(trigger.workflow_definition.get("limits", {}))
 
     @property
-    def kind(self) -> str:
+    def on_reached(self) -> str:
         """The word for it in a workflow's file."""
-        return "hard" if self.hard else "soft"
+        return "wait" if self.waits else "reject"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +104,19 @@ class LimitRule(Rule):
         if state.with_input:
             workflow_id = state.trigger.workflow_id
             self._capacity = lock(state.connection, workflow_id, self._settings, own=state.with_input)
-            if self._settings.hard or not state.by_person:
+            if self._settings.waits or not state.by_person:
                 state.capacity = self._capacity.remaining
 
     def write(self, state: AdmissionState) -> None:
         """Add what is admitted to the count.
 
         Raises:
-            HardLimitError: a hard limit leaves too little capacity.
+            LimitReachedError: a limit at which the source waits leaves too little capacity.
         """
         if self._capacity is None:
             return
         beyond = sum(part.code == RUN_LIMIT for part in state.rejections)
-        if beyond and self._settings.hard:
+        if beyond and self._settings.waits:
             raise limit_error(state.trigger, self._settings, self._capacity, state.admitted + beyond)
         count(state.connection, state.trigger.workflow_id, state.admitted + state.released)
 
@@ -135,10 +135,10 @@ def require_capacity(connection: Connection, trigger: Trigger) -> None:
     """Check without a lock, before any work, that the workflow of the trigger takes at least one more work order.
 
     Raises:
-        HardLimitError: a hard limit is reached.
+        LimitReachedError: a limit at which the source waits is reached.
     """
     rule = LimitSettings.of(trigger)
-    if rule is not None and rule.hard:
+    if rule is not None and rule.waits:
         capacity = peek(connection, trigger.workflow_id, rule)
         if capacity.remaining == 0:
             raise limit_error(trigger, rule, capacity, 1)
@@ -149,7 +149,7 @@ def count(connection: Connection, workflow_id: int, admitted: int) -> None:
     connection.execute(_QUERIES["add"], {"workflow_id": workflow_id, "admitted": admitted})
 
 
-def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, wanted: int) -> HardLimitError:
+def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, wanted: int) -> LimitReachedError:
     """Return the error about the reached limit, and what helps."""
     limit, counted, relief, relief_seconds = capacity.binding(settings)
     what_helps = (
@@ -157,9 +157,9 @@ def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, w
         if limit is not None and wanted > limit
         else f"it continues by itself when {relief}, or when the limit is raised"
     )
-    return HardLimitError(
+    return LimitReachedError(
         f"Workflow {trigger.workflow} has capacity for {capacity.remaining} more work orders and {wanted} came at "
-        f"once: its hard limit is {limit} {counted}. Nothing was created for trigger {trigger.name}; {what_helps}.",
+        f"once: its limit is {limit} {counted}. Nothing was created for trigger {trigger.name}; {what_helps}.",
         relief_seconds,
     )
 

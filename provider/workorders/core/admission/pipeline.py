@@ -58,7 +58,7 @@ class AdmissionPipeline:
             connection: in the caller's transaction.
             trigger: whose rules apply.
             more: rules of this call alone; each precedes the trigger's rules of its kind.
-            by_person: a person reruns one work order, so that a soft limit only counts it.
+            by_person: a person reruns one work order, so that a limit that rejects only counts it.
         """
         rules: list[Rule] = []
         for kind in RULES:
@@ -101,7 +101,7 @@ class AdmissionPipeline:
         """Decide which of the added work orders wait for a run, and write that.
 
         Raises:
-            HardLimitError: the workflow has capacity for fewer work orders; the caller must roll back.
+            LimitReachedError: the workflow has capacity for fewer work orders; the caller must roll back.
         """
         state = self._state
         for rule in self._rules:

@@ -54,7 +54,7 @@ class AdmissionState:
     connection: Connection
     trigger: Trigger
     by_person: bool = False
-    """Whether a person reruns one work order, so that a soft limit only counts it."""
+    """Whether a person reruns one work order, so that a limit that rejects only counts it."""
     with_input: int = 0
     """How many work orders were written with an input."""
     replaced: int = 0

@@ -52,7 +52,7 @@ class WorkflowCapacity:
         """One sentence: which limit is reached, and what helps."""
         limit, counted, relief, _ = self.capacity.binding(self.rule)
         return (
-            f"Workflow {self.workflow} takes no more runs now: its {self.rule.kind} limit is {limit} {counted}. It "
+            f"Workflow {self.workflow} takes no more runs now: its limit is {limit} {counted}. It "
             f"takes more when {relief}, or when the limit is raised."
         )
 
@@ -61,7 +61,7 @@ class WorkflowCapacity:
         limits_now = {"waiting": self.rule.waiting, "a day (UTC)": self.rule.per_day}
         limited = " and ".join(f"{number:,} {what}" for what, number in limits_now.items() if number is not None)
         return (
-            f"Workflow {self.workflow} takes {self.capacity.remaining or 0:,} more runs now, by its {self.rule.kind} "
+            f"Workflow {self.workflow} takes {self.capacity.remaining or 0:,} more runs now, by its "
             f"limits of {limited}; a rerun of more does as many and then waits for capacity."
         )
 

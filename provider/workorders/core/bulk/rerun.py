@@ -53,13 +53,13 @@ def rerun_work_orders(
         actor: who requests it.
         reason: the reason.
         from_start: whether every step is executed again.
-        alone: a person has requested this one work order: a soft limit counts it, but does not delay it.
+        alone: a person has requested this one work order: a limit that rejects counts it, but does not delay it.
     """
     capacities = capacity.lock_capacity(connection, ids)
-    chosen = _choose(connection, ids, {id_: at for id_, at in capacities.items() if at.rule.hard or not alone})
+    chosen = _choose(connection, ids, {id_: at for id_, at in capacities.items() if at.rule.waits or not alone})
     again = [id_ for id_, _ in chosen.ended]
     if chosen.rejected:
-        accepted = revalidation.revalidate_rejected(connection, chosen.rejected, beyond_soft_limits=alone)
+        accepted = revalidation.revalidate_rejected(connection, chosen.rejected, beyond_limits=alone)
         chosen.skipped["still rejected or parked"] = len(chosen.rejected) - len(accepted)
         again = sorted([*again, *accepted])
     for workflow_id, number in Counter(workflow_id for _, workflow_id in chosen.ended).items():

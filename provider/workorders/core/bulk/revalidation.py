@@ -47,7 +47,7 @@ class _Rejected:
     position: int | None
 
 
-def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_soft_limits: bool = False) -> list[UUID]:
+def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_limits: bool = False) -> list[UUID]:
     """Validate these rejected work orders again in the caller's transaction; return those that have an input now.
 
     They get a dataclip instead of the rejection, and wait for a run. The trigger's rules apply to them like to new
@@ -57,10 +57,10 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
     Args:
         connection: in the caller's transaction.
         ids: work orders that the caller has locked.
-        beyond_soft_limits: soft limits count the accepted ones and reject none.
+        beyond_limits: limits that reject count the accepted ones, and reject none.
 
     Raises:
-        HardLimitError: the workflow takes less now; the caller must roll back.
+        LimitReachedError: the workflow takes less now; the caller must roll back.
     """
     accepted: dict[str, _Accepted] = {}
     with connection.cursor("rejected", row_factory=class_row(_Rejected)) as cursor:
@@ -71,7 +71,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_s
                 continue
             if row.trigger not in accepted:
                 trigger = triggers.find(connection, row.trigger)
-                accepted[row.trigger] = _Accepted(connection, trigger, by_person=beyond_soft_limits)
+                accepted[row.trigger] = _Accepted(connection, trigger, by_person=beyond_limits)
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
         found.accept()

@@ -56,7 +56,7 @@ def create_one(
             free afterwards, whether or not its work order still exists.
 
     Raises:
-        HardLimitError: the workflow has no capacity; the caller must roll back, and its source must wait.
+        LimitReachedError: the workflow has no capacity; the caller must roll back, and its source must wait.
         psycopg.Error: the database failed; nothing was created once the caller rolls back.
     """
     own = [] if key is None else [IdempotencySettings(CallerKey(key_scope, key), key_seconds, "ignore")]

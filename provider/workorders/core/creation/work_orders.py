@@ -92,7 +92,7 @@ def create_for(
 
     Raises:
         DuplicateItemsError: `fresh` was given, and a source key has a work order. The caller must roll back.
-        HardLimitError: the workflow has too little capacity; the caller must roll back, and its source must wait.
+        LimitReachedError: the workflow has too little capacity; the caller must roll back, and its source must wait.
         psycopg.Error: the database failed. No item is the cause, because one that Postgres cannot store is rejected.
     """
     if fresh:  # the items of a replay may need no capacity, because their work orders exist

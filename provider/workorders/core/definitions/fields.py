@@ -1,8 +1,8 @@
-"""Types of the fields in a definition's file: pydantic's constraints, and forms that people write, such as `64 MiB`."""
+"""Types of the fields in a definition's file: pydantic's constraints, and forms that people write, such as `64MiB`."""
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import (
@@ -23,14 +23,14 @@ from pydantic import (
 
 from workorders.core.json_text import dumps
 from workorders.core.selectors import FORM, Selector
+from workorders.times import UNITS
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
 DAY_SECONDS: Final = 86_400.0
 
-_BYTE_UNITS: Final = {"b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": KIB, "mib": MIB, "gib": 1024 * MIB}
-_SECOND_UNITS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-zA-Z]+)")
+_BYTE_UNITS: Final = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": KIB, "MiB": MIB, "GiB": 1024 * MIB}
+_QUANTITY: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)([a-zA-Z]+)")
 
 _Value = TypeVar("_Value")
 
@@ -107,19 +107,23 @@ ImportPath = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$")]
 
 
 def byte_count(minimum: int, maximum: int | None = None) -> BeforeValidator:
-    """Accept a number of bytes, or a text such as `64 MiB`; annotates an int."""
-    text = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?([kKmMgG]i?)?[bB]$", examples=["64 MiB"])]
+    """Accept a number of bytes, or a text such as `64MiB`; annotates an int."""
+    text = Annotated[str, Field(pattern=_pattern(_BYTE_UNITS), examples=["64MiB"])]
     number = Annotated[int, Field(ge=minimum, le=maximum)]
-    form = "a whole number of bytes or a text such as 64 MiB"
+    form = "a whole number of bytes or a text such as 64MiB"
     return BeforeValidator(_quantity(_BYTE_UNITS, form, "bytes", (minimum, maximum), int), number | text)
 
 
 def seconds(minimum: float, maximum: float | None = None) -> BeforeValidator:
-    """Accept a number of seconds, or a text such as `500 ms`; annotates a float."""
-    text = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?(ms|s|m|h|d)$", examples=["500 ms", "2 s", "24 h"])]
+    """Accept a number of seconds, or a text such as `500ms`; annotates a float."""
+    text = Annotated[str, Field(pattern=_pattern(UNITS), examples=["500ms", "2s", "24h"])]
     number = Annotated[float, Field(ge=minimum, le=maximum)]
-    form = "a number of seconds or a text such as 500 ms, 2 s, 1 m or 1 h"
-    return BeforeValidator(_quantity(_SECOND_UNITS, form, "s", (minimum, maximum), float), number | text)
+    form = "a number of seconds or a text such as 500ms, 2s, 1m or 1h"
+    return BeforeValidator(_quantity(UNITS, form, "s", (minimum, maximum), float), number | text)
+
+
+def _pattern(units: Iterable[str]) -> str:
+    return rf"^[0-9]+(\.[0-9]+)?({'|'.join(units)})$"
 
 
 def _quantity(
@@ -132,7 +136,7 @@ def _quantity(
         if isinstance(value, str):
             match = _QUANTITY.fullmatch(value.strip())
             if match:
-                number = float(match[1]) * units.get(match[2].lower(), math.nan)
+                number = float(match[1]) * units.get(match[2], math.nan)
         elif isinstance(value, int | float) and not isinstance(value, bool):
             number = value
         if not math.isfinite(number) or number != kind(number):

@@ -43,9 +43,9 @@ class Idempotency(Definition):
     `request:/json/pointer`, or a list of them, which identify it together. An event without it, or without a part of
     it, is never a duplicate."""
     window: Annotated[float, seconds(60)]
-    """How long a key is kept (seconds, or a text such as `24 h`), from the creation of the work order that has it.
+    """How long a key is kept, from the creation of the work order that has it.
     At least a minute; choose it longer than the source repeats itself, and longer than the longest stall."""
-    on_repeat: Literal["reject", "ignore"] = "reject"
+    on_duplicate: Literal["reject", "ignore"] = "reject"
     """What becomes of a duplicate: a rejected work order, or none. An ignored one is counted, and its caller gets the
     answer of the first. What has a position in its source, such as the interval of a schedule, is always rejected."""
 
@@ -66,7 +66,7 @@ class Sequence(Definition):
     alert_above_parked: Whole = Field(default=1000, ge=1, le=_MAX_PARKED)
     """Parked work orders of one key above which there is an alert."""
     alert_after: Annotated[float, seconds(0)] = 3600.0
-    """Time (seconds) that a gap may last before there is an alert."""
+    """Time that a gap may last before there is an alert."""
 
 
 class TriggerDefinition(Definition):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from workorders.core.definitions.fields import (
+    DAY_SECONDS,
     KIB,
     MIB,
     ConnectionId,
@@ -34,11 +35,7 @@ RetriedState = Literal["failed", "crashed", "killed", "lost", "exception"]
 RETRIED_STATES: Final[tuple[RetriedState, ...]] = ("failed", "crashed", "killed", "lost", "exception")
 
 Callable = Annotated[str, Field(pattern=f"^{CALLABLE}$"), expecting("a function as package.module:function")]
-Days = Annotated[
-    Whole,
-    Field(ge=1, le=MAX_DAYS),
-    expecting(f"a whole number of days from 1 to {MAX_DAYS}, or null for no end"),
-]
+Age = Annotated[float, seconds(DAY_SECONDS, MAX_DAYS * DAY_SECONDS)]
 Count = Annotated[
     Whole, Field(ge=1, le=MAX_RUNS), expecting(f"a whole number from 1 to {MAX_RUNS}, or null for no limit")
 ]
@@ -51,10 +48,10 @@ class Retries(Definition):
     """Maximum number of automatic retries; a rerun by a person has them again."""
     first_delay: Annotated[float, seconds(0, MAX_SECONDS)] = 10.0
     """Time between the end of an attempt and its first retry."""
-    doubling: bool = True
-    """Whether each delay is twice the previous one."""
+    exponential_backoff: bool = True
+    """Whether each delay is twice the previous one; otherwise all are `first_delay`."""
     max_delay: Annotated[float, seconds(1, MAX_SECONDS)] = 3600.0
-    """Maximum delay that doubling reaches."""
+    """Maximum delay of an exponential back-off."""
     after: Annotated[
         tuple[RetriedState, ...],
         Field(min_length=1),
@@ -67,12 +64,13 @@ class Retries(Definition):
 class Retention(Definition):
     """How long work orders are kept; their duplicate protection outlives them."""
 
-    days: Days | None = None
-    """Days after which a finished work order is deleted; never if not given."""
-    keep_errors_days: Days | None = None
-    """Days for work orders that did not succeed; as `days` if not given."""
-    wipe_bodies_after_days: Days | None = None
-    """Days after which input, request, raw value, output, log, and error texts are erased; never if not given."""
+    delete_after: Age | None = None
+    """Age at which a finished work order is deleted; never if not given."""
+    delete_errors_after: Age | None = None
+    """The same for work orders that did not succeed, never earlier than `delete_after`; as `delete_after` if not
+    given."""
+    erase_after: Age | None = None
+    """Age at which input, request, raw value, output, log, and error texts are erased; never if not given."""
 
 
 class UserDatabase(Definition):
@@ -82,11 +80,11 @@ class UserDatabase(Definition):
     """Airflow connection of a Postgres database. It has the table `workorders_steps`, which `workorders steps
     create-table` creates."""
     statement_timeout: Annotated[float, seconds(0.001, MAX_SECONDS)] = 60.0
-    """Maximum time (seconds) of one statement."""
+    """Maximum time of one statement."""
     lock_timeout: Annotated[float, seconds(0.001, MAX_SECONDS)] = 10.0
-    """Maximum time (seconds) for which a statement waits for a lock."""
+    """Maximum time for which a statement waits for a lock."""
     idle_timeout: Annotated[float, seconds(0.001, MAX_SECONDS)] = 60.0
-    """Maximum time (seconds) between two statements of a transaction."""
+    """Maximum time between two statements of a transaction."""
 
 
 def _with_connection(value: Any) -> Any:
@@ -100,12 +98,12 @@ def _with_connection(value: Any) -> Any:
 class Limits(Definition):
     """Limits of the workflow, checked before work orders are created."""
 
-    waiting: Count | None = None
+    max_waiting: Count | None = None
     """Maximum number of work orders that wait; no limit if not given."""
-    per_day: Count | None = None
+    max_per_day: Count | None = None
     """Maximum number of new runs per day (UTC): admitted work orders and reruns; no limit if not given."""
-    kind: Literal["soft", "hard"] = "soft"
-    """What happens above a limit: the work order is rejected and can be retried (soft), or the source waits (hard)."""
+    on_reached: Literal["reject", "wait"] = "reject"
+    """What happens at a limit: further work orders are rejected and can be rerun, or their source waits."""
 
 
 class WorkflowDefinition(Definition):
@@ -156,9 +154,9 @@ class WorkflowDefinition(Definition):
     """How long work orders are kept."""
     limits: Limits = Field(default_factory=Limits)
     """How much the workflow accepts."""
-    log_bytes: Annotated[int, byte_count(0, 64 * MIB)] = 64 * KIB
+    max_log_bytes: Annotated[int, byte_count(0, 64 * MIB)] = 64 * KIB
     """Maximum stored log of a run; the middle of a longer one is left out."""
-    output_bytes: Annotated[int, byte_count(0, 32 * MIB)] = MIB
+    max_output_bytes: Annotated[int, byte_count(0, 32 * MIB)] = MIB
     """Maximum stored output of a run; a run with a larger one fails."""
     max_published_messages: Whole = Field(default=MAX_PUBLISHED_MESSAGES, ge=0, le=MAX_RUNS)
     """Maximum number of messages that a run publishes; a run that publishes more fails, and is not retried."""

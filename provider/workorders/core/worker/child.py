@@ -62,9 +62,9 @@ class Child:
         self._tokens: int = settings["tokens"]
         self._results: int = settings["results"]
         self._log: int = settings["log"]
-        self._log_bytes: int = settings["log_bytes"]
+        self._log_bytes: int = settings["max_log_bytes"]
         self._callable: str = settings["callable"]
-        self._output_bytes: int = settings["output_bytes"]
+        self._output_bytes: int = settings["max_output_bytes"]
         self._context: dict[str, Any] = {**settings["context"], "step_host": self}
         self._database_settings: dict[str, Any] | None = settings["database"]
         self._database: UserDatabase | None = None

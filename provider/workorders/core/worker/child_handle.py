@@ -78,9 +78,9 @@ class ChildProcess:
             "tokens": self._tokens_read,
             "results": results_write,
             "log": self._log,
-            "log_bytes": captured_bytes,
+            "max_log_bytes": captured_bytes,
             "callable": definition.callable,
-            "output_bytes": definition.output_bytes,
+            "max_output_bytes": definition.max_output_bytes,
             "context": definition.model_dump(include=_CONTEXT_SETTINGS),
             "database": database and database.model_dump(),
             "parent": os.getpid(),
@@ -102,7 +102,7 @@ class ChildProcess:
             os.set_blocking(descriptor, False)
         for descriptor in (self.commands, self.results):
             _enlarge(descriptor)
-        first_bytes = max(definition.output_bytes, MAX_STEP_BYTES)
+        first_bytes = max(definition.max_output_bytes, MAX_STEP_BYTES)
         header_bytes = _MAX_HEADER_BYTES + _MAX_ESCAPE_BYTES * captured_bytes
         self._reader = FrameReader((header_bytes, first_bytes, definition.max_published_bytes))
         # It is neither on the command line nor in the environment, which other processes may read.

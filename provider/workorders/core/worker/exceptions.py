@@ -30,7 +30,7 @@ class InvalidValueError(NonRetryableError, TypeError, ValueError):
 
 
 class OutputTooLargeError(NonRetryableError):
-    """A callable returned more than its workflow's `output_bytes`; its run failed."""
+    """A callable returned more than its workflow's `max_output_bytes`; its run failed."""
 
 
 class PublishLimitError(NonRetryableError):

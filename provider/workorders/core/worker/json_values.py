@@ -44,7 +44,7 @@ def dumps(value: Any) -> bytes:
         raise InvalidValueError(f"JSON cannot hold what the function returned or published: {error}.") from error
 
 
-def serialize_output(returned: Any, output_bytes: int) -> bytes | None:
+def serialize_output(returned: Any, max_output_bytes: int) -> bytes | None:
     """Return the JSON text that is kept of what a run returned; None when it returned nothing.
 
     Raises:
@@ -54,8 +54,8 @@ def serialize_output(returned: Any, output_bytes: int) -> bytes | None:
     if returned is None:
         return None
     output = dumps(returned)
-    if len(output) > output_bytes:
+    if len(output) > max_output_bytes:
         raise OutputTooLargeError(
-            f"The output has {len(output)} bytes, more than output_bytes ({output_bytes}) of the workflow."
+            f"The output has {len(output)} bytes, more than max_output_bytes ({max_output_bytes}) of the workflow."
         )
     return output

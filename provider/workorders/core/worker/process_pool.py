@@ -62,8 +62,8 @@ class ProcessPool:
         self._definition = definition
         self._user_database = user_database
         self._mask = mask
-        self._captured_bytes = definition.log_bytes + 2 * mask.max_secret_bytes
-        self._result_maker = ResultMaker(definition.log_bytes, mask)
+        self._captured_bytes = definition.max_log_bytes + 2 * mask.max_secret_bytes
+        self._result_maker = ResultMaker(definition.max_log_bytes, mask)
         self._log = log
         self._queue = OrderedQueue()
         self._spans = RunSpans(definition.name)

@@ -67,7 +67,7 @@ class ResultMaker:
     a secret.
     """
 
-    log_bytes: int
+    max_log_bytes: int
     mask: Mask
 
     def returned(self, run: ClaimedRun, frame: Frame, before: str) -> RunResult:
@@ -136,8 +136,8 @@ class ResultMaker:
         log = self.mask(written) if written else ""
         if traceback:
             log += ("" if not log or log.endswith("\n") else "\n") + traceback
-        is_cut = len(log.encode()) > self.log_bytes
-        return _without_middle(log, self.log_bytes) if is_cut else log, is_cut or GAP in written
+        is_cut = len(log.encode()) > self.max_log_bytes
+        return _without_middle(log, self.max_log_bytes) if is_cut else log, is_cut or GAP in written
 
 
 def _without_middle(text: str, limit: int) -> str:

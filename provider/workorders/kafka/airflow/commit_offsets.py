@@ -80,7 +80,9 @@ class CommitOffsetsOperator(BaseOperator):
         except EXPECTED_FAILURES as error:
             sentence = reason(error)
             if not isinstance(error, GroupCommitError):
-                sentence += f" The offsets of consumer group {self.definition.group} were not committed; {_SAFE}."
+                sentence += (
+                    f" The offsets of consumer group {self.definition.consumer_group} were not committed; {_SAFE}."
+                )
             subject = f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence}"
             if self._unfinished:
                 raise AirflowFailException(
@@ -116,7 +118,7 @@ class CommitOffsetsOperator(BaseOperator):
             committed = {
                 partition: offset for partition, offset in positions.items() if not _is_gone(partition, described)
             }
-            run(cluster.commit(self.definition.group, committed))
+            run(cluster.commit(self.definition.consumer_group, committed))
         if self._unfinished:
             # The task before this one was marked as success.
             self.log.warning(
@@ -129,7 +131,7 @@ class CommitOffsetsOperator(BaseOperator):
                 outcome = f"committed at {offset}"
             else:
                 outcome = "not committed, because Kafka does not have the topic that the ledger follows"
-            self.log.info("Group %s: %s %s %s.", self.definition.group, *partition.topic_partition, outcome)
+            self.log.info("Group %s: %s %s %s.", self.definition.consumer_group, *partition.topic_partition, outcome)
 
 
 def _is_gone(partition: Partition, described: Answers[list[Partition]]) -> bool:

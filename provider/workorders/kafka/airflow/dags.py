@@ -70,7 +70,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         **owner_and_tags(definition, definition.type, "ingest"),
         doc_md=_INGEST_DOC.format(
             name=definition.name,
-            group=definition.group,
+            group=definition.consumer_group,
             workflow=definition.workflow,
             page=page_path("kafka", definition.name),
         ),
@@ -78,7 +78,7 @@ def _ingest_dag(definition: KafkaTriggerDefinition) -> DAG:
         create = CreateWorkOrdersOperator(
             definition=definition,
             listener_dag_id=dag_ids.listener(definition.name),
-            max_active_tis_per_dag=definition.active_batches,
+            max_active_tis_per_dag=definition.max_active_batches,
             **retried_task(definition, "create_work_orders"),
         )
         commit = CommitOffsetsOperator(definition=definition, **retried_task(definition, "commit_offsets"))

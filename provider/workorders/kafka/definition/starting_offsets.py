@@ -8,20 +8,20 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 FORM: Final = (
-    "expected earliest, latest, group, an ISO 8601 time with its offset such as 2026-03-01T00:00:00+01:00, "
+    "expected earliest, latest, committed, an ISO 8601 time with its offset such as 2026-03-01T00:00:00+01:00, "
     "or 13 digits of Unix time in milliseconds"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECONDS: Final = re.compile(r"[1-9][0-9]{12}")
-_POLICIES: Final = ("earliest", "latest", "group")
+_POLICIES: Final = ("earliest", "latest", "committed")
 
 
 @dataclass(frozen=True, slots=True)
 class StartingOffsets:
     """A policy; it is resolved to offsets, which are stored before the first message is read."""
 
-    policy: Literal["earliest", "latest", "group", "timestamp"]
-    """`group` starts at the consumer group's committed offset, or at the earliest offset without one."""
+    policy: Literal["earliest", "latest", "committed", "timestamp"]
+    """`committed` starts at the consumer group's committed offset, or at the earliest offset without one."""
     timestamp_ms: int | None = None
     """Unix time in milliseconds, for `timestamp` alone: the first message that is not older."""
 

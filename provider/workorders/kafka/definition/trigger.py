@@ -76,15 +76,15 @@ class KafkaTriggerDefinition(TriggerDefinition):
         expecting(r"a list of topics such as [orders] or ['^orders\.']"),
     ]
     """Topics to read: names, and regular expressions that begin with `^` (matched from the start of the name)."""
-    group: Annotated[
+    consumer_group: Annotated[
         str, expecting("the id of a consumer group"), AfterValidator(_group), Field(validate_default=True)
     ] = ""
     """Consumer group whose offsets show the progress to other tools; `workorders-<name>` if not given."""
     starting_offsets: StartingOffsetsField = Field(
         default=StartingOffsets("earliest"), json_schema_extra={"default": "earliest"}
     )
-    """Where to begin in the topics that exist at the first poll: earliest, latest, group (what the group has
-    committed), or a time (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Topics and partitions that are
+    """Where to begin in the topics that exist at the first poll: earliest, latest, committed (by the consumer
+    group), or a time (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Topics and partitions that are
     created later are read from their first offset in any case."""
 
     max_messages: Whole = Field(default=100_000, ge=1, le=10_000_000)
@@ -98,14 +98,14 @@ class KafkaTriggerDefinition(TriggerDefinition):
     time, in any order, each in a transaction of its own. Not together with `sequence`, nor with a workflow that has an
     `ordering_key` or `concurrency: 1`."""
     max_wait: Annotated[float, seconds(0)] = 0.0
-    """Maximum time (seconds) that messages wait for `min_messages`."""
+    """Maximum time that messages wait for `min_messages`."""
     min_messages: Whole = Field(default=1, ge=1, le=10_000_000)
     """Messages to wait for before a batch is formed; needs `max_wait`."""
     poll_interval: Annotated[float, seconds(0.1)] = 1.0
-    """Time (seconds) between two polls of an idle topic."""
+    """Time between two polls of an idle topic."""
 
     linger: Annotated[float, seconds(0)] = 20.0
-    """Time (seconds) that an ingest task waits for further messages before it ends. While they arrive, its batch grows,
+    """Time that an ingest task waits for further messages before it ends. While they arrive, its batch grows,
     for some minutes, so they need no other task. The task holds a worker slot as long; 0 takes only what
     waits when the batch is planned."""
 
@@ -138,9 +138,9 @@ class KafkaTriggerDefinition(TriggerDefinition):
     they are not recorded. Each virtual partition is counted alone. No limit if not given."""
 
     alert_after: Annotated[float, seconds(0)] = DEFAULT_ALERT_AFTER_SECONDS
-    """Time (seconds) after which a stall causes an alert."""
+    """Time after which a stall causes an alert."""
 
-    active_batches: Whole = Field(default=4, ge=1, le=1000)
+    max_active_batches: Whole = Field(default=4, ge=1, le=1000)
     """Maximum number of batches that are ingested at the same time, including replays."""
     spark: SparkSettings = Field(default_factory=SparkSettings)
     """Settings of the Spark application."""
@@ -166,9 +166,9 @@ class KafkaTriggerDefinition(TriggerDefinition):
     @field_validator("idempotency", mode="after")
     @classmethod
     def _keeps_every_message(cls, idempotency: Idempotency | None) -> Idempotency | None:
-        if idempotency is not None and idempotency.on_repeat == "ignore":
+        if idempotency is not None and idempotency.on_duplicate == "ignore":
             raise ValueError(
-                "expected on_repeat: reject, because every message has a work order; a replay could not tell an "
+                "expected on_duplicate: reject, because every message has a work order; a replay could not tell an "
                 "ignored message from a lost one."
             )
         return idempotency

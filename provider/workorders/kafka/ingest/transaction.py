@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from workorders.core.creation.work_orders import Created, create_for
-from workorders.core.exceptions import HardLimitError
+from workorders.core.exceptions import LimitReachedError
 from workorders.core.ids import increasing_ids
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
@@ -207,7 +207,7 @@ def _create(
     try:
         created = create_for(connection, attempt.trigger, items, fresh=fresh, ids=ids, prove=prove)
         return replace(created, filtered=watch.filtered)
-    except HardLimitError as error:
+    except LimitReachedError as error:
         raise WorkflowFullError(f"{attempt.trigger.name}: {range_}: {error} Nothing was committed there.") from error
 
 

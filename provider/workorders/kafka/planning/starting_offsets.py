@@ -145,8 +145,8 @@ async def _by_policy(
         return Answers(lasts, {})
     if starting.timestamp_ms is not None:
         return _with_default(await cluster.offsets_at(firsts, starting.timestamp_ms), lasts)
-    if starting.policy == "group":
-        return _with_default(await cluster.committed(definition.group, firsts), firsts)
+    if starting.policy == "committed":
+        return _with_default(await cluster.committed(definition.consumer_group, firsts), firsts)
     return Answers(firsts, {})
 
 

@@ -40,7 +40,7 @@ class KafkaSource:
     """The needed fields of a stored definition, which an older version of this package may have written."""
 
     topics: tuple[str, ...]
-    group: str
+    consumer_group: str
     kafka_connection: str
 
     @classmethod
@@ -49,7 +49,7 @@ class KafkaSource:
         stored = trigger.definition
         return cls(
             tuple(stored.get("topics", ())),
-            stored.get("group") or f"workorders-{trigger.name}",
+            stored.get("consumer_group") or f"workorders-{trigger.name}",
             stored.get("kafka_connection", "kafka_default"),
         )
 
@@ -63,12 +63,12 @@ class PartitionRow:
     topic_id: str
     next_offset: int | None = None
     """The ledger's first offset without a work order; None for a partition that was never planned."""
-    group_offset: int | None
+    committed_offset: int | None
     last_stable: int | None
     high_watermark: int | None
     lag: int | None = None
     """Offsets up to the last stable one without a work order; at least the number of messages."""
-    group_lag: int | None
+    committed_lag: int | None
     """The same for the group's committed offset, which follows the ledger after each batch."""
     state: PartitionState
     since: datetime | None = None
@@ -80,7 +80,7 @@ class PartitionRow:
     """Error of the last failed attempt."""
     batch_id: int | None = None
     """The unfinished batch that holds the partition."""
-    group_relation: str | None = None
+    committed_relation: str | None = None
     """`ahead` of the ledger, `behind` it or `none`, if the group's offset differs; None otherwise, or if unknown."""
 
     @property
@@ -100,7 +100,7 @@ class TriggerStatus:
 
     name: str
     workflow: str
-    group: str
+    consumer_group: str
     kafka_connection: str
     problem: str | None
     """One sentence on what Kafka did not answer; None if it answered everything."""
@@ -135,7 +135,7 @@ def collect(
 def _question(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], *, with_group: bool) -> Question:
     source = KafkaSource.of(trigger)
     topics = frozenset(row.topic for row in rows)
-    return Question(source.kafka_connection, source.topics, topics, source.group if with_group else None)
+    return Question(source.kafka_connection, source.topics, topics, source.consumer_group if with_group else None)
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:
@@ -178,24 +178,24 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
     stalled = state is PartitionState.STALLED
     # Offsets of a re-created topic count other messages and cannot be compared.
     same = log is not None and log.partition.topic_id == row.topic_id
-    group_offset = None if log is None else answer.committed.get(log.partition)
+    committed_offset = None if log is None else answer.committed.get(log.partition)
     return PartitionRow(
         topic=row.topic,
         partition=row.partition,
         topic_id=row.topic_id,
         next_offset=row.next_offset,
-        group_offset=group_offset,
+        committed_offset=committed_offset,
         last_stable=log.last_stable if log else None,
         high_watermark=log.high_watermark if log else None,
         lag=_lag(log, row.next_offset) if same else None,
-        group_lag=_lag(log, group_offset) if same else None,
+        committed_lag=_lag(log, committed_offset) if same else None,
         state=state,
         since=row.status_since if stalled else None,
         attempts=row.attempts,
         next_attempt_at=row.next_attempt_at if stalled else None,
         last_error=row.last_error,
         batch_id=row.batch_id,
-        group_relation=_group_relation(row, log.partition, answer) if same and log is not None else None,
+        committed_relation=_group_relation(row, log.partition, answer) if same and log is not None else None,
     )
 
 
@@ -204,24 +204,24 @@ def _group_relation(row: PartitionStatus, partition: Partition, answer: KafkaAns
 
     Before the first batch of a partition the group has no offset there, which is not a difference.
     """
-    group_offset = answer.committed.get(partition)
-    if group_offset is None:
+    committed_offset = answer.committed.get(partition)
+    if committed_offset is None:
         return _NONE if partition in answer.committed and row.next_offset > row.start_offset else None
-    if group_offset == row.next_offset:
+    if committed_offset == row.next_offset:
         return None
-    return _AHEAD if group_offset > row.next_offset else _BEHIND
+    return _AHEAD if committed_offset > row.next_offset else _BEHIND
 
 
 def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
-    group_offset = answer.committed.get(log.partition)
+    committed_offset = answer.committed.get(log.partition)
     return PartitionRow(
         topic=log.partition.topic,
         partition=log.partition.partition,
         topic_id=log.partition.topic_id,
-        group_offset=group_offset,
+        committed_offset=committed_offset,
         last_stable=log.last_stable,
         high_watermark=log.high_watermark,
-        group_lag=_lag(log, group_offset),
+        committed_lag=_lag(log, committed_offset),
         state=PartitionState.NOT_PLANNED,
     )
 
@@ -265,11 +265,11 @@ def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer:
     return TriggerStatus(
         name=trigger.name,
         workflow=trigger.workflow,
-        group=source.group,
+        consumer_group=source.consumer_group,
         kafka_connection=source.kafka_connection,
         problem=answer.problem,
         partitions=partitions,
-        group_notes=tuple(notes(source.group, _places(partitions), answer.members)),
+        group_notes=tuple(notes(source.consumer_group, _places(partitions), answer.members)),
     )
 
 
@@ -277,8 +277,8 @@ def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
     """Return the partitions by the group's relation to the ledger."""
     places: dict[str, list[str]] = {}
     for row in rows:
-        if row.group_relation is not None:
-            places.setdefault(row.group_relation, []).append(f"{row.topic} {row.partition}")
+        if row.committed_relation is not None:
+            places.setdefault(row.committed_relation, []).append(f"{row.topic} {row.partition}")
     return places
 
 

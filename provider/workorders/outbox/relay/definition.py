@@ -20,7 +20,7 @@ class TopicDefinition(Definition):
 
     compact: bool = False
     """Whether only the last message per key of each batch is sent."""
-    on_refused: Literal["hold", "set_aside"] = "hold"
+    on_rejected: Literal["hold", "set_aside"] = "hold"
     """What happens to a message that Kafka rejects for good: its key is held, or only this message is held."""
     max_message_bytes: Bytes | None = None
     """Maximum size of a message with key and headers; by default the limit of the whole outbox."""
@@ -53,7 +53,7 @@ class RelayDefinition(Definition):
     """How long the task waits for more messages before it ends and the sensor waits instead."""
     max_task_duration: Seconds = 3600.0
     """After this time the task ends even if more messages wait; the next Dag run continues."""
-    retention: Seconds = 0.0
+    delete_sent_after: Seconds = 0.0
     """How long sent messages are kept in the table `outbox_sent`; 0 keeps none."""
     topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
     """Settings of single topics by name; other topics need none."""
@@ -68,7 +68,7 @@ class RelayDefinition(Definition):
     @property
     def keeps_sent(self) -> bool:
         """Whether sent messages are kept for a time."""
-        return self.retention > 0
+        return self.delete_sent_after > 0
 
 
 def load_relay(path: Path) -> RelayDefinition:

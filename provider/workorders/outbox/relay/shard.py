@@ -115,7 +115,7 @@ class ShardRelay:
 
     def _prune(self) -> bool:
         return claims.prune_sent_log(
-            self._connection, older_than=self._definition.retention, max_seconds=_PRUNE_SECONDS
+            self._connection, older_than=self._definition.delete_sent_after, max_seconds=_PRUNE_SECONDS
         )
 
     def _step(self) -> bool:
@@ -251,7 +251,7 @@ class ShardRelay:
     def _hold_message(self, rejected: RejectedMessage) -> None:
         row = rejected.row
         topic = self._definition.topics.get(row.topic)
-        with_key = topic is None or topic.on_refused == "hold"
+        with_key = topic is None or topic.on_rejected == "hold"
         with self._connection.transaction():
             claims.drop_claims(self._connection, self._lease)
             holds.hold_message(self._connection, self._lease, row, rejected.reason, with_key=with_key)

@@ -321,7 +321,7 @@ def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_an
 def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
     make: Make, dag_runs: DagRuns, returned: Any, reason: str
 ) -> None:
-    executing = make(output_task="sum", output_bytes=100, retries=AT_ONCE)
+    executing = make(output_task="sum", max_output_bytes=100, retries=AT_ONCE)
     executing.create([{}])
     dag_runs.returned = returned
     follow(executing, mask=lambda text: text.replace("visits", "***"))

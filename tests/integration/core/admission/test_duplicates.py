@@ -130,7 +130,7 @@ def test_both_kinds_count_together_and_the_later_one_is_the_last(connection: Con
 def test_retention_wipes_where_repeats_came_from_also_those_after_a_wipe(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
+    keeping(connection, name, erase_after="5d")
     first = send(connection, trigger, "k")
     assert first.id is not None
     finish_all(connection, name)
@@ -143,7 +143,7 @@ def test_retention_wipes_where_repeats_came_from_also_those_after_a_wipe(
 
 
 def test_with_a_work_order_goes_what_was_counted_for_it(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     made = send(connection, trigger, "k")
     finish_all(connection, name)
     send(connection, trigger, "k")

@@ -21,7 +21,7 @@ ADA = Decider("ada", "a test")
 
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
-    rule = {**BY_NUMBER, "alert_above_parked": 2, "alert_after": "1 h"}
+    rule = {**BY_NUMBER, "alert_above_parked": 2, "alert_after": "1h"}
     return register(connection, name, sequence=rule)
 
 
@@ -232,7 +232,7 @@ def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) 
 
 
 def test_released_work_orders_count_for_the_day(free: Connection, trigger: Trigger) -> None:
-    limit(free, trigger.workflow, per_day=3)
+    limit(free, trigger.workflow, max_per_day=3)
     limited = triggers.find(free, trigger.name)
     come(free, limited, 1, 3)
     gaps.release(free, limited, key_of(free, limited), ADA)

@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.admission import limits
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.creation.work_orders import Created, create_for
-from workorders.core.exceptions import HardLimitError
+from workorders.core.exceptions import LimitReachedError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
@@ -22,10 +22,12 @@ pytestmark = pytest.mark.integration
 SECONDS_A_DAY = 86_400
 
 
-def limited(connection: Connection, name: str, kind: Any = "soft", *, rules: Any = None, **limits_: Any) -> Trigger:
+def limited(
+    connection: Connection, name: str, on_reached: Any = "reject", *, rules: Any = None, **limits_: Any
+) -> Trigger:
     """Return a trigger of a workflow with limits."""
     register(connection, name, **(rules or {}))
-    limit(connection, name, kind=kind, **limits_)
+    limit(connection, name, on_reached=on_reached, **limits_)
     connection.commit()
     return triggers.find(connection, name)
 
@@ -66,8 +68,10 @@ def test_a_trigger_without_limits_takes_no_turn(connection: Connection, trigger:
     assert found.fetchone() == (0,)
 
 
-@pytest.mark.parametrize("limit", ["waiting", "per_day"])
-def test_what_is_beyond_a_soft_limit_is_rejected_with_its_input(connection: Connection, name: str, limit: str) -> None:
+@pytest.mark.parametrize("limit", ["max_waiting", "max_per_day"])
+def test_what_is_beyond_a_limit_that_rejects_is_rejected_with_its_input(
+    connection: Connection, name: str, limit: str
+) -> None:
     trigger = limited(connection, name, **{limit: 3})
     assert create_for(connection, trigger, events("abcde"), fresh=True) == Created(3, 2, 0, 2)
     assert outcome(connection, trigger, "id") == [
@@ -79,14 +83,14 @@ def test_what_is_beyond_a_soft_limit_is_rejected_with_its_input(connection: Conn
 
 
 def test_finished_runs_make_room_among_the_waiting(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, waiting=3)
+    trigger = limited(connection, name, max_waiting=3)
     create_for(connection, trigger, events("abc"), fresh=True)
     finish(connection, trigger, 2)
     assert create_for(connection, trigger, events("def", 3), fresh=True) == Created(2, 1, 0, 1)
 
 
 def test_finished_runs_make_no_room_today_and_a_new_day_does(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, per_day=3)
+    trigger = limited(connection, name, max_per_day=3)
     create_for(connection, trigger, events("abc"), fresh=True)
     finish(connection, trigger, 3)
     assert create_for(connection, trigger, events("d", 3), fresh=True).rejected_by_rule == 1
@@ -95,7 +99,7 @@ def test_finished_runs_make_no_room_today_and_a_new_day_does(connection: Connect
 
 
 def test_two_triggers_of_a_workflow_share_its_limit(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, per_day=3)
+    trigger = limited(connection, name, max_per_day=3)
     create_for(connection, trigger, events("ab"), fresh=True)
     register(connection, f"{name}-2", workflow=name)
     another = triggers.find(connection, f"{name}-2")
@@ -103,33 +107,33 @@ def test_two_triggers_of_a_workflow_share_its_limit(connection: Connection, name
 
 
 def test_what_cannot_be_an_input_takes_no_room(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, waiting=1)
+    trigger = limited(connection, name, max_waiting=1)
     items = [rejected("s", 0), *events("a", 1), rejected("s", 2)]
     assert create_for(connection, trigger, items, fresh=True) == Created(1, 2, 0, 0)
 
 
 def test_duplicates_take_no_room(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, rules={"idempotency": BY_ID}, per_day=3)
+    trigger = limited(connection, name, rules={"idempotency": BY_ID}, max_per_day=3)
     assert create_for(connection, trigger, events("aaabc"), fresh=True) == Created(3, 2, 0, 2)
     assert reasons(connection, trigger) == [None, "duplicate", "duplicate", None, None]
 
 
 def test_what_found_no_room_may_come_again(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, rules={"idempotency": BY_ID}, per_day=1)
+    trigger = limited(connection, name, rules={"idempotency": BY_ID}, max_per_day=1)
     create_for(connection, trigger, events("ab"), fresh=True)
     yesterday(connection, trigger)
     assert create_for(connection, trigger, events("b", 2), fresh=True) == Created(1, 0, 0)
 
 
 def test_a_replay_counts_nothing(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, per_day=3)
+    trigger = limited(connection, name, max_per_day=3)
     create_for(connection, trigger, events("abc"), fresh=True)
     assert create_for(connection, trigger, events("abc")) == Created(0, 0, 3)
     assert reasons(connection, trigger) == [None] * 3
 
 
 def test_a_number_that_found_no_room_holds_up_those_behind_it(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, rules={"sequence": BY_NUMBER}, per_day=2)
+    trigger = limited(connection, name, rules={"sequence": BY_NUMBER}, max_per_day=2)
     items = [event(place, key="k", number=number) for place, number in enumerate([1, 2, 3, 4])]
     create_for(connection, trigger, items, fresh=True)
     assert [state for _, state, _ in outcome(connection, trigger, "number")] == [
@@ -137,60 +141,60 @@ def test_a_number_that_found_no_room_holds_up_those_behind_it(connection: Connec
     ]
 
 
-@pytest.mark.parametrize("limit", ["waiting", "per_day"])
-def test_beyond_a_hard_limit_nothing_is_created_and_the_source_is_told(
+@pytest.mark.parametrize("limit", ["max_waiting", "max_per_day"])
+def test_beyond_a_limit_that_waits_nothing_is_created_and_the_source_is_told(
     connection: Connection, name: str, limit: str
 ) -> None:
-    trigger = limited(connection, name, "hard", **{limit: 3})
+    trigger = limited(connection, name, "wait", **{limit: 3})
     with connection.transaction():
         create_for(connection, trigger, events("ab"), fresh=True)
-    with pytest.raises(HardLimitError) as raised, connection.transaction():
+    with pytest.raises(LimitReachedError) as raised, connection.transaction():
         create_for(connection, trigger, events("cd", 2), fresh=True)
     assert len(ids(connection, trigger)) == 2
     assert str(raised.value).startswith(
-        f"Workflow {name} has capacity for 1 more work orders and 2 came at once: its hard limit is 3 "
+        f"Workflow {name} has capacity for 1 more work orders and 2 came at once: its limit is 3 "
     )
     assert f"Nothing was created for trigger {name}; it continues by itself when " in str(raised.value)
-    assert 1 <= raised.value.retry_after_seconds <= (60 if limit == "waiting" else SECONDS_A_DAY)
+    assert 1 <= raised.value.retry_after_seconds <= (60 if limit == "max_waiting" else SECONDS_A_DAY)
     with connection.transaction():
         assert create_for(connection, trigger, events("c", 2), fresh=True) == Created(1, 0, 0)
 
 
 def test_a_batch_that_never_fits_is_reported_as_such(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, "hard", waiting=3)
-    with pytest.raises(HardLimitError, match="this number never fits; raise the limit or make the batches smaller"):
+    trigger = limited(connection, name, "wait", max_waiting=3)
+    with pytest.raises(LimitReachedError, match="this number never fits; raise the limit or make the batches smaller"):
         create_for(connection, trigger, events("abcd"), fresh=True)
 
 
 def test_without_any_room_nothing_is_even_read(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, "hard", waiting=1)
+    trigger = limited(connection, name, "wait", max_waiting=1)
     create_for(connection, trigger, events("a"), fresh=True)
     connection.commit()
     coming = iter(events("b", 1))
-    with pytest.raises(HardLimitError):
+    with pytest.raises(LimitReachedError):
         create_for(connection, trigger, coming, fresh=True)
     assert next(coming, None) is not None
     finish(connection, trigger, 1)
     limits.require_capacity(connection, trigger)
 
 
-def test_a_hard_limit_leaves_keys_and_marks_as_they_were(connection: Connection, name: str) -> None:
-    trigger = limited(connection, name, "hard", rules={"idempotency": BY_ID, "sequence": BY_NUMBER}, waiting=1)
+def test_a_limit_that_waits_leaves_keys_and_marks_as_they_were(connection: Connection, name: str) -> None:
+    trigger = limited(connection, name, "wait", rules={"idempotency": BY_ID, "sequence": BY_NUMBER}, max_waiting=1)
     items = [event(place, id=place, key="k", number=place + 1) for place in range(2)]
-    with pytest.raises(HardLimitError), connection.transaction():
+    with pytest.raises(LimitReachedError), connection.transaction():
         create_for(connection, trigger, items, fresh=True)
     assert create_for(connection, trigger, items[:1], fresh=True) == Created(1, 0, 0)
 
 
 def test_the_error_travels_to_another_process() -> None:
-    error = pickle.loads(pickle.dumps(HardLimitError("no room", 7)))
+    error = pickle.loads(pickle.dumps(LimitReachedError("no room", 7)))
     assert (str(error), error.retry_after_seconds) == ("no room", 7)
 
 
 def test_who_comes_second_waits_and_finds_less_room(
     stack: LocalStack, connection: Connection, other: Connection, name: str
 ) -> None:
-    trigger = limited(connection, name, waiting=3)
+    trigger = limited(connection, name, max_waiting=3)
     create_for(connection, trigger, events("ab"), fresh=True)
 
     def second() -> Created:
@@ -204,7 +208,7 @@ def test_who_comes_second_waits_and_finds_less_room(
         assert waiting.result(30) == Created(1, 1, 0, 1)
 
 
-@pytest.mark.parametrize("limit", ["waiting", "per_day"])
+@pytest.mark.parametrize("limit", ["max_waiting", "max_per_day"])
 def test_however_many_come_at_once_the_limit_is_exact(
     stack: LocalStack, connection: Connection, name: str, limit: str
 ) -> None:

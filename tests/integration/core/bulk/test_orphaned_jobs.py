@@ -93,7 +93,7 @@ def test_a_job_whose_worker_fell_silent_is_taken_over(connection: Connection, tr
 def test_a_job_that_waits_for_capacity_continues_and_delays_none_behind_it(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    limit(connection, name, waiting=4, kind="hard")
+    limit(connection, name, max_waiting=4, on_reached="wait")
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     worked = runner.resume_orphaned(connection, step=2)
     assert [(job.id, job.state, job.done) for job in worked.jobs] == [(rerun, "waiting", 4), (cancel, "finished", 4)]
@@ -123,11 +123,11 @@ def test_two_that_look_at_once_never_work_at_one_job(
 def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_delays_none_behind_it(
     stack: LocalStack, connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    limit(connection, name, waiting=100, kind="hard")
+    limit(connection, name, max_waiting=100, on_reached="wait")
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     with connect(stack.database_url) as other:
         # A session that creates work orders of the workflow locks its count for a moment.
-        limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, hard=True), own=0)
+        limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, waits=True), own=0)
         connection.execute("SET lock_timeout = 100")
         connection.commit()
         worked = runner.resume_orphaned(connection)

@@ -331,7 +331,7 @@ def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
     def limited(waiting: int) -> Trigger:
-        fields = {"name": name, "callable": "json:dumps", "limits": {"waiting": waiting}, "ordering_key": "body:/a"}
+        fields = {"name": name, "callable": "json:dumps", "limits": {"max_waiting": waiting}, "ordering_key": "body:/a"}
         workflows.register(connection, WorkflowDefinition.model_validate(fields))
         return triggers.find(connection, name)
 

@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.bulk import capacity, jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
-from workorders.core.exceptions import HardLimitError
+from workorders.core.exceptions import LimitReachedError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
@@ -21,7 +21,7 @@ from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
 
-LIMITS = [("waiting", "hard"), ("waiting", "soft"), ("per_day", "hard"), ("per_day", "soft")]
+LIMITS = [(which, on_reached) for which in ("max_waiting", "max_per_day") for on_reached in ("wait", "reject")]
 
 
 def failed(connection: Connection, name: str, inputs: str) -> Trigger:
@@ -61,20 +61,20 @@ def tomorrow(connection: Connection, trigger: Trigger) -> None:
     connection.commit()
 
 
-@pytest.mark.parametrize(("which", "kind"), LIMITS)
+@pytest.mark.parametrize(("which", "on_reached"), LIMITS)
 def test_a_bulk_rerun_goes_as_far_as_there_is_room_and_waits_with_a_sentence(
-    connection: Connection, name: str, which: str, kind: str
+    connection: Connection, name: str, which: str, on_reached: str
 ) -> None:
     trigger = failed(connection, name, "abcde")
-    limited(connection, name, kind=kind, **{which: 3})
+    limited(connection, name, on_reached=on_reached, **{which: 3})
     job = rerun(connection, Filter(trigger=name))
     assert (job.state, job.done, dict(job.skipped)) == ("waiting", 3, {})
     assert job.error is not None
-    assert job.error.startswith(f"Workflow {name} takes no more runs now: its {kind} limit is 3 ")
+    assert job.error.startswith(f"Workflow {name} takes no more runs now: its limit is 3 ")
     assert states(connection, name) == {"failed": 2, "requeued": 3}
     # Nothing is looked at twice, and nothing is passed over.
     finish_all(connection, name, "success")
-    if which == "per_day":
+    if which == "max_per_day":
         again = runner.run_job(connection, job.id)
         assert (again.state, again.done) == ("waiting", 3)
         tomorrow(connection, trigger)
@@ -85,11 +85,11 @@ def test_a_bulk_rerun_goes_as_far_as_there_is_room_and_waits_with_a_sentence(
 
 def test_a_rerun_leaves_no_more_room_than_there_is_to_new_events(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "abc")
-    trigger = limited(connection, name, waiting=4, kind="hard")
+    trigger = limited(connection, name, max_waiting=4, on_reached="wait")
     rerun(connection, Filter(trigger=name))
     with connection.transaction():
         create_for(connection, trigger, events("d", 3), fresh=True)
-    with pytest.raises(HardLimitError), connection.transaction():
+    with pytest.raises(LimitReachedError), connection.transaction():
         create_for(connection, trigger, events("e", 4), fresh=True)
 
 
@@ -97,7 +97,7 @@ def test_who_creates_meanwhile_waits_for_the_step_and_finds_less_room(
     stack: LocalStack, connection: Connection, other: Connection, name: str
 ) -> None:
     trigger = failed(connection, name, "ab")
-    trigger = limited(connection, name, waiting=2, kind="hard")
+    trigger = limited(connection, name, max_waiting=2, on_reached="wait")
     create_for(other, trigger, events("c", 2), fresh=True)
     job = made(connection, Filter(trigger=name))
     with ThreadPoolExecutor(1) as pool:
@@ -109,12 +109,12 @@ def test_who_creates_meanwhile_waits_for_the_step_and_finds_less_room(
     assert states(connection, name) == {"failed": 1, "pending": 1, "requeued": 1}
 
 
-@pytest.mark.parametrize("kind", ["hard", "soft"])
-def test_of_rejected_ones_as_many_are_let_in_as_fit(connection: Connection, name: str, kind: str) -> None:
+@pytest.mark.parametrize("on_reached", ["wait", "reject"])
+def test_of_rejected_ones_as_many_are_let_in_as_fit(connection: Connection, name: str, on_reached: str) -> None:
     register(connection, name)
-    create_for(connection, limited(connection, name, waiting=1), events("abcd"), fresh=True)
+    create_for(connection, limited(connection, name, max_waiting=1), events("abcd"), fresh=True)
     connection.commit()
-    limited(connection, name, waiting=3, kind=kind)
+    limited(connection, name, max_waiting=3, on_reached=on_reached)
     job = rerun(connection, Filter(trigger=name, state="rejected"))
     assert (job.state, job.done) == ("waiting", 2)
     assert states(connection, name) == {"pending": 1, "requeued": 2, "rejected": 1}
@@ -129,7 +129,7 @@ def test_a_workflow_without_limits_is_not_held_up_by_itself_or_by_its_own_skippe
     trigger = failed(connection, name, "ab")
     create_for(connection, trigger, [*events("cd", 2), rejected("s", 4)], fresh=True)
     connection.commit()
-    limited(connection, name, waiting=4, kind="hard")
+    limited(connection, name, max_waiting=4, on_reached="wait")
     job = rerun(connection, Filter(trigger=name))
     # Runs that wait already use none of the job's capacity; a rejected work order may need some, and comes last.
     assert (job.done, dict(job.skipped)) == (2, {"not finished": 2})
@@ -139,8 +139,8 @@ def test_a_workflow_without_limits_is_not_held_up_by_itself_or_by_its_own_skippe
     assert (ended.state, dict(ended.skipped)) == ("finished", {"not finished": 2, "still rejected or parked": 1})
 
 
-@pytest.mark.parametrize("which", ["waiting", "per_day"])
-def test_one_work_order_alone_goes_beyond_a_soft_limit_and_is_counted(
+@pytest.mark.parametrize("which", ["max_waiting", "max_per_day"])
+def test_one_work_order_alone_goes_beyond_a_limit_that_rejects_and_is_counted(
     connection: Connection, name: str, which: str
 ) -> None:
     trigger = failed(connection, name, "ab")
@@ -156,7 +156,7 @@ def test_one_work_order_alone_goes_beyond_a_soft_limit_and_is_counted(
 
 def test_one_work_order_alone_waits_for_a_hard_limit(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "ab")
-    trigger = limited(connection, name, waiting=1, kind="hard")
+    trigger = limited(connection, name, max_waiting=1, on_reached="wait")
     first, second = ids(connection, trigger)
     assert rerun(connection, Filter(selected=(first,))).state == "finished"
     job = rerun(connection, Filter(selected=(second,)))
@@ -167,7 +167,7 @@ def test_one_work_order_alone_waits_for_a_hard_limit(connection: Connection, nam
 
 def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "ab")
-    trigger = limited(connection, name, per_day=5)
+    trigger = limited(connection, name, max_per_day=5)
     rerun(connection, Filter(trigger=name))
     assert counted(connection, trigger) == 2
     assert create_for(connection, trigger, events("cdef", 2), fresh=True).rejected_by_rule == 1
@@ -176,7 +176,7 @@ def test_a_rerun_counts_among_the_runs_of_the_day(connection: Connection, name: 
 def test_a_dry_run_reports_how_much_capacity_there_is(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "ab")
     assert capacity.capacity_for(connection, Filter(trigger=name)) == []
-    limited(connection, name, waiting=3, per_day=2, kind="hard")
+    limited(connection, name, max_waiting=3, max_per_day=2, on_reached="wait")
     for wanted in (Filter(trigger=name), Filter(workflow=name), Filter(selected=(ids(connection, trigger)[0],))):
         (found,) = capacity.capacity_for(connection, wanted)
         assert (found.workflow, found.capacity.waiting, found.capacity.today) == (name, 3, 2)

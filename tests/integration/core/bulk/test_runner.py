@@ -32,7 +32,7 @@ ROOM = 24 * MIB
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     """A trigger whose rule keeps something of each input that is let in."""
-    return register(connection, name, idempotency={"key": "body:/id", "window": "1 h"})
+    return register(connection, name, idempotency={"key": "body:/id", "window": "1h"})
 
 
 def too_large(position: int) -> Item:

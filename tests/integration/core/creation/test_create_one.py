@@ -175,9 +175,9 @@ def test_equal_keys_of_two_scopes_are_two_events(connection: Connection, trigger
     assert second.created
 
 
-def test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects(connection: Connection, name: str) -> None:
+def test_a_key_stays_with_a_work_order_that_a_limit_rejects(connection: Connection, name: str) -> None:
     register(connection, name)
-    limit(connection, name, waiting=1, kind="soft")
+    limit(connection, name, max_waiting=1, on_reached="reject")
     trigger = triggers.find(connection, name)
     create_one(connection, trigger, accepted(None, None))
     rejected_ = create_one(connection, trigger, accepted(None, None), key="a")
@@ -187,8 +187,8 @@ def test_a_key_stays_with_a_work_order_that_a_soft_limit_rejects(connection: Con
 
 @pytest.fixture
 def ignoring(connection: Connection, name: str) -> Trigger:
-    """A trigger with `on_repeat: ignore`."""
-    return register(connection, name, idempotency=BY_ID | {"on_repeat": "ignore"})
+    """A trigger with `on_duplicate: ignore`."""
+    return register(connection, name, idempotency=BY_ID | {"on_duplicate": "ignore"})
 
 
 def test_an_ignored_repeat_leaves_no_work_order_and_gets_the_first(connection: Connection, ignoring: Trigger) -> None:
@@ -232,7 +232,7 @@ def test_a_repeat_with_a_position_is_never_ignored(connection: Connection, ignor
 
 
 def test_ignored_repeats_use_no_capacity(connection: Connection, ignoring: Trigger) -> None:
-    limit(connection, ignoring.workflow, waiting=2, kind="hard")
+    limit(connection, ignoring.workflow, max_waiting=2, on_reached="wait")
     limited = triggers.find(connection, ignoring.name)
     create_for(connection, limited, [event(None, id=id_) for id_ in "aab"])
     assert create_one(connection, limited, event(None, id="a")).created is False

@@ -221,7 +221,7 @@ def test_an_output_that_cannot_be_read_is_shown_with_a_placeholder(
 def test_an_input_that_cannot_be_read_is_run_again_wiped_and_deleted_like_any_other(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, days=2, wipe_bodies_after_days=1)
+    keeping(connection, name, delete_after="2d", erase_after="1d")
     unreadable = create_unreadable(connection, trigger, 1, BEYOND_WORKERS)
     finish_all(connection, name, "exception")
     assert rerun_work_orders(connection, [unreadable], actor="ada", reason="a test").done == 1

@@ -80,7 +80,7 @@ def rows(connection: Connection, query: str, *arguments: Any) -> list[Any]:
 def test_what_ended_well_goes_first_and_errors_are_kept_longer(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, days=10, keep_errors_days=20)
+    keeping(connection, name, delete_after="10d", delete_errors_after="20d")
     create_for(connection, trigger, accepted_range("s", 0, 3))
     finish_all(connection, name, "success")
     create_for(connection, trigger, [*accepted_range("s", 3, 5), rejected("s", 5)])
@@ -98,16 +98,16 @@ def test_what_ended_well_goes_first_and_errors_are_kept_longer(
 @pytest.mark.parametrize(
     ("policy", "good", "errors"),
     [
-        ({"days": 30, "keep_errors_days": 90}, 30, 90),
-        ({"days": 30}, 30, 30),
-        ({"days": 30, "keep_errors_days": 7}, 30, 30),
-        ({"keep_errors_days": 7}, None, 7),
-        ({"wipe_bodies_after_days": 7}, None, None),
+        ({"delete_after": "30d", "delete_errors_after": "90d"}, 30, 90),
+        ({"delete_after": "30d"}, 30, 30),
+        ({"delete_after": "30d", "delete_errors_after": "7d"}, 30, 30),
+        ({"delete_errors_after": "7d"}, None, 7),
+        ({"erase_after": "7d"}, None, None),
     ],
     ids=str,
 )
 def test_errors_are_kept_at_least_as_long_as_the_rest(
-    connection: Connection, trigger: Trigger, policy: dict[str, int], good: int | None, errors: int | None
+    connection: Connection, trigger: Trigger, policy: dict[str, str], good: int | None, errors: int | None
 ) -> None:
     keeping(connection, trigger.workflow, **policy)
     for position, state in enumerate(("success", "failed")):
@@ -127,7 +127,7 @@ def test_a_workflow_without_retention_keeps_everything(connection: Connection, t
 
 
 def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1)])
     (run,) = finish_all(connection, name)
     add_step(connection, run.run_id, "label")
@@ -151,7 +151,7 @@ def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger
 def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
+    keeping(connection, name, erase_after="5d")
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1), accepted("s", 2)])
     (run, _) = finish_all(connection, name)
     add_step(connection, run.run_id, "label")
@@ -194,7 +194,7 @@ def test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay(
     monkeypatch: pytest.MonkeyPatch,
     days: int,
 ) -> None:
-    keeping(connection, trigger.workflow, days=20, wipe_bodies_after_days=10)
+    keeping(connection, trigger.workflow, delete_after="20d", erase_after="10d")
     create_for(connection, trigger, [accepted("s", 0, b'{"patient": "grandmother"}')])
     finish_all(connection, trigger.workflow)
     (row,) = work_orders.list_work_orders(connection, Filter(trigger=trigger.name))
@@ -238,7 +238,7 @@ def test_words_are_not_written_before_a_step_of_retention_has_ended(
 def test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
+    keeping(connection, name, erase_after="5d")
     create_for(connection, trigger, accepted_range("s", 0, 5))
     age(connection, trigger, 10)
     assert previewed(connection, name, 0) == (0, 0)
@@ -253,7 +253,7 @@ def test_what_has_not_ended_when_its_turn_comes_is_wiped_once_it_has(
 def test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
+    keeping(connection, name, erase_after="5d")
     create_for(connection, trigger, accepted_range("s", 0, 5))
     ids = age(connection, trigger, 10)
     finish_all(connection, name)
@@ -267,7 +267,7 @@ def test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time(
 
 
 def test_a_repeat_of_a_wiped_event_is_wiped_as_well(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, wipe_bodies_after_days=5)
+    keeping(connection, name, erase_after="5d")
     create_for(connection, trigger, accepted_range("s", 0, 1))
     (id_,) = age(connection, trigger, 10)
     finish_all(connection, name)
@@ -288,7 +288,7 @@ def test_what_is_due_behind_many_that_are_kept_is_deleted(connection: Connection
     kept = triggers.register(connection, name=f"{name}-2", type_="plain", workflow=f"{name}-2", definition={})
     create_for(connection, kept, accepted_range("s", 0, 100))
     finish_all(connection, f"{name}-2")
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     create_for(connection, trigger, accepted_range("s", 0, 5))
     finish_all(connection, name)
     keep(connection, days=11)
@@ -299,7 +299,7 @@ def test_what_is_due_behind_many_that_are_kept_is_deleted(connection: Connection
 def test_wiping_takes_the_text_of_an_error_and_leaves_its_type(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, wipe_bodies_after_days=1)
+    keeping(connection, name, erase_after="1d")
     create_for(connection, trigger, [accepted("s", 0)])
     (run,) = finish_all(connection, name, "failed")
     connection.execute(
@@ -313,9 +313,9 @@ def test_wiping_takes_the_text_of_an_error_and_leaves_its_type(
     assert rows(connection, errors, run.run_id) == ["KeyError: erased"]
 
 
-@pytest.mark.parametrize("policy", [{"wipe_bodies_after_days": 1}, {"days": 1}], ids=str)
+@pytest.mark.parametrize("policy", [{"erase_after": "1d"}, {"delete_after": "1d"}], ids=str)
 def test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays(
-    connection: Connection, name: str, policy: dict[str, int]
+    connection: Connection, name: str, policy: dict[str, str]
 ) -> None:
     fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)
@@ -343,7 +343,7 @@ def test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays(
 def test_a_sequence_that_is_in_use_keeps_its_name(connection: Connection, name: str) -> None:
     fields = {"sequence": {"key": "body:/patient", "number": "body:/number", "start": 0}}
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition=fields)
-    keeping(connection, name, wipe_bodies_after_days=1)
+    keeping(connection, name, erase_after="1d")
     for number in range(2):
         body = f'{{"patient":"Jane Doe","number":{number}}}'.encode()
         create_for(connection, trigger, [accepted("s", number, body=body)])
@@ -362,7 +362,7 @@ def test_a_sequence_that_is_in_use_keeps_its_name(connection: Connection, name: 
 def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continues(
     connection: Connection, trigger: Trigger, name: str, *, field: str, state: str, afterwards: str
 ) -> None:
-    keeping(connection, name, wipe_bodies_after_days=1)
+    keeping(connection, name, erase_after="1d")
     wanted = Filter.from_json({"workflow": name, field: "Jane Doe"})
     ended, waiting = (jobs.create_job(connection, "rerun", wanted, actor="ada", reason="a test") for _ in range(2))
     connection.execute(
@@ -381,7 +381,7 @@ def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continue
 
 
 def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, days=10, wipe_bodies_after_days=5)
+    keeping(connection, name, delete_after="10d", erase_after="5d")
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
     finish_all(connection, name)
     connection.commit()
@@ -399,7 +399,7 @@ def previewed(connection: Connection, name: str, days: float) -> tuple[int, int]
 def test_retention_does_not_wait_for_what_others_hold(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     create_for(connection, trigger, accepted_range("s", 0, 3))
     finish_all(connection, name)
     other_connection.execute(
@@ -431,7 +431,7 @@ def test_a_request_with_a_key_waits_for_no_step_of_retention(
 def test_a_key_alone_keeps_a_deleted_event_from_coming_back(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     for key in "abc":
         create_one(connection, trigger, accepted(None, None), key=key)
     finish_all(connection, name)
@@ -458,7 +458,7 @@ def test_counts_of_repeats_without_a_work_order_are_deleted_step_by_step(
 def test_open_requests_with_keys_hold_no_retention_up(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     create_one(connection, trigger, accepted(None, None), key="old")
     finish_all(connection, name)
     create_one(other_connection, trigger, accepted(None, None), key="new")

@@ -126,7 +126,7 @@ def test_another_worker_starts_beats_and_finishes_nothing(connection: Connection
     [
         ({"max_retries": 3, "first_delay": 10}, [10, 20, 40]),
         ({"max_retries": 3, "first_delay": 10, "max_delay": 15}, [10, 15, 15]),
-        ({"max_retries": 2, "first_delay": 7, "doubling": False}, [7, 7]),
+        ({"max_retries": 2, "first_delay": 7, "exponential_backoff": False}, [7, 7]),
         ({"max_retries": 1, "first_delay": 0}, [0]),
         ({}, []),
     ],

@@ -34,7 +34,7 @@ TRACEPARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPool]:
     """Warm processes that most tests share, one run after the other."""
-    with ProcessPool(calling(carry_headers=("tenant",), log_bytes=2_000, output_bytes=5_000)) as pool:
+    with ProcessPool(calling(carry_headers=("tenant",), max_log_bytes=2_000, max_output_bytes=5_000)) as pool:
         yield pool
 
 
@@ -104,7 +104,7 @@ def test_a_run_over_its_time_is_killed_and_the_one_behind_it_succeeds() -> None:
 
 
 def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it_late() -> None:
-    with ProcessPool(calling(timeout=3, output_bytes=8_000_000)) as pool:
+    with ProcessPool(calling(timeout=3, max_output_bytes=8_000_000)) as pool:
         pool.submit([run_of({"do": "echo late", "seconds": 1, "text": "x" * 4_000_000})])
         assert eventually(lambda: not pool.poll(0.01) and _running(pool), seconds=30, what="the start of the run")
         time.sleep(4)

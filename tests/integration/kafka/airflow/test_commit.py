@@ -51,7 +51,7 @@ def task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> CommitOffsetsOperator:
     """The commit of a batch that took all five messages, to a group whose coordinator has begun."""
-    group = define(trigger.name).group
+    group = define(trigger.name).consumer_group
 
     def coordinated() -> bool:
         try:
@@ -91,9 +91,9 @@ def test_the_group_is_put_where_the_ledger_is(
     cluster: KafkaAdmin, partition: Partition, task: CommitOffsetsOperator, before: int | None
 ) -> None:
     if before is not None:
-        commit(cluster, task.definition.group, {partition: before})
+        commit(cluster, task.definition.consumer_group, {partition: before})
     task.execute(CONTEXT)
-    assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: 5}
+    assert run(cluster.committed(task.definition.consumer_group, [partition])).require() == {partition: 5}
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "re-created"])
@@ -115,7 +115,7 @@ def test_nothing_is_committed_of_a_topic_that_kafka_does_not_have(
         topics.delete(partition.topic)
     task.execute(CONTEXT)
     if again:
-        assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: None}
+        assert run(cluster.committed(task.definition.consumer_group, [partition])).require() == {partition: None}
 
 
 def test_offsets_of_another_triggers_batch_are_not_committed(
@@ -124,7 +124,7 @@ def test_offsets_of_another_triggers_batch_are_not_committed(
     other = CommitOffsetsOperator(task_id="commit", definition=define("another"), batch_id=task.batch_id)
     with pytest.raises(AirflowFailException, match=f"^Batch {task.batch_id} belongs to trigger {task.definition.name}"):
         other.execute(CONTEXT)
-    assert run(cluster.committed(other.definition.group, [partition])).require() == {partition: None}
+    assert run(cluster.committed(other.definition.consumer_group, [partition])).require() == {partition: None}
 
 
 def test_a_commit_that_outlived_its_lock_is_corrected_by_the_retry(
@@ -150,15 +150,15 @@ def test_a_commit_that_outlived_its_lock_is_corrected_by_the_retry(
     with monkeypatch.context() as patched:
         patched.setattr("workorders.kafka.airflow.commit_offsets.KafkaAdmin", Late)
         fail(task)
-    assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: 5}
+    assert run(cluster.committed(task.definition.consumer_group, [partition])).require() == {partition: 5}
     task.execute(CONTEXT)
-    assert run(cluster.committed(task.definition.group, [partition])).require() == {partition: 2}
+    assert run(cluster.committed(task.definition.consumer_group, [partition])).require() == {partition: 2}
 
 
 def test_a_stranger_in_the_group_is_named_and_the_commit_follows_once_he_has_gone(
     stack: LocalStack, connection: Connection, cluster: KafkaAdmin, partition: Partition, task: CommitOffsetsOperator
 ) -> None:
-    group = task.definition.group
+    group = task.definition.consumer_group
     with member(stack.kafka_settings, group, partition.topic):
         assert "another consumer is in this group (rdkafka at 127.0.0.1)" in fail(task)
     assert run(cluster.committed(group, [partition])).require() == {partition: None}
@@ -172,7 +172,7 @@ def test_the_run_of_an_unfinished_batch_ends_although_nothing_can_be_committed(
     """A person has marked the task before as success; an active run would keep the listener from starting it again."""
     task.batch_id = plan(connection, trigger, OffsetRange(partition, 5, 7))
     with (
-        member(stack.kafka_settings, task.definition.group, partition.topic),
+        member(stack.kafka_settings, task.definition.consumer_group, partition.topic),
         pytest.raises(AirflowFailException, match=r"1 of its ranges have no work orders yet, so this run ends here"),
     ):
         task.execute(CONTEXT)
@@ -183,5 +183,5 @@ def test_an_unavailable_database_is_reported_as_what_it_is(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{free_port()}/a")
     sentence = fail(task)
-    assert f"The offsets of consumer group {task.definition.group} were not committed" in sentence
+    assert f"The offsets of consumer group {task.definition.consumer_group} were not committed" in sentence
     assert "secret" not in sentence

@@ -443,7 +443,7 @@ def test_a_clear_of_a_batch_that_is_older_than_its_work_orders_are_kept_or_delet
     trigger.until_idle()
     topics.produce(name, TEN)
     batch_id = trigger.batch()
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     connection.execute(
         "UPDATE workorders.kafka_batches SET planned_at = now() - interval '11 days' WHERE id = %s", (batch_id,)
     )

@@ -184,13 +184,13 @@ def test_a_full_workflow_holds_the_batch_until_it_takes_work_orders_again(
     idle.until_idle()
     topics.produce(name, TEN)
     planned = idle.batch()
-    limit(connection, name, waiting=10, kind="hard")
+    limit(connection, name, max_waiting=10, on_reached="wait")
     connection.commit()
     wait = Wait(name, planned)
     try:
         wait.start(delay=HOUR)
         checked(wait, capfd)
-        limit(connection, name, waiting=1000, kind="hard")
+        limit(connection, name, max_waiting=1000, on_reached="wait")
         connection.commit()
         assert wait.event() == ENDED
     finally:

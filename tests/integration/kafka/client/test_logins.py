@@ -57,7 +57,7 @@ def whole_path(
         path.commit(batch_id)
         assert path.committed() == [6]
         shown = path.status(Command(monkeypatch, capsys))
-        assert (shown["problem"], [part["group_lag"] for part in shown["partitions"]]) == (None, [0])
+        assert (shown["problem"], [part["committed_lag"] for part in shown["partitions"]]) == (None, [0])
         assert path.relay() == MESSAGES
 
     return taken

@@ -15,7 +15,7 @@ from support.rights import Rights
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.airflow.checks import Check, of_kafka
+from workorders.kafka.airflow.start_checks import Check, of_kafka
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -40,7 +40,7 @@ def rights(stack: LocalStack, path: LoginPath) -> Iterator[Rights]:
     """What the user may do: all that the page lists for a trigger."""
     given = Rights(stack)
     given.give(ResourceType.TOPIC, path.name, AclOperation.READ)
-    given.give(ResourceType.GROUP, define(path.name).group, AclOperation.READ)
+    given.give(ResourceType.GROUP, define(path.name).consumer_group, AclOperation.READ)
     yield given
     given.take_all()
 
@@ -69,7 +69,7 @@ def test_the_doctor_finds_nothing_wrong_with_the_rights_of_the_page(path: LoginP
 def test_the_doctor_names_a_group_whose_offsets_may_not_be_committed(
     path: LoginPath, rights: Rights, instead: AclOperation | None
 ) -> None:
-    group = define(path.name).group
+    group = define(path.name).consumer_group
     rights.take(ResourceType.GROUP, group, AclOperation.READ)
     if instead is not None:
         rights.give(ResourceType.GROUP, group, instead)
@@ -131,7 +131,7 @@ def test_a_group_whose_offsets_may_not_be_committed_is_named(
     path: LoginPath, rights: Rights, left: AclOperation | None
 ) -> None:
     batch_id = path.planned_and_finished()
-    group = define(path.name).group
+    group = define(path.name).consumer_group
     rights.take(ResourceType.GROUP, group, AclOperation.READ)
     if left is not None:
         rights.give(ResourceType.GROUP, group, left)
@@ -147,7 +147,7 @@ def test_a_topic_whose_right_was_taken_after_the_ingest_is_named_by_the_commit(p
 
 
 def test_a_group_whose_offsets_may_not_be_read_is_named(path: LoginPath, rights: Rights) -> None:
-    group = define(path.name).group
+    group = define(path.name).consumer_group
     rights.take(ResourceType.GROUP, group, AclOperation.READ)
     admin = KafkaAdmin(client_settings(path.settings), timeout_seconds=3.0)
     with pytest.raises(KafkaRefusedError, match=f"Group authorization failed.*; grant Describe on group {group}"):

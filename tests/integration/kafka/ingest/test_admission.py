@@ -39,7 +39,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     stack: LocalStack, topics: Topics, connection: Connection, name: str
 ) -> None:
     topics.create(name)
-    rule = {"key": "header:event-id", "window": "1 h"}
+    rule = {"key": "header:event-id", "window": "1h"}
     kafka_trigger = InProcessTrigger(stack, name, idempotency=rule, max_rejected_share=0.1)
     for event_id in (b"a", b"b", b"a"):
         topics.produce(name, [b"{}"], headers=[("event-id", event_id)])
@@ -65,7 +65,7 @@ def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room
     kafka_trigger = InProcessTrigger(stack, name, workflow=name)
     topics.produce(name, [b"{}"] * 3)
     attempt(stack, kafka_trigger, planned(kafka_trigger))
-    limit(connection, name, waiting=4, kind="hard")
+    limit(connection, name, max_waiting=4, on_reached="wait")
     connection.commit()
     topics.produce(name, [b"{}"] * 3)
     batch_id = planned(kafka_trigger)

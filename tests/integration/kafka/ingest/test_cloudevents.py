@@ -30,7 +30,7 @@ def test_an_event_that_is_sent_in_both_modes_is_one_event(
     topics.produce(name, [b'{"n":1}'], headers=BINARY)
     topics.produce(name, [b'{"n":1}'], headers=[*BINARY[:1], ("ce_id", b"2"), *BINARY[2:]])
     topics.produce(name, [b'{"n":1}'])
-    rule = {"key": source_and_id, "window": "1 h"}
+    rule = {"key": source_and_id, "window": "1h"}
     trigger = InProcessTrigger(stack, name, workflow=name, format="cloudevents", idempotency=rule)
     (outcome,) = trigger.ingest_messages(trigger.batch())
     assert (outcome.error, outcome.created) == (None, Created(2, 2, rejected_by_rule=1))

@@ -161,7 +161,7 @@ def test_a_message_that_is_larger_than_the_outbox_takes_stops_nothing(
 
 def test_a_duplicate_and_a_filtered_message_are_no_dead_letters(outbox: Outbox, topics: Topics, name: str) -> None:
     topics.produce(name, [b'{"id":1}', b'{"id":1}', b'{"id":2,"test":true}'])
-    key = {"key": "body:/id", "window": "1 h"}
+    key = {"key": "body:/id", "window": "1h"}
     trigger = reading(outbox, name, idempotency=key, filter={"body:/test": {"exists": False}})
     (outcome,) = trigger.ingest_messages(batch(trigger))
     assert (outcome.created.created, outcome.created.rejected, outcome.created.filtered) == (1, 1, 1)

@@ -45,8 +45,8 @@ ALL_THE_WAY = settings(
 )
 MEBIBYTE = 1024 * 1024
 MAPPING = RecordMapping(max_message_bytes=MEBIBYTE)
-KEPT = {"days": 2, "wipe_bodies_after_days": 1}
-IDEMPOTENCY = {"key": "body:/id", "window": "1 h"}
+KEPT = {"delete_after": "2d", "erase_after": "1d"}
+IDEMPOTENCY = {"key": "body:/id", "window": "1h"}
 SEQUENCE = {"key": "body:/id", "number": "body:/n", "start": 1}
 
 
@@ -83,7 +83,7 @@ class Scene:
             "name": self.name,
             "callable": "json:dumps",
             "ordering_key": ordering_key,
-            "retention": {"days": 2, "wipe_bodies_after_days": 1},
+            "retention": {"delete_after": "2d", "erase_after": "1d"},
         }
         self.workflow: Workflow = workflows_.register(
             connection, WorkflowDefinition.model_validate({key: field for key, field in fields.items() if field})

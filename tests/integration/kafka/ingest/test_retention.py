@@ -28,7 +28,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})
-    keeping(connection, name, days=10, keep_errors_days=100)
+    keeping(connection, name, delete_after="10d", delete_errors_after="100d")
     return trigger
 
 

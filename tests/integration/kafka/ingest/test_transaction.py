@@ -432,7 +432,7 @@ def test_a_replay_needs_no_capacity_for_work_orders_that_exist(
 
 
 def limit(connection: Connection, workflow: str, waiting: int) -> None:
-    limits = {"waiting": waiting, "kind": "hard"}
+    limits = {"max_waiting": waiting, "on_reached": "wait"}
     definition = {"name": workflow, "callable": "json:loads", "limits": limits}
     workflows.register(connection, WorkflowDefinition.model_validate(definition))
     connection.commit()

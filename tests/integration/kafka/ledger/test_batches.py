@@ -182,9 +182,11 @@ def test_finished_ranges_that_follow_one_another_become_one_and_gaps_and_other_l
     ]
 
 
-@pytest.mark.parametrize("kept", [{"days": 7, "keep_errors_days": 30}, {"keep_errors_days": 7}], ids=str)
+@pytest.mark.parametrize(
+    "kept", [{"delete_after": "7d", "delete_errors_after": "30d"}, {"delete_errors_after": "7d"}], ids=str
+)
 def test_a_batch_is_deleted_once_its_workflow_may_delete_a_work_order_of_its_time(
-    connection: Connection, name: str, ranges: list[OffsetRange], kept: dict[str, int]
+    connection: Connection, name: str, ranges: list[OffsetRange], kept: dict[str, str]
 ) -> None:
     keeping(connection, name, **kept)
     trigger = triggers.register(connection, name=name, type_="kafka", workflow=name, definition={})

@@ -118,7 +118,9 @@ def test_virtual_partitions_of_a_workflow_that_needs_order_are_refused_and_nothi
         plan(define(name, workflow=name, virtual_partitions=2))
 
 
-@pytest.mark.parametrize(("policy", "begin"), [("earliest", 0), ("latest", 10), ("group", 4), (1_600_000_007_000, 7)])
+@pytest.mark.parametrize(
+    ("policy", "begin"), [("earliest", 0), ("latest", 10), ("committed", 4), (1_600_000_007_000, 7)]
+)
 def test_every_policy_is_resolved_before_anything_is_read(
     connection: Connection,
     cluster: KafkaAdmin,
@@ -134,7 +136,7 @@ def test_every_policy_is_resolved_before_anything_is_read(
     for second in range(10):
         topics.produce(name, [b"{}"], timestamp_ms=1_600_000_000_000 + 1000 * second)
     (partition,) = run(cluster.partitions([name])).require()
-    commit(cluster, definition.group, {partition: 4})
+    commit(cluster, definition.consumer_group, {partition: 4})
     first = plan(definition)
     assert begins(connection, name) == {0: begin}
     assert labels(first) == ([(0, begin, 10)] if begin < 10 else [])
@@ -143,15 +145,15 @@ def test_every_policy_is_resolved_before_anything_is_read(
 def test_the_group_is_never_read_again(
     stack: LocalStack, connection: Connection, cluster: KafkaAdmin, topics: Topics, plan: Planner, *, name: str
 ) -> None:
-    definition = define(name, starting_offsets="group")
+    definition = define(name, starting_offsets="committed")
     topics.create(name)
     topics.produce(name, TEN)
     first = plan(definition)
     assert first.batch_id is not None
     ingest_all(stack, connection, first.batch_id)
-    commit(cluster, definition.group, {first.ranges[0].partition: 2})
+    commit(cluster, definition.consumer_group, {first.ranges[0].partition: 2})
     assert plan(definition).batch_id is None
-    commit(cluster, definition.group, {first.ranges[0].partition: 900})
+    commit(cluster, definition.consumer_group, {first.ranges[0].partition: 900})
     topics.produce(name, TEN)
     assert labels(plan(definition)) == [(0, 10, 20)]
 
@@ -248,7 +250,7 @@ def test_a_new_partition_is_read_from_its_first_offset(
 
 
 @pytest.mark.parametrize("form", ["{}-a", "^{}-.*"])
-@pytest.mark.parametrize("policy", ["latest", "group", 1_600_000_999_000])
+@pytest.mark.parametrize("policy", ["latest", "committed", 1_600_000_999_000])
 def test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_offset(
     topics: Topics, plan: Planner, *, name: str, form: str, policy: str | int
 ) -> None:

@@ -65,11 +65,11 @@ def ranged(name: str, number: int = 0, messages: int = 1) -> OffsetRange:
     return OffsetRange(partition_of(name, number), 0, messages)
 
 
-@pytest.mark.parametrize("kind", ["soft", "hard"])
+@pytest.mark.parametrize("on_reached", ["reject", "wait"])
 def test_a_webhook_of_the_same_limited_workflow_does_not_wait(
-    stack: LocalStack, connection: Connection, name: str, kind: str
+    stack: LocalStack, connection: Connection, name: str, on_reached: str
 ) -> None:
-    limit(connection, name, waiting=1000, per_day=1000, kind=kind)
+    limit(connection, name, max_waiting=1000, max_per_day=1000, on_reached=on_reached)
     kafka = register(connection, name, workflow=name)
     webhook = triggers.register(connection, name=f"{name}-hook", type_="webhook", workflow=name, definition={})
     batch_id = plan(connection, kafka, ranged(name))
@@ -147,7 +147,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
     slow = Slow(client_settings(stack.kafka_settings))
     with connect(stack.database_url) as own:
         shown = preview(own, slow, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 3))
-        apply(own, slow, shown, actor="ada", reason="a test", group=trigger.definition.group)
+        apply(own, slow, shown, actor="ada", reason="a test", group=trigger.definition.consumer_group)
     assert slow.asked == 1
     moved = {
         partition.partition: position.next_offset for partition, position in ledger.positions(connection, name).items()

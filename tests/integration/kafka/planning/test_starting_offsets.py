@@ -46,13 +46,13 @@ def test_latest_begins_at_the_last_stable_offset_so_that_an_open_transaction_is_
 def test_group_begins_at_the_group_offset_and_at_the_earliest_offset_where_there_is_none(
     cluster: KafkaAdmin, filled: str
 ) -> None:
-    assert resolved(cluster, filled, "group") == {0: 2, 1: 0}
+    assert resolved(cluster, filled, "committed") == {0: 2, 1: 0}
     (first, _) = run(cluster.partitions([filled])).require()
-    commit(cluster, define(filled).group, {first: 5})
-    assert resolved(cluster, filled, "group") == {0: 5, 1: 0}
+    commit(cluster, define(filled).consumer_group, {first: 5})
+    assert resolved(cluster, filled, "committed") == {0: 5, 1: 0}
 
 
-@pytest.mark.parametrize("policy", ["latest", "group", 1_600_000_999_000])
+@pytest.mark.parametrize("policy", ["latest", "committed", 1_600_000_999_000])
 def test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_the_policy(
     cluster: KafkaAdmin, filled: str, policy: str | int
 ) -> None:

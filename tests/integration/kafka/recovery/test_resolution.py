@@ -287,7 +287,7 @@ def test_the_preview_of_a_seek_back_names_what_retention_deleted(
     trigger = InProcessTrigger(stack, name, workflow=name)
     topics.produce(name, TEN)
     trigger.until_idle()
-    keeping(connection, name, days=10)
+    keeping(connection, name, delete_after="10d")
     (decision,) = considered(stack, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), offset=5))
     assert str(decision).endswith("also those whose work orders retention deleted, which it does after 10 days.")
 
@@ -323,7 +323,7 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     name: str,
 ) -> None:
     (partition,) = run(cluster.partitions([name])).require()
-    group = idle_trigger.definition.group
+    group = idle_trigger.definition.consumer_group
     commit(cluster, group, {partition: 10})
     assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == ()
     assert run(cluster.committed(group, [partition])).require() == {partition: 3}

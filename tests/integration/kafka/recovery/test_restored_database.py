@@ -64,7 +64,7 @@ def test_what_came_after_the_backup_is_read_again_though_the_group_is_ahead(
     kafka_trigger.until_idle()
     reached = positions(url, name)
     assert list(reached.values()) == [20]
-    commit(kafka_trigger.cluster, kafka_trigger.definition.group, reached)
+    commit(kafka_trigger.cluster, kafka_trigger.definition.consumer_group, reached)
 
     server.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(database)))
     copy(server, backup, database, database)

@@ -78,10 +78,10 @@ def test_messages_are_a_lag_of_the_ledger_and_of_the_group(
     connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
 ) -> None:
     topics.produce(planned.name, MESSAGES)
-    run(cluster.commit(planned.group, {partition_of(connection, planned.name): 2}))
+    run(cluster.commit(planned.consumer_group, {partition_of(connection, planned.name): 2}))
     row = first(look(connection, stack, planned.name))
-    assert (row.next_offset, row.group_offset, row.last_stable, row.high_watermark) == (0, 2, 5, 5)
-    assert (row.lag, row.group_lag, row.status) == (5, 3, "behind")
+    assert (row.next_offset, row.committed_offset, row.last_stable, row.high_watermark) == (0, 2, 5, 5)
+    assert (row.lag, row.committed_lag, row.status) == (5, 3, "behind")
 
 
 def test_an_open_transaction_is_waited_for(
@@ -152,11 +152,18 @@ def test_a_group_that_is_not_at_the_ledger_is_reported_and_changes_nothing(
     topics.produce(planned.name, MESSAGES)
     read_up_to(connection, planned.name, 5)
     if committed is not None:
-        commit(cluster, planned.group, {partition_of(connection, planned.name): committed})
+        commit(cluster, planned.consumer_group, {partition_of(connection, planned.name): committed})
     found = look(connection, stack, planned.name)
     row = first(found)
-    assert (row.group_relation, row.group_offset, row.next_offset, row.status) == (word, committed, 5, "up to date")
-    assert [text.split(" on ")[0] for text in found.group_notes] == [text.format(planned.group) for text in notes]
+    assert (row.committed_relation, row.committed_offset, row.next_offset, row.status) == (
+        word,
+        committed,
+        5,
+        "up to date",
+    )
+    assert [text.split(" on ")[0] for text in found.group_notes] == [
+        text.format(planned.consumer_group) for text in notes
+    ]
     assert run(plan_batch(connection, cluster, planned)).batch_id is None
 
 
@@ -164,9 +171,9 @@ def test_a_stranger_in_the_group_is_named(
     connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
 ) -> None:
     topics.produce(planned.name, MESSAGES)
-    with member(stack.kafka_settings, planned.group, planned.name):
+    with member(stack.kafka_settings, planned.consumer_group, planned.name):
         (note,) = look(connection, stack, planned.name).group_notes
-    assert note.startswith(f"The group {planned.group} has another consumer (rdkafka at 127.0.0.1), ")
+    assert note.startswith(f"The group {planned.consumer_group} has another consumer (rdkafka at 127.0.0.1), ")
 
 
 def test_a_topic_that_is_missing_does_not_hide_the_others(
@@ -230,5 +237,5 @@ def test_a_definition_without_its_fields_is_shown_with_their_defaults(
     connection: Connection, stack: LocalStack, trigger: triggers.Trigger
 ) -> None:
     found = look(connection, stack, trigger.name)
-    assert (found.group, found.kafka_connection) == (f"workorders-{trigger.name}", "kafka_default")
+    assert (found.consumer_group, found.kafka_connection) == (f"workorders-{trigger.name}", "kafka_default")
     assert found.partitions == ()

@@ -31,7 +31,7 @@ def outbox(stack: LocalStack) -> Outbox:
 def test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice(
     stack: LocalStack, topics: Topics, name: str, step: str
 ) -> None:
-    outbox = new_outbox(stack, max_messages=50, retention=3600)
+    outbox = new_outbox(stack, max_messages=50, delete_sent_after=3600)
     topics.create(name, partitions=2)
     expected = write(outbox, name)
     killed(step, outbox)

@@ -105,7 +105,7 @@ def test_by_policy_a_refused_message_is_set_aside_and_its_key_continues(
     topics.create(name, config=SMALL)
     poison = large()
     outbox.write(*(OutboxMessage(topic=name, key="k", value=value) for value in (b"1", poison, b"2")))
-    aside = {name: TopicDefinition(on_refused="set_aside")}
+    aside = {name: TopicDefinition(on_rejected="set_aside")}
     assert len(outbox.relay(topics=aside).failures) == 1
     assert outbox.values(name) == [b"1", b"2"]
     (hold,) = outbox.holds()
@@ -155,7 +155,7 @@ def test_by_policy_a_message_with_unreadable_headers_is_set_aside(outbox: Outbox
         UPDATE workorders.outbox_messages SET headers = '[["a", {"base64": "abcde"}]]' WHERE value = '1'
         """
     )
-    assert len(outbox.relay(topics={name: TopicDefinition(on_refused="set_aside")}).failures) == 1
+    assert len(outbox.relay(topics={name: TopicDefinition(on_rejected="set_aside")}).failures) == 1
     assert outbox.values(name) == [b"0", b"2"]
     (hold,) = outbox.holds()
     assert (hold.kind, hold.messages) == ("message", 1)

@@ -15,7 +15,7 @@ HOUR = 3600
 
 @pytest.fixture
 def outbox(stack: LocalStack) -> Outbox:
-    return new_outbox(stack, max_messages=50, retention=HOUR)
+    return new_outbox(stack, max_messages=50, delete_sent_after=HOUR)
 
 
 def kept(outbox: Outbox, columns: str = "value") -> list[tuple[object, ...]]:
@@ -61,7 +61,7 @@ def test_a_retention_of_none_keeps_nothing_more_and_lets_what_was_kept_go(
     outbox.relay()
     assert kept(outbox) == [(b"kept",)]
     outbox.write(OutboxMessage(topic=name, key="k", value="not kept"))
-    outbox.relay(retention=0)
+    outbox.relay(delete_sent_after=0)
     assert kept(outbox) == []
 
 

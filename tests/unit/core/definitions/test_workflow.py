@@ -19,20 +19,24 @@ WITH_DAG: dict[str, Any] = {"name": "ship", "dag_id": "ship"}
 def test_two_lines_are_a_workflow_with_defaults() -> None:
     definition = WorkflowDefinition.model_validate(GOOD)
     assert (definition.concurrency, definition.timeout, definition.ordering_key) == (None, 300, None)
-    assert (definition.linger, WorkflowDefinition.model_validate({**GOOD, "linger": "0 s"}).linger) == (20, 0)
-    assert (definition.retries.max_retries, definition.limits.waiting, definition.retention.days) == (0, None, None)
+    assert (definition.linger, WorkflowDefinition.model_validate({**GOOD, "linger": "0s"}).linger) == (20, 0)
+    assert (definition.retries.max_retries, definition.limits.max_waiting, definition.retention.delete_after) == (
+        0,
+        None,
+        None,
+    )
 
 
 def test_a_definition_stays_the_same_on_its_way_through_the_database() -> None:
     definition = WorkflowDefinition.model_validate(
-        {**GOOD, "ordering_key": "header:Tenant", "limits": {"per_day": 5, "kind": "hard"}}
+        {**GOOD, "ordering_key": "header:Tenant", "limits": {"max_per_day": 5, "on_reached": "wait"}}
     )
     assert WorkflowDefinition.model_validate(json.loads(definition.model_dump_json())) == definition
 
 
 def test_the_database_of_a_function_is_a_connection_or_a_connection_with_limits() -> None:
     short = WorkflowDefinition.model_validate({**GOOD, "database": "shop_db"}).database
-    limited = {"connection": "shop_db", "lock_timeout": "2 s"}
+    limited = {"connection": "shop_db", "lock_timeout": "2s"}
     long = WorkflowDefinition.model_validate({**GOOD, "database": limited}).database
     assert short
     assert long

@@ -27,5 +27,5 @@ def test_what_a_run_returned_is_kept_as_json_and_nothing_of_nothing() -> None:
 
 def test_an_output_beyond_the_workflows_size_is_refused_with_both_sizes() -> None:
     assert serialize_output("1234", 6) == b'"1234"'
-    with pytest.raises(OutputTooLargeError, match=r"has 7 bytes, more than output_bytes \(6\)"):
+    with pytest.raises(OutputTooLargeError, match=r"has 7 bytes, more than max_output_bytes \(6\)"):
         serialize_output("12345", 6)

@@ -42,7 +42,7 @@ def test_the_ingest_creates_then_commits_and_runs_on_request_only() -> None:
 
 
 def test_stalled_batches_do_not_use_up_the_runs_of_the_others() -> None:
-    _, ingest = dags(active_batches=2)
+    _, ingest = dags(max_active_batches=2)
     assert ingest.max_active_runs > 10_000
     assert ingest.task_dict["create_work_orders"].max_active_tis_per_dag == 2
 

@@ -34,22 +34,22 @@ def complaint(more: str) -> str:
 
 def test_five_lines_are_enough() -> None:
     found = load()
-    assert (found.workflow, found.topics, found.group) == ("ship", ("orders",), "workorders-orders")
+    assert (found.workflow, found.topics, found.consumer_group) == ("ship", ("orders",), "workorders-orders")
 
 
 @pytest.mark.parametrize(
     ("more", "field", "expected"),
     [
-        ("max_bytes: 64 MiB", "max_bytes", 67_108_864),
-        ("max_bytes: 1.5 MiB", "max_bytes", 1_572_864),
+        ("max_bytes: 64MiB", "max_bytes", 67_108_864),
+        ("max_bytes: 1.5MiB", "max_bytes", 1_572_864),
         ("max_bytes: 5MB", "max_bytes", 5_000_000),
         ("max_bytes: 4096", "max_bytes", 4096),
-        ("max_message_bytes: 32 MiB", "max_message_bytes", 33_554_432),
-        ("poll_interval: 500 ms", "poll_interval", 0.5),
+        ("max_message_bytes: 32MiB", "max_message_bytes", 33_554_432),
+        ("poll_interval: 500ms", "poll_interval", 0.5),
         ("poll_interval: 0.1", "poll_interval", 0.1),
-        ("max_wait: 2 s", "max_wait", 2.0),
-        ("max_wait: 1 m", "max_wait", 60.0),
-        ("max_wait: 2 h", "max_wait", 7200.0),
+        ("max_wait: 2s", "max_wait", 2.0),
+        ("max_wait: 1m", "max_wait", 60.0),
+        ("max_wait: 2h", "max_wait", 7200.0),
         ("max_wait: 1d", "max_wait", 86_400.0),
         ("rate_limit_per_second: 0.5", "rate_limit_per_second", 0.5),
         ("rate_limit_per_second: null", "rate_limit_per_second", None),
@@ -58,12 +58,12 @@ def test_five_lines_are_enough() -> None:
         ("tombstones: accept", "tombstones", "accept"),
         ("max_rejected_share: 0.5", "max_rejected_share", 0.5),
         ("max_rejected_share: null", "max_rejected_share", None),
-        ("alert_after: 30 m", "alert_after", 1800.0),
+        ("alert_after: 30m", "alert_after", 1800.0),
         ("alert_after: 0", "alert_after", 0.0),
         ("notify: [shop.alerts.page, shop.alerts.mail]", "notify", ("shop.alerts.page", "shop.alerts.mail")),
-        ("group: old-group", "group", "old-group"),
-        ("group: ''", "group", "workorders-orders"),
-        ("{min_messages: 500, max_wait: 30 s}", "min_messages", 500),
+        ("consumer_group: old-group", "consumer_group", "old-group"),
+        ("consumer_group: ''", "consumer_group", "workorders-orders"),
+        ("{min_messages: 500, max_wait: 30s}", "min_messages", 500),
         ("topics: [orders, '^orders\\..*']", "topics", ("orders", r"^orders\..*")),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_field_takes_its_forms(more: str, field: str, expected: object) -> Non
     [
         ("earliest", StartingOffsets("earliest")),
         ("latest", StartingOffsets("latest")),
-        ("group", StartingOffsets("group")),
+        ("committed", StartingOffsets("committed")),
         ("2026-03-01T00:00:00+01:00", StartingOffsets("timestamp", 1_772_319_600_000)),
         ("'2026-03-01T00:00:00+01:00'", StartingOffsets("timestamp", 1_772_319_600_000)),
         ("2026-03-01 00:00:00+01:00", StartingOffsets("timestamp", 1_772_319_600_000)),
@@ -115,9 +115,9 @@ def test_a_definition_survives_the_way_through_the_database(form: str) -> None:
             "(missing ), unterminated subpattern at position 2).",
         ),
         (
-            "idempotency: {key: body, window: 1 h, on_repeat: ignore}",
-            "idempotency: expected on_repeat: reject, because every message has a work order; a replay could not tell "
-            "an ignored message from a lost one.",
+            "idempotency: {key: body, window: 1h, on_duplicate: ignore}",
+            "idempotency: expected on_duplicate: reject, because every message has a work order; a replay could not "
+            "tell an ignored message from a lost one.",
         ),
         (
             "{virtual_partitions: 4, sequence: {key: 'body:/id', number: 'body:/number'}}",
@@ -153,7 +153,7 @@ def test_a_definition_survives_the_way_through_the_database(form: str) -> None:
                 ("[7]", "[7]"),
             )
         ),
-        ("group: 7", "group: expected the id of a consumer group, got 7."),
+        ("consumer_group: 7", "consumer_group: expected the id of a consumer group, got 7."),
         ("min_messages: 5", "min_messages: expected max_wait, such as 30 s, with a minimum above 1, got 5 alone."),
         (
             "{min_messages: 5, max_messages: 4, max_wait: 1}",
@@ -175,7 +175,7 @@ def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(more: str, 
 )
 def test_starting_offsets_that_could_mean_anything_are_refused(form: str) -> None:
     assert complaint(f"starting_offsets: {form}").startswith(
-        "orders.yaml: starting_offsets: expected earliest, latest, group, an ISO 8601 time with its offset such as "
+        "orders.yaml: starting_offsets: expected earliest, latest, committed, an ISO 8601 time with its offset such as "
         "2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
     )
 
@@ -218,7 +218,7 @@ def test_spark_settings_that_name_the_place_of_a_secret_are_accepted() -> None:
 
 def test_a_definition_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
-        setattr(load(), "group", "other")  # noqa: B010 - mypy knows that it cannot be done
+        setattr(load(), "consumer_group", "other")  # noqa: B010 - mypy knows that it cannot be done
 
 
 def test_a_format_of_a_registry_needs_the_connection_of_one() -> None:

@@ -65,22 +65,22 @@ def test_the_status_names_what_keeps_a_partition_where_it_is(
 
 def test_lags_end_at_the_last_stable_offset_and_not_at_the_high_watermark() -> None:
     merged = one(ROW, log(stable=130, end=190), group=90)
-    assert (merged.lag, merged.group_lag) == (30, 40)
-    assert (merged.next_offset, merged.group_offset) == (100, 90)
+    assert (merged.lag, merged.committed_lag) == (30, 40)
+    assert (merged.next_offset, merged.committed_offset) == (100, 90)
     assert (merged.last_stable, merged.high_watermark) == (130, 190)
 
 
 def test_no_lag_is_told_between_two_topics_of_one_name() -> None:
     again = Partition("orders", 0, "id-2")
     (merged,) = merge([ROW], KafkaAnswer([log(stable=500, end=500, partition=again)], {again: 3}))
-    assert (merged.lag, merged.group_lag) == (None, None)
+    assert (merged.lag, merged.committed_lag) == (None, None)
 
 
 def test_without_kafka_the_ledger_is_shown_and_the_rest_is_unknown() -> None:
     (merged, stalled) = merge([ROW, replace(STALLED, partition=1)], KafkaAnswer(problem="Kafka did not answer."))
     assert (merged.next_offset, merged.status) == (100, "?")
-    assert (merged.group_offset, merged.last_stable, merged.high_watermark) == (None, None, None)
-    assert (merged.lag, merged.group_lag) == (None, None)
+    assert (merged.committed_offset, merged.last_stable, merged.high_watermark) == (None, None, None)
+    assert (merged.lag, merged.committed_lag) == (None, None)
     assert stalled.status == "stalled"
 
 
@@ -94,7 +94,7 @@ def test_a_partition_that_was_never_planned_is_shown_in_its_place() -> None:
     answer = KafkaAnswer([log(partition=Partition("orders", 1, "id-1")), log(stable=5, end=5, partition=new)], {new: 2})
     first, second = merge([replace(ROW, partition=1)], answer)
     assert (first.partition, first.status) == (0, "not planned yet")
-    assert (first.next_offset, first.lag, first.group_lag) == (None, None, 3)
+    assert (first.next_offset, first.lag, first.committed_lag) == (None, None, 3)
     assert second.partition == 1
 
 
@@ -118,15 +118,15 @@ def test_since_and_the_next_try_are_those_of_a_stall() -> None:
 def test_a_group_that_differs_from_the_ledger_is_reported(
     row: PartitionStatus, group: int | None, word: str | None
 ) -> None:
-    assert one(row, log(), group=group).group_relation == word
+    assert one(row, log(), group=group).committed_relation == word
 
 
 def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_that_kafka_did_not_tell() -> None:
     again = Partition("orders", 0, "id-2")
     (merged,) = merge([ROW], KafkaAnswer([log(partition=again)], {again: 3}))
-    assert merged.group_relation is None
+    assert merged.committed_relation is None
     (merged,) = merge([ROW], KafkaAnswer([log()]))
-    assert merged.group_relation is None
+    assert merged.committed_relation is None
 
 
 def test_each_way_to_differ_is_one_sentence_with_its_partitions() -> None:

@@ -6,15 +6,15 @@ WITH policies AS MATERIALIZED (
         greatest(wipe_before, errors_before) AS erase_before
     FROM (
         SELECT id AS workflow_id, name AS workflow,
-            %(now)s::timestamptz - days AS good_before,
-            %(now)s::timestamptz - CASE WHEN days IS NULL THEN error_days ELSE greatest(days, error_days) END
+            %(now)s::timestamptz - good_age AS good_before,
+            %(now)s::timestamptz - CASE WHEN good_age IS NULL THEN error_age ELSE greatest(good_age, error_age) END
                 AS errors_before,
-            %(now)s::timestamptz - wipe_days AS wipe_before
+            %(now)s::timestamptz - wipe_age AS wipe_before
         FROM workorders.workflows
         CROSS JOIN LATERAL (
-            SELECT (definition #>> '{retention,days}')::double precision * interval '1 day' AS days,
-                (definition #>> '{retention,keep_errors_days}')::double precision * interval '1 day' AS error_days,
-                (definition #>> '{retention,wipe_bodies_after_days}')::double precision * interval '1 day' AS wipe_days
+            SELECT make_interval(secs => (definition #>> '{retention,delete_after}')::double precision) AS good_age,
+                make_interval(secs => (definition #>> '{retention,delete_errors_after}')::double precision) AS error_age,
+                make_interval(secs => (definition #>> '{retention,erase_after}')::double precision) AS wipe_age
         ) AS kept
         WHERE jsonb_typeof(definition -> 'retention') = 'object'
     ) AS ages

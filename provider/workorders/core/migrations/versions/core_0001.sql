@@ -9,7 +9,8 @@ CREATE TABLE workorders.workflows (
     updated_at timestamptz NOT NULL DEFAULT now(),
     -- Retention deletes the first work orders after this number of days; null for never.
     kept_days double precision GENERATED ALWAYS AS (
-        coalesce(definition #>> '{retention,days}', definition #>> '{retention,keep_errors_days}')::double precision
+        coalesce(definition #>> '{retention,delete_after}', definition #>> '{retention,delete_errors_after}')::double precision
+            / 86400
     ) STORED,
     CONSTRAINT workflows_concurrency_check CHECK (concurrency > 0)
 );

@@ -43,7 +43,7 @@ WITH given AS MATERIALIZED (
         statement_timestamp() + make_interval(secs => least(
             (retries ->> 'max_delay')::double precision,
             (retries ->> 'first_delay')::double precision
-                * CASE WHEN (retries ->> 'doubling')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
+                * CASE WHEN (retries ->> 'exponential_backoff')::boolean THEN 2 ^ least(retry, 30) ELSE 1 END
         ))
     FROM decided
     WHERE again

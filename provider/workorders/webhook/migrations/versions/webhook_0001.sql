@@ -1,4 +1,4 @@
--- The webhooks that an API server without a folder of trigger files serves: what `workorders hooks apply` has stored.
+-- The webhooks that an API server without a folder of trigger files serves: what `workorders webhooks apply` has stored.
 CREATE TABLE workorders.webhooks (
     name text PRIMARY KEY,
     path text NOT NULL UNIQUE,

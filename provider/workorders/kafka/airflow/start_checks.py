@@ -167,8 +167,8 @@ def of_database(connection_id: str) -> Iterator[Check]:
     yield from _until_wrong(
         (f"connection {connection_id}", connection, f"airflow connections add {connection_id} --conn-uri {uri}"),
         ("database", server, f"airflow connections get {connection_id}"),
-        ("tables", tables, "workorders db upgrade"),
-        ("rights", rights, "workorders db upgrade --roles"),
+        ("tables", tables, "workorders db migrate"),
+        ("rights", rights, "workorders db migrate --roles"),
     )
 
 
@@ -246,9 +246,9 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
             "kafka-topics.sh --bootstrap-server HOST:PORT --create --topic NAME",
         ),
         (
-            f"consumer group {definition.group}",
+            f"consumer group {definition.consumer_group}",
             group,
-            f"kafka-acls.sh --bootstrap-server HOST:PORT {allow} {definition.group}",
+            f"kafka-acls.sh --bootstrap-server HOST:PORT {allow} {definition.consumer_group}",
         ),
     )
 
@@ -266,9 +266,9 @@ async def _readable(cluster: KafkaAdmin, subscriptions: Sequence[str]) -> list[P
 
 async def _require_commits(cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> None:
     partitions = (await cluster.partitions(definition.topics)).require()
-    (await cluster.committed(definition.group, partitions)).require()
+    (await cluster.committed(definition.consumer_group, partitions)).require()
     if partitions:
-        await cluster.require_commits(definition.group)
+        await cluster.require_commits(definition.consumer_group)
 
 
 def of_spark(connection_id: str) -> Iterator[Check]:

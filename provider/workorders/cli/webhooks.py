@@ -1,4 +1,4 @@
-"""`workorders hooks`: the webhooks of the database, and a server for them alone."""
+"""`workorders webhooks`: the webhooks of the database, and a server for them alone."""
 
 import logging
 import os
@@ -25,8 +25,8 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
     An API server serves them unless it has a folder of trigger files (WORKORDERS_TRIGGERS).
 
     Examples:
-      workorders hooks list
-      workorders hooks list --json
+      workorders webhooks list
+      workorders webhooks list --json
     """
     from workorders.webhook.stored_webhooks import StoredWebhook, list_stored  # noqa: PLC0415 - the database's driver
 
@@ -44,11 +44,11 @@ def apply(
     """Store the webhooks of files, and remove all others.
 
     The database then has exactly the webhooks of these files. API servers without a folder of trigger files serve them
-    within a second. Run it in each deployment, after `workorders db upgrade`. Exits with 1, and changes nothing, if a
+    within a second. Run it in each deployment, after `workorders db migrate`. Exits with 1, and changes nothing, if a
     file is wrong.
 
     Example:
-      workorders hooks apply include/triggers
+      workorders webhooks apply include/triggers
     """
     from workorders.webhook import stored_webhooks  # noqa: PLC0415 - the database's driver
 
@@ -70,14 +70,14 @@ def serve(
 ) -> None:
     """Serve webhooks without Airflow's API server, until stopped.
 
-    For callers that cannot reach the API server. The URLs are the same: /workorders/hooks/PATH. Serves the folder of
+    For callers that cannot reach the API server. The URLs are the same: /workorders/webhooks/PATH. Serves the folder of
     WORKORDERS_TRIGGERS, otherwise the webhooks of the database. The secrets and the database are Airflow connections:
     in variables AIRFLOW_CONN_..., in a secrets backend, or in Airflow's metadata database if it is configured here. Put
     a proxy with TLS before an address that other machines reach.
 
     Examples:
-      workorders hooks serve
-      workorders hooks serve --host 0.0.0.0 --port 8443
+      workorders webhooks serve
+      workorders webhooks serve --host 0.0.0.0 --port 8443
     """
     try:
         import uvicorn  # noqa: PLC0415 - for this command alone, and slow
@@ -93,5 +93,5 @@ def serve(
             "airflow-provider-workorders[airflow]."
         ) from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    server = Starlette(routes=[Mount("/workorders/hooks", application())])
+    server = Starlette(routes=[Mount("/workorders/webhooks", application())])
     uvicorn.run(server, host=host, port=port, log_level="info", access_log=False)

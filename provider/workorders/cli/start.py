@@ -14,7 +14,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.visible_text import safe
 
 if TYPE_CHECKING:
-    from workorders.kafka.airflow.checks import Check, Source
+    from workorders.kafka.airflow.start_checks import Check, Source
 
 T = TypeVar("T")
 
@@ -51,12 +51,12 @@ def doctor(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
-    from workorders.kafka.airflow import checks  # noqa: PLC0415
+    from workorders.kafka.airflow import start_checks  # noqa: PLC0415
 
     dags = metadata.our_dags()
-    found = [*checks.of_installation(), *([] if trigger else checks.of_dags(dags))]
-    for name in [trigger] if trigger else checks.list_sources(dags):
-        found += checks.of_source(name, checks.find_source(name, dags))
+    found = [*start_checks.of_installation(), *([] if trigger else start_checks.of_dags(dags))]
+    for name in [trigger] if trigger else start_checks.list_sources(dags):
+        found += start_checks.of_source(name, start_checks.find_source(name, dags))
     if as_json:
         print_json(found)
     else:
@@ -79,12 +79,12 @@ def start(trigger: TriggerName, wait: Wait = None, as_json: AsJson = False) -> N
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
-    from workorders.kafka.airflow import checks  # noqa: PLC0415
+    from workorders.kafka.airflow import start_checks  # noqa: PLC0415
 
     deadline = time.monotonic() + (_WAIT_SECONDS if wait is None else wait)
     waiting = f"Waiting for Airflow to parse a Dag of {trigger}."
-    source = _until(lambda: checks.find_source(trigger, metadata.our_dags()), deadline, waiting)
-    found = [*checks.of_installation(), *checks.of_source(trigger, source)]
+    source = _until(lambda: start_checks.find_source(trigger, metadata.our_dags()), deadline, waiting)
+    found = [*start_checks.of_installation(), *start_checks.of_source(trigger, source)]
     if not as_json:
         _print(found)
     is_right = source is not None and all(check.ok for check in found)

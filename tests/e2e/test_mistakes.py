@@ -72,7 +72,7 @@ def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_
         "[WO-CONNECTION-UNDEFINED]"
     )
     for number, failure in failures.items():
-        # The task's policy holds for a wait that failed in the triggerer, too: without a random part.
+        # The task's policy applies to a wait that failed in the triggerer, too: without a random part.
         assert failure == f"{missing} Nothing was changed. Next try in {delay_seconds(number)} s."
 
     kafka = airflow_stack.kafka.sasl_settings

@@ -1,4 +1,4 @@
-"""What waits, waits through outages: it reports them, and continues by itself."""
+"""Waiting tasks survive outages: they report them, and continue by themselves."""
 
 from pathlib import Path
 

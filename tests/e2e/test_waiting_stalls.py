@@ -1,4 +1,4 @@
-"""A stall that lasts waits without a worker: its task is deferred, shows its error, and continues by itself.
+"""A persistent stall waits without a worker: its task is deferred, shows its error, and continues by itself.
 
 This module follows the others, during which the stalled batch of `test_stalls.py` has made its first tries.
 """

@@ -18,7 +18,7 @@ SEED = 1
 
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest) -> Iterator[Site]:
-    # A stack of its own: its parts are killed, and its broker listens at a proxy.
+    # A separate stack: its parts are killed, and its broker listens at a proxy.
     with Site("faults-short") as site:
         yield site
         site.stack.keep_logs = request.session.testsfailed > 0

@@ -1,4 +1,4 @@
-"""A name, a topic and a trigger of its own for every test, so that tests share one stack and nothing else."""
+"""A separate name, topic, and trigger for every test, so that tests share one stack and nothing else."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def name() -> str:
 
 @pytest.fixture(scope="module")
 def database_url(stack: LocalStack) -> str:
-    """The database that `connection` leads to; a module may have one of its own."""
+    """The database that `connection` leads to; a module may have another one."""
     return stack.database_url
 
 

@@ -32,7 +32,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(site: Site) -> Iterator[SmallDisk]:
-    """Keep the inputs on a file system in memory, in a tablespace of its own, until the context is left.
+    """Keep the inputs on a file system in memory, in its own tablespace, until the context is left.
 
     Raises:
         NotPossibleError: nothing may be mounted here.

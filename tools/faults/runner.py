@@ -1,4 +1,4 @@
-"""Runs faults, one after the other, each in a scene of its own."""
+"""Runs faults, one after the other, each in its own scene."""
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -68,5 +68,5 @@ def _outcome(result: Result) -> str:
 
 
 def draw(faults: Sequence[Fault], random: Random) -> tuple[Fault, int, Mode]:
-    """Return a fault, a seed of its own, and a mode."""
+    """Return a fault, its seed, and a mode."""
     return random.choice(faults), random.randrange(1_000_000), Mode(*random.choices((False, True), k=2))

@@ -96,7 +96,7 @@ class CommandGroup(TyperGroup):
 
 
 class LeafCommand(TyperCommand):
-    """A command without commands of its own; its usage line names arguments as every other program does."""
+    """A command without subcommands; its usage line names arguments as every other program does."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words behind the name: `[OPTIONS] TRIGGER [TOPIC]`, where Typer has `{TRIGGER}`."""

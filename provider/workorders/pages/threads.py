@@ -1,6 +1,6 @@
 """Threads for the pages alone: Airflow's API shares the others, which must stay free while a database hangs.
 
-Downloads have threads of their own, so that the pages answer while they are read.
+Downloads have their own threads, so that the pages answer while they are read.
 """
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ NOT_TAKEN: Final = "Nothing was created, as far as is known; retry with the same
 class Database:
     """One database, with a connection for each thread that needs one at the same time.
 
-    A psycopg_pool connects in a thread of its own while its callers wait. With one, a request during an outage was
+    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was
     refused after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms.
 
     Args:

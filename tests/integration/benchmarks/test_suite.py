@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    # A stack of its own: the benchmarks empty the tables.
+    # A separate stack: the benchmarks empty the tables.
     with LocalStack(name="benchmarks") as stack:
         yield Bench(stack, QUICK, print)
 
@@ -25,7 +25,7 @@ _LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "for
 """A minute or several, for what needs many Spark sessions."""
 
 
-# Of those that are left out, memory does what spark does, and the others start an Airflow of their own.
+# Of those that are left out, memory does what spark does, and the others start another Airflow.
 @pytest.mark.parametrize(
     "name",
     [

@@ -18,7 +18,7 @@ SECONDS = 1500
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout of its own, so that a stack which a person keeps next to the tests is left alone."""
+    """A separate checkout, so that a stack which a person keeps next to the tests is left alone."""
     for folder in ("include", "dags", "spark_apps"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path

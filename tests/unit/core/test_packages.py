@@ -14,13 +14,13 @@ TYPES = sorted(trigger_types())
 TOUCHED = {
     "cron": {"setup.cfg"},
     "manual": {"setup.cfg"},
-    # Commands of its own.
+    # Its commands.
     "webhook": {"setup.cfg", "cli/hooks.py"},
     "kafka": {
         "setup.cfg",
         # Dag files, which Airflow reads. To ask entry points for them would delay the start of each task.
         "airflow/dag_files.py",
-        # Commands of its own, and where they find the cluster.
+        # Its commands, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
         "cli/doctor.py",
@@ -39,7 +39,7 @@ TOUCHED = {
         "outbox/relay/relay.py",
         "outbox/relay/shard.py",
         "outbox/relay/topic_metadata.py",
-        # Pages of its own, the connections by which they ask the cluster, and its part of the overview.
+        # Its pages, the connections by which they ask the cluster, and its part of the overview.
         "pages/airflow.py",
         "pages/dag_run.py",
         "pages/kafka_state.py",

@@ -246,7 +246,7 @@ class _Retention:
 
     def _wipe_on(self) -> int:
         """Wipe what lies behind the marks, and move them."""
-        # Without a transaction of its own, the query would open one that no step ends.
+        # Without its own transaction, the query would open one that no step ends.
         with self._connection.transaction():
             marks = _marks(self._connection, self._due)
         wiped, after = 0, self._first_mark(marks)

@@ -132,7 +132,7 @@ class Context:
 
     @cached_property
     def traceparent(self) -> str:
-        """W3C trace context of this run: the trace of the message or request with a span of its own."""
+        """W3C trace context of this run: the trace of the message or request with its own span."""
         if self._span_traceparent is not None:
             return self._span_traceparent
         return child_traceparent(first_header_values(self.request, [_TRACEPARENT]).get(_TRACEPARENT))

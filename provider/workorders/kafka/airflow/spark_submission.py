@@ -188,7 +188,7 @@ def send_package(hook: SparkSubmitHook, application: str) -> None:
 def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:
     """Return the context in which the application is submitted, so that its driver finds its Python and its secrets.
 
-    A driver in client mode inherits this process's environment. A driver elsewhere has a Python of its own, and reads
+    A driver in client mode inherits this process's environment. A driver elsewhere has its own Python, and reads
     mounted files: Spark stores and shows everything that it is sent.
 
     Raises:

@@ -1,6 +1,6 @@
 """How often a JSON Schema looks at one value: references and combinations of a few bytes can make it exponential.
 
-The validator has no limit of its own: neither of steps, nor of its stack, whose overflow ends the process.
+The validator has no limit: neither of steps, nor of its stack, whose overflow ends the process.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -153,7 +153,7 @@ class SchemaCost:
         return list(range(first, len(self._nodes)))
 
     def _within(self, content: dict[str, Any], resolver: Any) -> Any:
-        """Return what resolves the references in a schema, which may have an address of its own."""
+        """Return what resolves the references in a schema, which may have its own address."""
         if isinstance(content.get("$id", content.get("id")), str):
             own = content.get("id" if resolver.lookup("#").draft == _DRAFT_4 else "$id")
             with suppress(self._library.ReferencingError, TypeError):

@@ -56,7 +56,7 @@ def create_archive(jars: Sequence[Path]) -> Path:
 def use_archive(conf: Mapping[str, Any], jars: Sequence[Path]) -> dict[str, Any]:
     """Return Spark settings with which the driver's JVM uses the archive; if it does not fit, the JVM starts without.
 
-    The settings stay as they are if there is no archive, or if they have a class path of their own.
+    The settings stay as they are if there is no archive, or if they have their own class path.
     """
     archive = find_archive(jars)
     if archive is None or CLASS_PATH in conf:

@@ -565,7 +565,7 @@ def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_i
     task.run(clears=1)
     after = everything(connection, batch.trigger)
     for tables in (before, after):
-        del tables["kafka_batches"]  # a replay has an epoch of its own
+        del tables["kafka_batches"]  # a replay has its own epoch
         del tables["work_orders"]
     assert after == before
     assert list(kept(connection, backlog.name).values()) == [list(range(31))]

@@ -28,11 +28,13 @@ def test_a_trigger_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(
     sentence = "mistaken.yaml, line 6: max_mesages: there is no such field; did you mean max_messages?"
     task = failing(api, "mistaken_refused", {"failed"})
     assert sentence in api.error(task)
+    others = {
+        f"{name}_{role}" for name in ("orders", "stalls", "outages", "crashes") for role in ("listener", "ingest")
+    }
+    eventually(lambda: others <= set(api.dags()), seconds=SECONDS, what="the Dags of the other files")
     dags = api.dags()
     assert sentence in dags["mistaken_refused"]["doc_md"]
     assert "mistaken_listener" not in dags
-    for name in ("orders", "stalls", "outages", "crashes"):
-        assert {f"{name}_listener", f"{name}_ingest"} <= set(dags)
     assert api.import_errors() == []
 
 

@@ -11,6 +11,8 @@ from support.flow import SECONDS, Flow
 from support.killed_components import start_ended
 from support.observed_trigger import ObservedTrigger, Place, some_events
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def outages(api: AirflowApi, triggers: dict[str, ObservedTrigger]) -> Flow:

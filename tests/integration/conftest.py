@@ -115,9 +115,14 @@ def stalled(topics: Topics, idle_trigger: InProcessTrigger, name: str) -> int:
     return idle_trigger.stalled_batch()
 
 
-@pytest.fixture(params=["spark", "spark_connect", pytest.param("spark_cluster", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=["spark_connect", *(pytest.param(name, marks=pytest.mark.long) for name in ("spark", "spark_cluster"))]
+)
 def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
-    """Makes an attempt at a batch as the ingest Dag does, once with each type of Spark connection, and on a cluster."""
+    """Makes an attempt at a batch as the ingest Dag does: on a Spark Connect server, by an application, on a cluster.
+
+    An application starts a JVM for each batch, and its driver does the same as an attempt on a server.
+    """
     master, variables = None, {}
     if request.param == "spark_connect":
         stack.start_spark_connect()

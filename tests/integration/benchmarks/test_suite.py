@@ -21,7 +21,8 @@ def bench() -> Iterator[Bench]:
         yield Bench(stack, QUICK, print)
 
 
-_LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "formats", "million")]
+_SPARK = ("small_batch", "server_memory")
+_LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "formats", "million", *_SPARK)]
 """A minute or several, for what needs many Spark sessions."""
 
 
@@ -35,8 +36,6 @@ _LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "for
         "dedup",
         "spark",
         "airflow_consume",
-        "small_batch",
-        "server_memory",
         "outbox",
         "claim",
         "execute",

@@ -59,5 +59,11 @@ BANNED = (
     Entry("takes? the right", "requires the right", _CALQUE),
     Entry("in the median", "median", _CALQUE),
     Entry("behind the last", "after the last", _CALQUE),
+    Entry("of (?:its|their|your|our|one's) own", "its own X, a separate X, your own X", _CALQUE),
+    Entry("holds (?:for|only)", "applies to", _CALQUE),
+    Entry("that lasts?", "persistent, long; is longer than", _CALQUE),
+    Entry("needs you", "Needs attention", _CALQUE),
+    Entry("what waits", "name it: the messages, the runs", _CALQUE),
+    Entry("what is there", "the current state, the existing rows", _CALQUE),
     Entry("says|said", "reports, contains, shows", "a program or a file does not speak"),
 )

@@ -130,7 +130,7 @@ def _with_fields(body: bytes, conf: Mapping[str, Any]) -> bytes:
 
 
 def _text(time: datetime) -> str:
-    # Airflow passes times of its own class, which orjson does not encode.
+    # Airflow passes times as its own class, which orjson does not encode.
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

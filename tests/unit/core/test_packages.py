@@ -51,7 +51,7 @@ TOUCHED = {
         "pages/work_order.py",
     },
 }
-"""Every file outside of its own package that a trigger type had to touch."""
+"""Every file outside its package that a trigger type had to touch."""
 
 KAFKA_WORDS = re.compile(
     r"kafka|confluent|librdkafka|consumer|broker|topic|\boffsets?\b|_offset|offset_", re.IGNORECASE

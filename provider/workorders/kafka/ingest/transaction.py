@@ -75,7 +75,7 @@ def ingest(
 ) -> Created:
     """Create the work orders of one range, exactly once, and commit.
 
-    The ledger moves in the same transaction. After a virtual partition it moves in one of its own, as far as the range
+    The ledger moves in the same transaction. After a virtual partition it moves in a separate one, as far as the range
     is finished without a gap. Of a virtual partition that is finished already nothing is read.
 
     Args:

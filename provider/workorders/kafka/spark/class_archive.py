@@ -1,7 +1,7 @@
 """An archive of the classes that Spark's JVM loads: with it, a submitted application starts in two thirds of the time.
 
 Java maps such an archive (JEP 350) instead of reading and checking 15,000 classes from jars. It fits one Java and one
-class path, so its name is a digest of both. It holds only classes of the JVM's own class path: the jars of Spark's
+class path, so its name is a digest of both. It contains only classes of the JVM's own class path: the jars of Spark's
 Kafka source must be there as well, and not among those that `--jars` adds later.
 """
 

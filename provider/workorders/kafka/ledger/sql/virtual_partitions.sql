@@ -57,7 +57,7 @@ WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.s
 ORDER BY ranges.topic, ranges.partition;
 
 -- name: lock_ledger
--- Not FOR UPDATE, which would wait for the other virtual partitions of the range: each holds FOR KEY SHARE while it is
+-- Not FOR UPDATE, which would wait for the other virtual partitions of the range: each has FOR KEY SHARE while it is
 -- written.
 SELECT ledger.epoch
 FROM workorders.kafka_ledger AS ledger

@@ -76,6 +76,8 @@ def airflow_stack(request: pytest.FixtureRequest, dags_folder: Path, metrics_tok
         workflows_folder=HERE / "workflows",
         # No file changes here once it was read, and reading them all again every five seconds takes a third of a core.
         environment={
+            # With as many Dags as here, five looks a second take a good part of a core.
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "60",
             "WORKORDERS_OUTBOX": str(HERE / "outbox.yaml"),
             TOKEN_VARIABLE: metrics_token,

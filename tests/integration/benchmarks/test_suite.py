@@ -21,9 +21,11 @@ def bench() -> Iterator[Bench]:
         yield Bench(stack, QUICK, print)
 
 
-_SPARK = ("small_batch", "server_memory")
-_LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "formats", "million", *_SPARK)]
-"""A minute or several, for what needs many Spark sessions."""
+_LONG = [
+    pytest.param(name, marks=pytest.mark.long)
+    for name in ("spark", "small_batch", "server_memory", "virtual", "formats", "million")
+]
+"""Half a minute or more, because each needs Spark sessions."""
 
 
 # Of those that are left out, memory does what spark does, and the others start another Airflow.
@@ -34,7 +36,6 @@ _LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "for
         "copy",
         "create_for",
         "dedup",
-        "spark",
         "airflow_consume",
         "outbox",
         "claim",

@@ -44,6 +44,7 @@ def processes_of(checkout: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.long
 def test_the_demo_is_right_in_every_figure_and_leaves_nothing(checkout: Path) -> None:
     done = run(checkout, "demo", "--messages", "2000", "--seconds", "3", "--single", "2")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -301,6 +301,7 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     return InProcessTrigger(stack, name).batch()
 
 
+@pytest.mark.long
 def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_ingests(
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

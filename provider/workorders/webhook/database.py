@@ -21,7 +21,7 @@ _CONNECT_SECONDS: Final = 5
 """A caller waits this long; many callers do not wait for the default of ten."""
 _MAX_ANSWER_SECONDS: Final = 60
 """A lock is waited for up to 30 s. Behind a proxy that hangs, a call without a limit would keep its thread for good."""
-NOT_TAKEN: Final = "Nothing was created, as far as is known; retry with the same Idempotency-Key if there is one."
+NOT_TAKEN: Final = "Probably nothing was created; retry with the same Idempotency-Key if there is one."
 
 
 class Database:

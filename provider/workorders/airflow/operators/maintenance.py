@@ -100,7 +100,7 @@ class ResumeBulkJobsOperator(MaintenanceOperator):
         """Run them, and return the number of jobs by their current state.
 
         Raises:
-            AirflowFailException: a job failed; the others were run nevertheless.
+            AirflowFailException: a job failed; the others were run.
         """
         worked = runner.resume_orphaned(connection, progress=_ProgressLogger(self.log))
         states: dict[str, int] = {}

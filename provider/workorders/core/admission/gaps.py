@@ -27,7 +27,7 @@ class UnknownSequenceError(WorkOrdersError, LookupError):
 
 
 class GapRefusedError(WorkOrdersError):
-    """A decision does not fit the sequence as it is now; nothing was changed."""
+    """A decision does not apply to the sequence as it is now; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,7 +156,7 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
     counts = work_orders.count_by_state(connection, wanted)
     if wanted.id is not None and not counts:
         raise UnknownWorkOrderError(
-            f"There is no work order {wanted.id} that fits the other filters; nothing was changed; see `workorders "
+            f"There is no work order {wanted.id} that matches the other filters; nothing was changed; see `workorders "
             f"work-orders list`."
         )
     return counts

@@ -157,7 +157,7 @@ def find_orphaned(connection: Connection) -> list[int]:
 def resume_orphaned(
     connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = STEP
 ) -> ResumeResult:
-    """Execute each orphaned job, as far as it can continue now.
+    """Execute each orphaned job that can continue now.
 
     If several processes do so at once, each job has one worker, and the other processes skip it.
 

@@ -273,7 +273,7 @@ class Context:
 def child_traceparent(traceparent: str | None) -> str:
     """Return the traceparent of a run: the sender's trace with a new span, or a new trace if the sender named none.
 
-    A header of a later version is read as far as version 00 goes, as the recommendation has it.
+    A header of a later version is read like one of version 00, as the recommendation has it.
     """
     match = _TRACE.fullmatch((traceparent or "").strip())
     if match is None or (match["version"] == "00" and match["more"]):

@@ -128,7 +128,7 @@ class SubmitOperator(SparkSubmitOperator):
 
 
 def _use_class_archive(operator: SparkSubmitOperator) -> None:
-    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
+    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive for it."""
     jars = split_jars(operator.jars)
     if operator.driver_class_path is None and all(jar.is_file() for jar in jars):
         operator.conf = use_archive(operator.conf or {}, jars)

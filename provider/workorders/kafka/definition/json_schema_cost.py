@@ -28,7 +28,7 @@ _MAX_STEPS: Final = 64
 _MAX_STACK: Final = 30_000
 """Such steps at once; the stack of a thread holds twice as many."""
 _MAX_LOOKS: Final = 100_000_000
-"""At all values of a message together; a look takes some ten nanoseconds."""
+"""At all values of a message together; a check takes about ten nanoseconds."""
 _SLOW_LOOKS: Final = 5000
 """A look by a regular expression that steps back."""
 _BYTES_PER_LOOK: Final = 16

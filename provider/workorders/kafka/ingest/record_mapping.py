@@ -130,7 +130,7 @@ class RecordMapping:
         )
 
     def _are_inputs(self, requests: list[bytes], values: list[bytes | None]) -> bool:
-        """Return whether values that are not odd are stored as they are, without a look at each one alone."""
+        """Return whether values that are not odd are stored as they are, without a check of each one."""
         try:
             longest = max(map(len, values))  # type: ignore[arg-type]
             return (

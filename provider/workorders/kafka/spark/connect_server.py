@@ -135,7 +135,7 @@ def _files_of_executors(jars: list[Path]) -> dict[str, str]:
     """Return the settings by which executors elsewhere get the jars and this package, for as long as the server runs.
 
     The package as an artifact of a session is gone with the session, because sessions are not isolated here. Spark
-    nevertheless lets each later executor ask for it, whose tasks then all fail.
+    still lets each later executor ask for it, whose tasks then all fail.
     """
     package = package_archive()
     return {

@@ -72,7 +72,7 @@ lint: $(INSTALLED) ## check style, format and words
 	$(BIN)/ruff format --check
 	$(BIN)/python -m words
 
-format: $(INSTALLED) ## fix the format, and the style as far as ruff can
+format: $(INSTALLED) ## fix the format, and the style where ruff can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 

@@ -35,7 +35,7 @@ def _parts(module: str, name: str) -> Iterator[str]:
         if is_error and module != "workorders.exceptions":
             return  # it has its place among the other errors
         yield f"### `{name}`"
-        # The fields of a file have pages of their own.
+        # The fields of a file have their own pages.
         if not is_error and not issubclass(found, BaseModel):
             yield from _class(name, node)
         else:

@@ -1,4 +1,4 @@
-"""Two Dags of your own around the public sensor and operators, with a task of your own after each batch."""
+"""Two Dags around the public sensor and operators, with your own task after each batch."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -20,7 +20,7 @@ def create_topic(settings: dict[str, str | int | float | bool]) -> None:
     Raises:
         KafkaException: the broker did not make it.
     """
-    client = AdminClient(settings)  # a name of its own: a client that is not kept ends before it has its answer
+    client = AdminClient(settings)  # a name: a client that is not kept ends before it has its answer
     for future in client.create_topics([NewTopic(TOPIC, PARTITIONS)]).values():
         try:
             future.result()

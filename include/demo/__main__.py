@@ -1,4 +1,4 @@
-"""``make demo``: from a Kafka topic to work orders on a stack of its own, with a summary that is checked."""
+"""``make demo``: from a Kafka topic to work orders on its own stack, with a summary that is checked."""
 
 import argparse
 import os

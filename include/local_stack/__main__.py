@@ -190,7 +190,7 @@ def _described(arguments: argparse.Namespace) -> LocalStack:
 
 
 def _install_wheel() -> wheel.Installation:
-    say("Building the wheel and installing it into an environment of its own ...")
+    say("Building the wheel and installing it into a separate environment ...")
     shutil.rmtree(_WHEEL, ignore_errors=True)
     return wheel.install(_WHEEL)
 
@@ -231,11 +231,11 @@ def _login(stack: LocalStack) -> str:
     if stack.airflow_login is None:
         return """(no login)
 Every user of this machine is an admin there, and of Kafka: they can run code as you.
-Use it on a machine of your own."""
+Use it on your own machine."""
     user, _ = stack.airflow_login
     return f"""(user {user}, password in {stack.airflow.passwords_file})
 Its sources are paused, and its definitions are in {_WHEEL.relative_to(CHECKOUT)}/workorders.
-Every user of this machine is an admin of Kafka: use it on a machine of your own."""
+Every user of this machine is an admin of Kafka: use it on your own machine."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Airflow's components as processes of their own, so that a test can stop, kill and start each of them."""
+"""Airflow's components as separate processes, so that a test can stop, kill and start each of them."""
 
 import json
 import secrets

@@ -24,7 +24,7 @@ def find_program(name: str, package: str) -> Path:
         install = "apt-get update && apt-get install --yes --no-install-recommends"
         subprocess.run(
             ["sh", "-c", f"{install} {package}"],
-            # A package must not start a server of its own: in run level 1 Debian starts none.
+            # A package must not start its own server: in run level 1 Debian starts none.
             env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"},
             check=False,
             capture_output=True,

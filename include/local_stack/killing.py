@@ -43,9 +43,9 @@ def kill_family(pid: int, *, seconds: float) -> None:
 
 
 def _frozen(root: psutil.Process) -> Collection[psutil.Process]:
-    """Stop a process and its descendants one after another until a look finds no new one; return them.
+    """Stop a process and its descendants one after another until a search finds no new one; return them.
 
-    A process that SIGSTOP has not reached may still fork, so a look counts only when all that it could find were still
+    A process that SIGSTOP has not reached may still fork, so a search counts only when all that it found were still
     before it. One that is not still in time (it waits for its disk, and cannot fork there) is taken as it is.
     """
     family: set[psutil.Process] = set()

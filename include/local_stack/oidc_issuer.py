@@ -1,4 +1,4 @@
-"""A small OIDC issuer: gives tokens for client credentials, over TLS with a certificate authority of its own."""
+"""A small OIDC issuer: gives tokens for client credentials, over TLS with its own certificate authority."""
 
 import json
 import time

@@ -26,7 +26,7 @@ _START_SECONDS: Final = 60.0
 
 
 class PgBouncer:
-    """A pooler on a port of its own. Its clients need no password; it logs in as the owner of the work orders."""
+    """A pooler on its own port. Its clients need no password; it logs in as the owner of the work orders."""
 
     def __init__(
         self, database: str, pooling: Pooling, *, drops_options: bool = False, authority: Authority | None = None

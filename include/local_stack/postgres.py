@@ -130,7 +130,7 @@ class Postgres:
 
         Args:
             name: of both.
-            settings: what holds for the sessions of the role.
+            settings: settings of the role's sessions.
         """
         self._passwords[name] = secrets.token_urlsafe(24)
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:

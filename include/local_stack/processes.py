@@ -36,7 +36,7 @@ class Processes:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                # A session of its own: Ctrl-C reaches everything that shares the terminal's process group.
+                # A separate session: Ctrl-C reaches everything that shares the terminal's process group.
                 start_new_session=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
             )

@@ -30,7 +30,7 @@ _INHERITED = ("PATH", "JAVA_HOME", "TMPDIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOST
 class SparkCluster:
     """A cluster that takes authenticated and encrypted connections alone; described with the stack, started on demand.
 
-    Its executors run a Python of their own, which has the libraries of the package and not the package.
+    Its executors run their own Python, which has the libraries of the package and not the package.
     """
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ def say(line: str) -> None:
 class LocalStack:
     """Postgres, Kafka and, if asked for, Airflow, from entering the context until leaving it.
 
-    Everything listens on free ports of the loopback interface only, and keeps its state in a folder of its own, so that
+    Everything listens on free ports of the loopback interface only, and keeps its state in its own folder, so that
     any number of stacks run side by side. When the context is left, or the process that entered it ends in whatever
     way, all processes are stopped and the folder is removed. The logs stay if the context was left by an exception.
     """

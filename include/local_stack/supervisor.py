@@ -10,7 +10,7 @@ kernel and the stack's home folder, and exits. Commands:
 ``{"do": "kill", "name", "seconds"}`` -> ``{}``, once neither the process nor any of its descendants is left
 ``{"do": "status", "name"}`` -> ``{"pid", "exit_code"}`` (``exit_code`` is null while it runs)
 
-It is Linux's child subreaper: a process whose own parent died (an executor's worker, a task in a session of its own, a
+It is Linux's child subreaper: a process whose own parent died (an executor's worker, a task in its own session, a
 JVM that such a task had started) becomes its child, so that nothing escapes by being orphaned. It runs one thread only,
 which makes it safe to run code between fork and exec (see ``_die_with_supervisor``).
 """

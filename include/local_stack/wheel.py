@@ -43,7 +43,7 @@ class Stock:
 
 @dataclass(frozen=True, kw_only=True)
 class Installation:
-    """The wheel in an environment of its own, and a folder of definitions."""
+    """The wheel in a separate environment, and a folder of definitions."""
 
     #: The folder of the environment's programs.
     programs: Path
@@ -82,7 +82,7 @@ class Installation:
 def install(folder: Path, stock: Stock | None = None) -> Installation:
     """Build the wheel, and install it and a folder of definitions next to an Airflow, below a new folder.
 
-    As the installation page has it: what is there is the constraints of what comes.
+    As the installation page has it: installed packages constrain those to install.
 
     Raises:
         StackError: One of the steps failed.

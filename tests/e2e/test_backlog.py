@@ -83,6 +83,7 @@ def test_clearing_its_task_replays_all_ranges_of_the_batch_and_moves_nothing(
     assert (backlog.trigger.next_offsets(), [found["id"] for found in backlog.trigger.batches()]) == before
 
 
+@pytest.mark.long
 def test_a_batch_does_not_grow_while_the_listener_is_paused(backlog: Flow, drained: list[Place]) -> None:
     with backlog.held_back(some_events(3 * SIZE, 2)) as places:
         drained += places
@@ -123,6 +124,7 @@ def test_a_task_that_is_killed_while_its_batch_grows_loses_and_doubles_nothing(
     assert {run.id for run in backlog.ingest_runs()} == {f"batch_{batch['id']}" for batch in backlog.trigger.batches()}
 
 
+@pytest.mark.long
 def test_a_round_that_fails_has_its_error_in_the_batchs_own_run_and_the_other_partition_continues(
     backlog: Flow, drained: list[Place]
 ) -> None:

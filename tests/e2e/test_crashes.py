@@ -15,6 +15,8 @@ from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, some_events
 from support.spark_processes import executors, spark_applications
 
+pytestmark = pytest.mark.long
+
 MESSAGES = 200_000
 FEW = 20
 
@@ -41,7 +43,6 @@ def test_a_spark_application_killed_during_a_batch_is_tried_again_and_doubles_no
     assert api.error(tried_again, 1).endswith("Next try in 1 s.")
 
 
-@pytest.mark.long
 def test_an_application_that_outlives_its_killed_task_changes_nothing(
     airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, ObservedTrigger]
 ) -> None:

@@ -28,11 +28,13 @@ def test_a_trigger_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(
     sentence = "mistaken.yaml, line 6: max_mesages: there is no such field; did you mean max_messages?"
     task = failing(api, "mistaken_refused", {"failed"})
     assert sentence in api.error(task)
+    others = {
+        f"{name}_{role}" for name in ("orders", "stalls", "outages", "crashes") for role in ("listener", "ingest")
+    }
+    eventually(lambda: others <= set(api.dags()), seconds=SECONDS, what="the Dags of the other files")
     dags = api.dags()
     assert sentence in dags["mistaken_refused"]["doc_md"]
     assert "mistaken_listener" not in dags
-    for name in ("orders", "stalls", "outages", "crashes"):
-        assert {f"{name}_listener", f"{name}_ingest"} <= set(dags)
     assert api.import_errors() == []
 
 
@@ -72,7 +74,7 @@ def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_
         "[WO-CONNECTION-UNDEFINED]"
     )
     for number, failure in failures.items():
-        # The task's policy holds for a wait that failed in the triggerer, too: without a random part.
+        # The task's policy applies to a wait that failed in the triggerer, too: without a random part.
         assert failure == f"{missing} Nothing was changed. Next try in {delay_seconds(number)} s."
 
     kafka = airflow_stack.kafka.sasl_settings

@@ -1,4 +1,4 @@
-"""What waits, waits through outages: it reports them, and continues by itself."""
+"""Waiting tasks survive outages: they report them, and continue by themselves."""
 
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.killed_components import start_ended
 from support.observed_trigger import ObservedTrigger, Place, some_events
+
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """Replay is *clear*: through Airflow's API, as a person does it."""
 
+import pytest
+
 from support.airflow_api import Run
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
@@ -30,6 +32,7 @@ def test_clearing_the_task_restores_what_is_missing_and_doubles_nothing(orders: 
     assert orders.trigger.next_offsets() == orders.trigger.group_offsets() == before
 
 
+@pytest.mark.long
 def test_clearing_the_whole_run_changes_nothing(orders: Flow, ordered: list[Place]) -> None:
     run = orders.ingest_runs()[0]
     ranges = orders.trigger.ranges()
@@ -41,6 +44,7 @@ def test_clearing_the_whole_run_changes_nothing(orders: Flow, ordered: list[Plac
     assert orders.trigger.next_offsets() == orders.trigger.group_offsets()
 
 
+@pytest.mark.long
 def test_clearing_the_listeners_tasks_starts_no_second_run_for_a_batch(orders: Flow, ordered: list[Place]) -> None:
     listener = orders.finished_listener_runs()[0]
     tries = {task.id: task.try_number for task in orders.api.tasks(listener)}

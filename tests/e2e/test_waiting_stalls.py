@@ -1,4 +1,4 @@
-"""A stall that lasts waits without a worker: its task is deferred, shows its error, and continues by itself.
+"""A persistent stall waits without a worker: its task is deferred, shows its error, and continues by itself.
 
 This module follows the others, during which the stalled batch of `test_stalls.py` has made its first tries.
 """
@@ -9,7 +9,6 @@ from local_stack.stack import LocalStack
 from support.airflow_api import Run, Task
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
-from support.killed_components import kill
 from support.observed_trigger import Place
 from support.typed import typed
 
@@ -50,17 +49,11 @@ def test_the_log_of_the_deferred_task_ends_with_the_error(stalls: Flow, waiting:
     eventually(ends_with_the_error, seconds=SECONDS, what="the error at the end of the log")
 
 
-def test_a_decision_while_the_triggerer_is_dead_ends_the_task_when_another_one_runs(
+def test_a_decision_ends_the_deferred_task(
     airflow_stack: LocalStack, stalls: Flow, stalled: Run, waiting: Task, half_lost: list[Place]
 ) -> None:
-    triggerer = airflow_stack.airflow.triggerer
-    kill(triggerer)
-    try:
-        command = ("resolve", "skip-lost", "stalls", "e2e.stalls", "--reason", "retention was short", "--yes")
-        assert typed(airflow_stack, *command).returncode == 0
-        assert stalls.create(stalled).state == "deferred"
-    finally:
-        triggerer.start()
+    command = ("resolve", "skip-lost", "stalls", "e2e.stalls", "--reason", "retention was short", "--yes")
+    assert typed(airflow_stack, *command).returncode == 0
     stalls.until_settled()
     task = stalls.create(stalled)
     assert (task.state, task.try_number) == ("success", TRIES)

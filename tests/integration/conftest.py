@@ -1,4 +1,4 @@
-"""A name, a topic and a trigger of its own for every test, so that tests share one stack and nothing else."""
+"""A separate name, topic, and trigger for every test, so that tests share one stack and nothing else."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ def name() -> str:
 
 @pytest.fixture(scope="module")
 def database_url(stack: LocalStack) -> str:
-    """The database that `connection` leads to; a module may have one of its own."""
+    """The database that `connection` leads to; a module may have another one."""
     return stack.database_url
 
 
@@ -115,9 +115,14 @@ def stalled(topics: Topics, idle_trigger: InProcessTrigger, name: str) -> int:
     return idle_trigger.stalled_batch()
 
 
-@pytest.fixture(params=["spark", "spark_connect", pytest.param("spark_cluster", marks=pytest.mark.long)])
+@pytest.fixture(
+    params=["spark_connect", *(pytest.param(name, marks=pytest.mark.long) for name in ("spark", "spark_cluster"))]
+)
 def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
-    """Makes an attempt at a batch as the ingest Dag does, once with each type of Spark connection, and on a cluster."""
+    """Makes an attempt at a batch as the ingest Dag does: on a Spark Connect server, by an application, on a cluster.
+
+    An application starts a JVM for each batch, and its driver does the same as an attempt on a server.
+    """
     master, variables = None, {}
     if request.param == "spark_connect":
         stack.start_spark_connect()

@@ -53,7 +53,7 @@ def produced(stack: LocalStack) -> dict[str, tuple[ObservedTrigger, list[Place]]
         observed = ObservedTrigger.on_stack(stack, login, f"scenario.{login}")
         observed.create_topic(2)
         found[login] = observed, observed.produce(some_events(20, 2))
-        # The end of a range is then no message, so that an executor looks there with a client of its own.
+        # The end of a range is then no message, so that an executor looks there with its own client.
         observed.produce_and_abort(some_events(2, 2))
     return found
 

@@ -1,4 +1,4 @@
-"""The commands of "Add it to your Airflow", in their order, in an Airflow with its own settings and a Dag of its own.
+"""The commands of "Add it to your Airflow", in their order, in an Airflow with its own settings and its own Dag.
 
 The first command, which installs the wheel, is the one of `wheel.install`.
 """

@@ -28,7 +28,7 @@ def register(
     workflow: str | None = None,
     notify: Iterable[str] = (),
 ) -> Trigger:
-    """Return a trigger with rules, of a workflow of its own, and commit."""
+    """Return a trigger with rules, of its own workflow, and commit."""
     definition = {
         "idempotency": idempotency and Idempotency.model_validate(idempotency).model_dump(mode="json"),
         "sequence": sequence and Sequence.model_validate(sequence).model_dump(mode="json"),

@@ -1,4 +1,4 @@
-"""Make one attempt at a batch on a Spark Connect server, in a process of its own, as the ingest task does.
+"""Make one attempt at a batch on a Spark Connect server, in a separate process, as the ingest task does.
 
 It takes the arguments of the Spark application, and ends as that does. The variable ON_SERVER has the server's Airflow
 connection.

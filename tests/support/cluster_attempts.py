@@ -54,7 +54,7 @@ class ServerOnCluster:
     port: int
 
     def attempt(self, secrets: JobSecrets, batch_id: int) -> list[RangeOutcome]:
-        """Make an attempt at a batch with a session of its own, and return the outcomes."""
+        """Make an attempt at a batch with its own session, and return the outcomes."""
         with ConnectSession(ConnectServer("theirs", "localhost", self.port), conf={}) as session:
             return ingest_batch(secrets, batch_id, session.open)
 

@@ -46,7 +46,7 @@ def define_workflow(connection: Connection, source: Source, **fields: Any) -> No
 
 
 def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUID, list[ClaimedRun]]:
-    """Claim and start what waits, for a group of its own."""
+    """Claim and start the available runs, for another worker."""
     workflow = workflows.find(connection, source.name)
     worker_id = add_worker(connection, workflow)
     claimed = claiming.claim(connection, workflow, limit=limit, worker_id=worker_id)

@@ -1,4 +1,4 @@
-"""A Docker daemon for tests: the one of this machine, or else one of their own that leaves nothing behind."""
+"""A Docker daemon for tests: the one of this machine, or else a separate one that leaves nothing behind."""
 
 import os
 import shutil
@@ -57,7 +57,7 @@ def _install() -> None:
         return
     if shutil.which("apt-get") is None:
         pytest.skip(f"There is no Docker daemon, and no apt-get to install {', '.join(PACKAGES)}.")
-    # Without a run level, no package starts a service of its own.
+    # Without a run level, no package starts its own service.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     for command in (["update"], ["install", "--yes", "--no-install-recommends", *PACKAGES]):
         done = subprocess.run(

@@ -87,7 +87,7 @@ headers = st.lists(
 
 @st.composite
 def records(draw: st.DrawFn) -> Record:
-    """Draw a Kafka record without a place of its own."""
+    """Draw a Kafka record without a place."""
     return Record(
         topic="hostile",
         partition=0,

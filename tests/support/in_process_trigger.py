@@ -193,7 +193,7 @@ def after_ten(stack: LocalStack, topics: Topics, name: str) -> InProcessTrigger:
 
 
 def decided(stack: LocalStack, cluster: KafkaAdmin, request: DecisionRequest) -> AppliedDecisions:
-    """Consider and make a decision on a connection of its own, as the command does."""
+    """Consider and make a decision on a separate connection, as the command does."""
     with connect(stack.database_url) as own:
         considered = preview(own, cluster, request)
         return apply(own, cluster, considered, actor="ada", reason="a test", group=f"workorders-{request.trigger}")

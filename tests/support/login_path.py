@@ -45,7 +45,7 @@ class LoginPath:
     """Of a user with every right."""
 
     def produce(self) -> None:
-        """Fill a topic whose end is no message, so that an executor looks there with a client of its own."""
+        """Fill a topic whose end is no message, so that an executor looks there with its own client."""
         self.topics.create(self.name)
         self.topics.produce_committed(self.name, MESSAGES)
 

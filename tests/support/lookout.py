@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Lookout:
-    """Calls a function in a thread of its own, from entering the context until leaving it.
+    """Calls a function in its own thread, from entering the context until leaving it.
 
     Args:
         look: what is called; its first failure ends the calls.

@@ -1,4 +1,4 @@
-"""Maps messages in a process of its own, and measures what each one costs."""
+"""Maps messages in a separate process, and measures what each one costs."""
 
 import multiprocessing
 import re

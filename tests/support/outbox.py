@@ -1,4 +1,4 @@
-"""An outbox of its own for a test: another database of the stack, and the oracle of what must be in Kafka."""
+"""A separate outbox for a test: another database of the stack, and the oracle of what must be in Kafka."""
 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,12 +40,12 @@ class Outbox:
             yield connection
 
     def write(self, *messages: OutboxMessage) -> None:
-        """Commit messages in a transaction of their own."""
+        """Commit messages in their own transaction."""
         with self.connect() as connection:
             enqueue(connection, messages)
 
     def relay(self, **changes: Any) -> RelayResult:
-        """Relay what waits."""
+        """Relay the waiting messages."""
         return self._relay_shards(changes)
 
     def relay_until(self, stopped: threading.Event, **changes: Any) -> RelayResult:

@@ -1,4 +1,4 @@
-"""A relay in a process of its own that kills or stops itself at a step.
+"""A relay in a separate process that kills or stops itself at a step.
 
 `python -m support.relay_process STEP SIGNAL SECONDS`, where SECONDS is the limit of a transaction in Kafka.
 

@@ -1,4 +1,4 @@
-"""Functions of workflows, well-behaved and not, for the tests of execution; they run in processes of their own."""
+"""Functions of workflows, well-behaved and not, for the tests of execution; they run in separate processes."""
 
 import asyncio
 import ctypes
@@ -84,7 +84,7 @@ def note_or_fail(body: dict[str, Any], context: Context) -> None:
 
 
 def work_alone(body: dict[str, Any], context: Context) -> None:
-    """Note in the input's folder that it begins, and what is there that must not be; then succeed, fail, or die.
+    """Note in the input's folder that it begins, and what exists that must not; then succeed, fail, or die.
 
     It holds files that the kernel frees when the process ends: that of its ordering key, and one of as many as the
     workflow's concurrency.
@@ -311,7 +311,7 @@ _WAYS: dict[str, Callable[[dict[str, Any], Context], Any]] = {
     "fail with the secret": _fail_with_secret,
     "half a character": _half_a_character,
     "name half a character": _name_half_a_character,
-    "no text of its own": _textless,
+    "no text": _textless,
     "fork and fail": _fork,
     "fork and return": _fork,
     "send nonsense": _send_nonsense,

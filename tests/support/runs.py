@@ -10,7 +10,7 @@ from workorders.core.workers import add_worker
 
 
 def claim(connection: Connection, workflow: str, limit: int = 100) -> list[ClaimedRun]:
-    """Claim runs of a workflow for a worker of their own, and commit."""
+    """Claim runs of a workflow for a new worker, and commit."""
     found = workflows.find(connection, workflow)
     claimed = claiming.claim(connection, found, limit=limit, worker_id=add_worker(connection, found))
     connection.commit()

@@ -78,7 +78,7 @@ def count_once(body: dict[str, Any], context: Context) -> int:
 
 
 def no_op_transaction(body: dict[str, Any], context: Context) -> Any:
-    """Return the input from a transaction that writes nothing of its own."""
+    """Return the input from a transaction in which the function writes nothing."""
     return context.transaction("return", lambda _: body)
 
 

@@ -38,7 +38,7 @@ Event = Mapping[str, Any]
 
 
 class Source(ABC):
-    """A trigger of some type, and events of its own kind.
+    """A trigger of some type, and events of one kind.
 
     Args:
         stack: where the work orders go.

@@ -1,4 +1,4 @@
-"""The webhooks behind a real server in a process of its own, as Airflow's API server mounts them: `PORT`.
+"""The webhooks behind a real server in a separate process, as Airflow's API server mounts them: `PORT`.
 
 The environment has the folder of trigger files and the connections, as for Airflow.
 """

@@ -68,12 +68,12 @@ class Webhooks:
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:
-    """Return the signature of a body by a program of its own: HMAC with SHA-256, in hexadecimal."""
+    """Return the signature of a body by a separate program: HMAC with SHA-256, in hexadecimal."""
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
 def sign_standard(key: str, event: Mapping[str, str], body: bytes) -> str:
-    """Return the signature of a Standard Webhook by a program of its own; `event` has its id and its time."""
+    """Return the signature of a Standard Webhook by a separate program; `event` has its id and its time."""
     before = f"{event['Webhook_Id']}.{event['Webhook_Timestamp']}.".encode()
     return "v1," + b64encode(hmac.new(b64decode(key), before + body, hashlib.sha256).digest()).decode()
 

@@ -1,4 +1,4 @@
-"""A workflow with a trigger of its own, whose work orders a test creates and executes."""
+"""A workflow with its own trigger, whose work orders a test creates and executes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

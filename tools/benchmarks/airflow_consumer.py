@@ -1,4 +1,4 @@
-"""Runs Airflow's own `ConsumeFromTopicOperator` once, in a process of its own; prints the seconds as its last line."""
+"""Runs Airflow's own `ConsumeFromTopicOperator` once, in a separate process; prints the seconds as its last line."""
 
 import json
 import sys

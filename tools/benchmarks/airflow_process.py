@@ -1,4 +1,4 @@
-"""Programs that use Airflow's classes without a running Airflow: a process with a home and connections of its own."""
+"""Programs that use Airflow's classes without a running Airflow: a process with a home and its own connections."""
 
 import json
 import os

@@ -1,6 +1,6 @@
 """The pinned jars of Kafka Connect and Debezium's JDBC sink; `python -m benchmarks.connect_jars` resolves them again.
 
-They have a lock file of their own, so that nothing but the benchmark downloads them.
+They have their own lock file, so that nothing but the benchmark downloads them.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.dbos_app SERVERS TOPIC`: a workflow of DBOS for each message, in an environment of its own."""
+"""`python -m benchmarks.dbos_app SERVERS TOPIC`: a workflow of DBOS for each message, in a separate environment."""
 
 import os
 import sys

@@ -35,7 +35,7 @@ def measure(triggers: int, settle_seconds: float, seconds: float, say: Callable[
     The triggers come to a running stack, and begin at the ends of topics that are empty.
 
     Args:
-        triggers: how many, each with a topic of its own.
+        triggers: how many, each with its own topic.
         settle_seconds: from the moment at which the last trigger waits to the beginning of the measurement.
         seconds: how long to measure.
         say: what to do with a line of progress.

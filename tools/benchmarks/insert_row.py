@@ -22,7 +22,7 @@ _INSERT: Final = 'INSERT INTO inserted_rows (topic, "offset", produced_at) VALUE
 
 
 def insert(topic: str, offset: int, timestamp_ms: int) -> None:
-    """Insert the row of one message in a transaction of its own."""
+    """Insert the row of one message in its own transaction."""
     _connection().execute(_INSERT, (topic, offset, timestamp_ms))
 
 

@@ -88,7 +88,7 @@ def ours(case: Case) -> float:
 
 
 def ours_in_shards(case: Case) -> float:
-    """Drain the outbox with a relay for each shard at the same time, in processes of their own as Airflow's tasks are.
+    """Drain the outbox with a relay for each shard at the same time, in separate processes as Airflow's tasks are.
 
     Returns:
         Messages a second, from the moment when all processes have loaded their code, as `ours` has.

@@ -60,7 +60,7 @@ class _Load:
 
 
 def rows_per_second(url: str, way: str, count: int, connections: int = 1) -> float:
-    """Copy `count` rows over connections, each in a process and a transaction of its own, commit included."""
+    """Copy `count` rows over connections, each in its own process and transaction, commit included."""
     plain_table.create(url)
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(connections)

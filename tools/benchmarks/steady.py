@@ -92,7 +92,7 @@ class Messages:
 
 
 class Triggers:
-    """Triggers that wait for messages, each on a topic of its own, by name."""
+    """Triggers that wait for messages, each on its own topic, by name."""
 
     def __init__(self, stack: LocalStack, topics: Mapping[str, str]) -> None:
         self.stack = stack

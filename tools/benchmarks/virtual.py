@@ -20,7 +20,7 @@ class Turn:
 
 
 def take_turn(stack: LocalStack, topic: str, count: int, *, backwards: bool) -> Turn:
-    """Ingest a backlog in each form, from topics of its own; `backwards` changes which one comes first.
+    """Ingest a backlog in each form, from its own topics; `backwards` changes which one comes first.
 
     Raises:
         RuntimeError: not every message became a work order.

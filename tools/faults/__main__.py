@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m faults", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="which, as --list has them; all if not given")
     parser.add_argument("--list", action="store_true", help="list the faults, and inject none")
-    parser.add_argument("--short", action="store_true", help="the part that `make test` has")
+    parser.add_argument("--short", action="store_true", help="the part that `make test-all` has")
     parser.add_argument("--seed", type=int, help="repeats a run; drawn and printed if not given")
     parser.add_argument(
         "--minutes", type=float, help="let messages go the whole way to another topic, and draw faults for so long"

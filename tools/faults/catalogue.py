@@ -37,7 +37,7 @@ class Fault:
     name: str
     inject: Injection
     short: bool
-    """Whether `make test` has it, too."""
+    """Whether `make test-all` has it, too."""
 
     @property
     def slug(self) -> str:

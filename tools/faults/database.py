@@ -1,4 +1,4 @@
-"""What faults ask of Postgres itself: sessions that wait for a lock, the backend of a client, a lock of their own."""
+"""What faults ask of Postgres itself: sessions that wait for a lock, the backend of a client, a lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

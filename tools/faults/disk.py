@@ -32,7 +32,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(site: Site, table: str = "workorders.dataclips") -> Iterator[SmallDisk]:
-    """Keep a table on a file system in memory, in a tablespace of its own, until the context is left.
+    """Keep a table on a file system in memory, in its own tablespace, until the context is left.
 
     Raises:
         NotPossibleError: nothing may be mounted here.

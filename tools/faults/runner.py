@@ -1,4 +1,4 @@
-"""Runs faults, one after the other, each in a scene of its own."""
+"""Runs faults, one after the other, each in its own scene."""
 
 import traceback
 from collections.abc import Callable, Iterable, Sequence

@@ -91,7 +91,7 @@ class Scene:
         log: int = 0,
         plain: bool = False,
     ) -> None:
-        """Start a producer with numbers of its own, and wait until the broker has its backlog.
+        """Start a producer with its own numbers, and wait until the broker has its backlog.
 
         Args:
             first_partition: the first one it writes to.
@@ -216,7 +216,7 @@ class Scene:
         return time.monotonic() - self._lifted
 
     def check(self) -> Verdict:
-        """Compare what is there with what was sent."""
+        """Compare the stored work orders with the messages that were sent."""
         for journal, log in self._journals:
             oracle.remember(self.site.admin_url, self.name, [journal], log=log)
         ends = self._ends()

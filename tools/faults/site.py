@@ -24,7 +24,7 @@ PYTHON_PATH = os.pathsep.join(str(CHECKOUT / folder) for folder in ("provider", 
 
 
 class Site:
-    """A stack of its own, with a proxy before Postgres and one before Kafka, from entering the context until leaving.
+    """A separate stack, with a proxy before Postgres and one before Kafka, from entering the context until leaving.
 
     What the product does goes through the proxies; the producer, the sampler and the oracle go past them.
     """
@@ -71,11 +71,11 @@ class Site:
             return cursor.fetchall() if cursor.description else []
 
     def process(self, name: str, *arguments: str, variables: Mapping[str, str] | None = None) -> ManagedProcess:
-        """Start a Python module in a process of its own that ends with the stack."""
+        """Start a Python module in a separate process that ends with the stack."""
         return self._started(name, [sys.executable, "-m", *arguments], variables or {})
 
     def command(self, *words: str) -> ManagedProcess:
-        """Start `workorders` with these words, in a process of its own that ends with the stack."""
+        """Start `workorders` with these words, in a separate process that ends with the stack."""
         return self._started("workorders", [str(Path(sys.executable).parent / "workorders"), *words], {})
 
     def _started(self, name: str, command: Sequence[str], variables: Mapping[str, str]) -> ManagedProcess:

@@ -13,7 +13,7 @@ from workorders.core.private_files import private_folder, write_private
 
 
 class WorkOrdersDagBundle(BaseDagBundle):
-    """Makes the Dags of every trigger and workflow in a folder; needs no Dag files of one's own.
+    """Makes the Dags of every trigger and workflow in a folder; needs no Dag files.
 
     Configure it in `[dag_processor] dag_bundle_config_list`, on every machine of Airflow the same:
 

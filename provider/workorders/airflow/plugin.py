@@ -47,7 +47,7 @@ def web_apps() -> list[dict[str, Any]]:
         {"app": LazyApp(point), "url_prefix": f"{ROOT}/{point.name}", "name": f"Work orders: {point.name}"}
         for point in sorted(entry_points(group=WEB_APPS_GROUP), key=lambda point: point.name)
     ]
-    # Airflow asks the first application whose prefix fits, so the pages come after what is below them.
+    # Airflow asks the first application whose prefix matches, so the pages come after what is below them.
     pages = [
         {"app": LazyApp(point), "url_prefix": ROOT, "name": "Work orders: pages"}
         for point in entry_points(group=PAGES_GROUP)

@@ -97,7 +97,7 @@ class CommandGroup(TyperGroup):
 
 
 class LeafCommand(TyperCommand):
-    """A command without commands of its own; its usage line names arguments as every other program does."""
+    """A command without subcommands; its usage line names arguments as every other program does."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

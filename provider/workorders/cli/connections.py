@@ -135,7 +135,7 @@ def require_airflow() -> None:
             "Airflow is not configured here, so it was not asked; run this where an Airflow component runs, with its "
             "environment (with `make up`, type `. build/stack/environment.sh` first)."
         )
-    # Outside of its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
+    # Outside its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 

@@ -164,12 +164,12 @@ def _fields(thing: Any) -> dict[str, Any]:
 
 
 def _is_record(value: object) -> bool:
-    """Return whether its fields are printed, because it is a dataclass without a text of its own."""
+    """Return whether its fields are printed, because it is a dataclass without `__str__`."""
     return is_dataclass(value) and type(value).__str__ is object.__str__
 
 
 def _is_block(value: object) -> bool:
-    """Return whether a value takes lines of its own."""
+    """Return whether a value takes separate lines."""
     if isinstance(value, str):
         return isinstance(value, JsonText) or "\n" in value
     if isinstance(value, list | tuple):

@@ -1,16 +1,14 @@
 """`workorders sequences`: gaps in sequences, and what an operator decides of one."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.changes import Change, account
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, option, takes
+from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, takes
 from workorders.cli.output import count, print_json, show_rows
 from workorders.core import triggers
 from workorders.core.admission import gap_alerts, gaps
@@ -22,7 +20,6 @@ app = typer.Typer(no_args_is_help=True)
 
 T = TypeVar("T")
 
-_DAY: Final = 86_400.0
 _Key = Annotated[str, argument("KEY", "Id of the sequence, or the value of its key.")]
 
 
@@ -55,33 +52,6 @@ def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = N
             print(alert.sentence)
     if not all(alert.cleared for alert in due):
         raise typer.Exit(1)
-
-
-@app.command()
-@takes(change=Change)
-def wait(
-    trigger: TriggerName,
-    key: _Key,
-    *,
-    duration: Annotated[
-        float | None, option("DURATION", "Time without an alert; 1d if not given.", "--for", parser=times.seconds)
-    ] = None,
-    change: Change,
-) -> None:
-    """Suspend the alert of a gap for some time.
-
-    Example:
-      workorders sequences wait orders order-7 --for 1h --reason "the shop sends it again tonight"
-    """
-    seconds = _DAY if duration is None else duration
-    sequence, _ = _decide(
-        change,
-        trigger,
-        key,
-        f"There will be no alert for sequence {{}} for the next {seconds:g} s.",
-        partial(gaps.wait, seconds=seconds),
-    )
-    print(f"Done: there is no alert for sequence {sequence} for the next {seconds:g} s.")
 
 
 @app.command()

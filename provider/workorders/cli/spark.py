@@ -54,7 +54,7 @@ def archive() -> None:
     """Archive Spark's classes, so that applications start faster.
 
     Run it once where Airflow's workers run, as their user, with their JAVA_HOME and WORKORDERS_SPARK_JARS. The ingest
-    tasks use the archive if it fits. It has some 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
+    tasks use the archive if it fits. It has about 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
 
     Example:
       workorders spark archive

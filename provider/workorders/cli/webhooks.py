@@ -84,7 +84,7 @@ def serve(
         from starlette.applications import Starlette  # noqa: PLC0415
         from starlette.routing import Mount  # noqa: PLC0415
 
-        # Outside of its own processes Airflow reads its metadata database only with this variable.
+        # Outside its own processes Airflow reads its metadata database only with this variable.
         os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
         from workorders.webhook.airflow import application  # noqa: PLC0415
     except ImportError as error:

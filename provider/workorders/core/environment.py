@@ -25,7 +25,7 @@ SPARK_JARS_VARIABLE: Final = "WORKORDERS_SPARK_JARS"
 """The paths of the jars of Spark's Kafka source, with commas between them."""
 
 SPARK_APPS_VARIABLE: Final = "WORKORDERS_SPARK_APPS"
-"""The folder of a Spark application of one's own; the package's is used if not given."""
+"""The folder of another Spark application; the package's is used if not given."""
 
 
 def trigger_folder(default: Path) -> Path:

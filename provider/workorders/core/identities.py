@@ -33,7 +33,7 @@ class SequenceBehind:
 
 def find_behind(connection: Connection) -> list[SequenceBehind]:
     """Return the sequences that are behind their rows, of those that the user may read."""
-    # A transaction of its own, so that none is left open.
+    # A separate transaction, so that none is left open.
     with connection.transaction():
         numbers = [_numbers(*row) for row in connection.execute(_QUERIES["columns"])]
         if not numbers:

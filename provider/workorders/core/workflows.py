@@ -38,7 +38,7 @@ def register(connection: Connection, definition: WorkflowDefinition) -> Workflow
     """Store a workflow's definition, or update the row, and return the workflow with this definition.
 
     Not with the row's definition: another version of the deployment, or a user with access to the table, may have
-    changed the row since, and a worker must run the callable of its own file.
+    changed the row since, and a worker must run the callable in its own file.
     """
     connection.execute(
         _QUERIES["upsert_workflow"],

@@ -50,7 +50,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class ManualRun:
-    """A Dag run that a person or another Dag started: an event of its own, outside of the schedule."""
+    """A Dag run that a person or another Dag started: a separate event, outside of the schedule."""
 
     time: datetime
     key: str
@@ -63,7 +63,7 @@ Due = Interval | ManualRun
 
 
 def create(connection: Connection, definition: CronTriggerDefinition, due: Due) -> CreateResult:
-    """Create the work order that is due, in a transaction of its own, or find the existing one.
+    """Create the work order that is due, in its own transaction, or find the existing one.
 
     An output that cannot be an input becomes a rejected work order with the reason.
 
@@ -121,7 +121,7 @@ def _input(
 
 
 def _with_fields(body: bytes, conf: Mapping[str, Any]) -> bytes:
-    """Return an input with the fields of a conf in place of its own; an output that is no input stays as it is."""
+    """Return an input with the fields of a conf over its own; an output that is no input stays as it is."""
     with suppress(InputUnreadableError):
         found = loads(body)
         if isinstance(found, dict):
@@ -130,7 +130,7 @@ def _with_fields(body: bytes, conf: Mapping[str, Any]) -> bytes:
 
 
 def _text(time: datetime) -> str:
-    # Airflow passes times of its own class, which orjson does not encode.
+    # Airflow passes times as its own class, which orjson does not encode.
     return time.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

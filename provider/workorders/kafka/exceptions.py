@@ -157,7 +157,7 @@ class TopicRecreatedError(RangeError):
 
 
 class DecisionRefusedError(WorkOrdersError):
-    """An operator's decision does not fit, or cannot be made now; nothing was changed."""
+    """An operator's decision does not apply, or cannot be made now; nothing was changed."""
 
     error_code = "WO-DECISION-REFUSED"
 

@@ -133,7 +133,7 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class VirtualPartition(OffsetRange):
-    """A piece of a range, which is read and written in a transaction of its own, next to the others."""
+    """A piece of a range, which is read and written in its own transaction, next to the others."""
 
     cut_from: OffsetRange
 

@@ -53,7 +53,7 @@ def _params(definition: ManualTriggerDefinition) -> dict[str, Param]:
             None,
             type=["null", "string"],
             title="Key",
-            description="Identifies the event: the same key creates nothing twice. Empty for an event of its own.",
+            description="Identifies the event: the same key creates nothing twice. Empty for a new event.",
         ),
     }
 

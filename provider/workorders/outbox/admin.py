@@ -101,7 +101,7 @@ def topics(connection: Connection) -> Sequence[TopicStatus]:
 
 
 def sent_by_topic(connection: Connection, shard: int) -> Counter[str]:
-    """Return how many messages a shard has ever sent to each topic, as far as it knows that they are in Kafka."""
+    """Return how many messages a shard has ever sent to each topic that it knows to be in Kafka."""
     return Counter(dict(connection.execute(_QUERIES["sent_by_topic"], {"shard": shard}).fetchall()))
 
 

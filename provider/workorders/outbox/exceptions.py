@@ -26,4 +26,4 @@ class OutboxIdentityError(ConfigurationError):
 
 
 class OutboxDecisionError(WorkOrdersError):
-    """An operator's decision does not fit; nothing was changed."""
+    """An operator's decision does not apply; nothing was changed."""

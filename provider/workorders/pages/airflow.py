@@ -29,7 +29,7 @@ def application() -> FastAPI:
         _origin(),
     )
     app = make_app(site)
-    # For machines: it has a token of its own instead of Airflow's users.
+    # For machines: it has a token instead of Airflow's users.
     app.include_router(monitoring_router(DATABASE_CONNECTION))
     return app
 

@@ -54,7 +54,7 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""On every answer that has none of its own: pages run no script but ours, and are shown inside Airflow only."""
+"""On every answer without one: pages run no script but ours, and are shown inside Airflow only."""
 
 
 def make_app(site: Site) -> FastAPI:

@@ -1,4 +1,4 @@
-"""Sends exports to browsers: a few at a time, in threads of their own, and in parts that a browser may take slowly.
+"""Sends exports to browsers: a few at a time, in their own threads, and in parts that a browser may take slowly.
 
 A browser may not notice that a server stopped in the middle of a file, because a middleware of Airflow ends the answer
 as usual. So such a file ends with a line that reports it.

@@ -188,7 +188,7 @@ def _confirmed(request: Request, done: Done, number: int) -> Response:
 
 
 def _confirmation(done: Done, number: int, shards: Sequence[ShardStatus], holds: Sequence[Hold]) -> str | None:
-    """Return what was decided; None if what is there now shows that it was not, since anybody can write an address."""
+    """Return what was decided; None if the current state contradicts it, since anybody can write an address."""
     if done.startswith("hold"):
         undecided = {hold.id for hold in holds}
     else:

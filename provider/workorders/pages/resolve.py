@@ -1,4 +1,4 @@
-"""A person decides how a partition of a Kafka trigger continues: what fits, what it does, why, and the decision."""
+"""A person decides how a partition of a Kafka trigger continues: which kinds apply, what they do, the decision."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -58,15 +58,15 @@ Number = Annotated[int, Path(ge=1, lt=2**63 - 1)]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A kind of decision, and whether it fits the partition now."""
+    """A kind of decision, and whether it applies to the partition now."""
 
     kind: DecisionKind
     title: str
     meaning: str
     decisions: Sequence[Decision]
-    """What it would change; empty if it does not fit."""
+    """What it would change; empty if it does not apply."""
     refusal: str | None
-    """Why it does not fit, or what it still needs."""
+    """Why it does not apply, or what it still needs."""
 
 
 @router.get("/kafka/{name}/resolve")
@@ -195,7 +195,7 @@ def decision_page(
 
 
 def given_up(decisions: Sequence[Decision]) -> int:
-    """Return the number of offsets that get no work order by these decisions, as far as it is known."""
+    """Return the number of offsets that get no work order by these decisions, if it is known."""
     return sum(end - start for start, end in (decision.lost for decision in decisions if decision.lost))
 
 

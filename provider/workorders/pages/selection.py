@@ -71,7 +71,7 @@ class Counted:
 
     @property
     def left(self) -> int:
-        """Return how many are rerun, cancelled, or exported, as far as it is known."""
+        """Return how many are rerun, cancelled, or exported, if it is known."""
         return self.total - sum(self.skipped.values())
 
 

@@ -20,7 +20,7 @@ _DATABASE_CONNECTION: Final = "workorders_db"
 
 
 def application() -> "FastAPI":
-    """Return the application for Airflow's API server, and for a server of its own.
+    """Return the application for Airflow's API server, and for a separate server.
 
     It serves the webhooks of the folder that WORKORDERS_TRIGGERS names, otherwise those of the database.
     """

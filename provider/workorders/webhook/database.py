@@ -21,13 +21,13 @@ _CONNECT_SECONDS: Final = 5
 """A caller waits this long; many callers do not wait for the default of ten."""
 _MAX_ANSWER_SECONDS: Final = 60
 """A lock is waited for up to 30 s. Behind a proxy that hangs, a call without a limit would keep its thread for good."""
-NOT_TAKEN: Final = "Nothing was created, as far as is known; retry with the same Idempotency-Key if there is one."
+NOT_TAKEN: Final = "Probably nothing was created; retry with the same Idempotency-Key if there is one."
 
 
 class Database:
     """One database, with a connection for each thread that needs one at the same time.
 
-    A psycopg_pool connects in a thread of its own while its callers wait. With one, a request during an outage was
+    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was
     refused after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms.
 
     Args:

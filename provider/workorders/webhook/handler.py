@@ -108,7 +108,7 @@ class RequestHandler:
             database.close()
 
     def _trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
-        """Return the trigger's row; each connection first stores a definition, in a transaction of its own.
+        """Return the trigger's row; each connection first stores a definition, in its own transaction.
 
         Raises:
             ConfigurationError: a trigger of another type has the name.

@@ -16,16 +16,19 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    # A stack of its own: the benchmarks empty the tables.
+    # A separate stack: the benchmarks empty the tables.
     with LocalStack(name="benchmarks") as stack:
         yield Bench(stack, QUICK, print)
 
 
-_LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "formats", "million")]
-"""A minute or several, for what needs many Spark sessions."""
+_LONG = [
+    pytest.param(name, marks=pytest.mark.long)
+    for name in ("spark", "small_batch", "server_memory", "virtual", "formats", "million")
+]
+"""Half a minute or more, because each needs Spark sessions."""
 
 
-# Of those that are left out, memory does what spark does, and the others start an Airflow of their own.
+# Of those that are left out, memory does what spark does, and the others start another Airflow.
 @pytest.mark.parametrize(
     "name",
     [
@@ -33,10 +36,7 @@ _LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("virtual", "for
         "copy",
         "create_for",
         "dedup",
-        "spark",
         "airflow_consume",
-        "small_batch",
-        "server_memory",
         "outbox",
         "claim",
         "execute",

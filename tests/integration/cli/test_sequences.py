@@ -7,7 +7,6 @@ import typer
 
 from support.admission import BY_NUMBER, event, outcome, register
 from support.command import Command
-from workorders.core.admission import gaps
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -35,7 +34,7 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
 ) -> None:
     (gap,) = workorders("sequences", "list", "--trigger", trigger.name, "--json").json()
     assert (gap["name"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
-    names = "trigger key name high_water_mark next_parked next_id parked parked_since wait_until alerted"
+    names = "trigger key name high_water_mark next_parked next_id parked parked_since alerted"
     assert set(gap) == set(names.split())
     assert gap["key"] in workorders("sequences", "list").out
     alerted = workorders("sequences", "alerts", trigger.name)
@@ -61,13 +60,7 @@ def test_without_yes_it_prints_what_follows_and_asks(
     assert states(connection, trigger) == ["pending", *["pending" if answer else "parked"] * 3]
 
 
-def test_waiting_is_shown_and_dropping_what_is_parked_refused(
-    workorders: Command, connection: Connection, trigger: Trigger
-) -> None:
-    waited = workorders("sequences", "wait", trigger.name, "order-7", "--for", "1m", "--reason", "tonight", "--yes")
-    assert waited.out.endswith("for the next 60 s.\n")
-    assert gaps.gaps(connection, trigger.name)[0].wait_until is not None
-    connection.rollback()
+def test_dropping_what_is_parked_is_refused(workorders: Command, trigger: Trigger) -> None:
     refused = workorders("sequences", "drop", trigger.name, "order-7", "--reason", "x", "--yes")
     assert refused.code == 1
     assert "3 parked work orders and cannot be dropped" in refused.err

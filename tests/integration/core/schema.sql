@@ -603,7 +603,7 @@ CREATE TABLE workorders.sequence_decisions (
     to_number bigint,
     released integer NOT NULL,
     account text,
-    CONSTRAINT sequence_decisions_kind_check CHECK ((kind = ANY (ARRAY['wait'::text, 'skip'::text, 'release'::text, 'drop'::text])))
+    CONSTRAINT sequence_decisions_kind_check CHECK ((kind = ANY (ARRAY['skip'::text, 'release'::text, 'drop'::text])))
 );
 ALTER TABLE workorders.sequence_decisions ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME workorders.sequence_decisions_id_seq
@@ -633,7 +633,6 @@ CREATE TABLE workorders.sequences (
     key uuid NOT NULL,
     high_water_mark bigint,
     parked_since timestamp with time zone,
-    wait_until timestamp with time zone,
     alerted_since timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     trigger_id integer NOT NULL,

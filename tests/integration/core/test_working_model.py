@@ -1,6 +1,6 @@
 """Claims, failures, time slices, stops, kills, and lost answers to COMMIT by chance: what must hold whatever happens.
 
-Workers are processes of their own, behind a proxy that loses answers. What their functions note is then checked.
+Workers are separate processes, behind a proxy that loses answers. What their functions note is then checked.
 """
 
 import json

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 DAG_SECONDS = 120
 GONE_SECONDS = 60
 
-# The task's program runs in a session of its own, as one that wants to escape would.
+# The task's program runs in its own session, as one that wants to escape would.
 A_DAG = """
 import os, subprocess
 from pathlib import Path

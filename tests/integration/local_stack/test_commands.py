@@ -18,7 +18,7 @@ SECONDS = 1500
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout of its own, so that a stack which a person keeps next to the tests is left alone."""
+    """A separate checkout, so that a stack which a person keeps next to the tests is left alone."""
     for folder in ("include", "dags", "spark_apps"):
         shutil.copytree(CHECKOUT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
@@ -44,6 +44,7 @@ def processes_of(checkout: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.long
 def test_the_demo_is_right_in_every_figure_and_leaves_nothing(checkout: Path) -> None:
     done = run(checkout, "demo", "--messages", "2000", "--seconds", "3", "--single", "2")
     assert done.returncode == 0, done.stdout + done.stderr

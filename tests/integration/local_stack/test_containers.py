@@ -1,4 +1,4 @@
-"""The roles that the containers of docker-compose.yaml use, on a server of their own."""
+"""The roles that the containers of docker-compose.yaml use, on a separate server."""
 
 import os
 import subprocess

@@ -16,7 +16,7 @@ from local_stack.waiting import wait_until
 pytestmark = pytest.mark.integration
 
 SLEEP = "import time; time.sleep(600)"
-# A child in a session of its own whose parent ends at once: what escapes from killing process groups.
+# A child in its own session whose parent ends at once: what escapes from killing process groups.
 LEAVE_AN_ORPHAN = f"""
 import subprocess, sys
 orphan = subprocess.Popen([sys.executable, "-c", {SLEEP!r}], start_new_session=True)

@@ -11,7 +11,7 @@ from workorders.core.postgres.connection import Connection, connect
 
 @pytest.fixture
 def writer(stack: LocalStack) -> Iterator[Callable[[], Connection]]:
-    """Opens connections, each a program of its own; what they leave open is rolled back."""
+    """Opens connections, each a separate program; what they leave open is rolled back."""
     with ExitStack() as open_backlog:
 
         def open_() -> Connection:

@@ -395,7 +395,7 @@ MARKED: Mapping[str, tuple[str, str]] = {
     "stall": ("kafka_ranges SET last_error = {mark}", "batch_id = {batch}"),
     "job": ("bulk_jobs SET error = {mark}, state = 'failed'", "id = {job}"),
 }
-"""What a message or a function can fill, or an error that may quote it: each with a mark of its own."""
+"""What a message or a function can fill, or an error that may quote it: each with its own mark."""
 MARK = re.compile(r"MARK-(\w+)")
 
 

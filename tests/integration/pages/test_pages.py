@@ -197,7 +197,7 @@ def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_i
     address = f"/workorders/kafka/{scene.topic}/resolve"
     page = client.get(f"{address}?topic={scene.topic}&partition=0&kind=skip-lost").text
     assert "15 offsets" in page
-    assert "Does not fit" in page
+    assert "Does not apply" in page
     fields = fields_of(page)
     refused = client.post(address, data={**fields, "reason": "retention was too short", "typed": "14"})
     assert refused.status_code == 422

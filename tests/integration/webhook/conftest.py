@@ -1,4 +1,4 @@
-"""Webhooks with a folder of their own."""
+"""Webhooks with their own folder."""
 
 from collections.abc import Iterator
 from pathlib import Path

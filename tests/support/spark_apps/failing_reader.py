@@ -20,7 +20,7 @@ FAILING_SHARE = 0.9
 def read_ranges(
     spark: SparkSession, java_settings: Mapping[str, str], attempts: Sequence[Attempt], group: str
 ) -> DataFrame:
-    """Return the messages of each attempt in a Spark partition of its own."""
+    """Return the messages of each attempt in its own Spark partition."""
     return reduce(DataFrame.union, [_messages(spark, attempt) for attempt in attempts])
 
 

@@ -14,13 +14,13 @@ TYPES = sorted(trigger_types())
 TOUCHED = {
     "cron": {"setup.cfg"},
     "manual": {"setup.cfg"},
-    # Commands of its own.
+    # Its commands.
     "webhook": {"setup.cfg", "cli/webhooks.py"},
     "kafka": {
         "setup.cfg",
         # Dag files, which Airflow reads. To ask entry points for them would delay the start of each task.
         "airflow/dag_files.py",
-        # Commands of its own, and where they find the cluster.
+        # Its commands, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
         "cli/start.py",
@@ -39,7 +39,7 @@ TOUCHED = {
         "outbox/relay/relay.py",
         "outbox/relay/shard.py",
         "outbox/relay/topic_metadata.py",
-        # Pages of its own, the connections by which they ask the cluster, and its part of the overview.
+        # Its pages, the connections by which they ask the cluster, and its part of the overview.
         "pages/airflow.py",
         "pages/states.py",
         "pages/kafka_trigger.py",
@@ -50,7 +50,7 @@ TOUCHED = {
         "pages/work_order.py",
     },
 }
-"""Every file outside of its own package that a trigger type had to touch."""
+"""Every file outside its package that a trigger type had to touch."""
 
 KAFKA_WORDS = re.compile(
     r"kafka|confluent|librdkafka|consumer|broker|topic|\boffsets?\b|_offset|offset_", re.IGNORECASE

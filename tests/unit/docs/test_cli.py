@@ -18,7 +18,7 @@ WRITES_WITHOUT_A_SESSION = {
     "workorders remove",
     "workorders start",
 }
-"""Alembic has connections of its own, and so has a server; the others write into Airflow's database."""
+"""Alembic opens its own connections, and so does a server; the others write into Airflow's database."""
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Callable[..., None]]]:

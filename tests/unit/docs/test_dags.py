@@ -32,7 +32,7 @@ def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
     """Every kind of Dag that the package makes."""
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
     for path, text in FILES.items():
-        # A folder of its own for each: the name of a trigger is unique in its folder.
+        # A separate folder for each: the name of a trigger is unique in its folder.
         file = tmp_path / Path(path).stem / path
         file.parent.mkdir(parents=True)
         file.write_text(text)

@@ -26,7 +26,7 @@ def load(name: str) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def dags() -> ModuleType:
-    """The DAGs of the document on DAGs of one's own."""
+    """The DAGs of the document about your own Dags."""
     return load("orders_dags")
 
 

@@ -10,7 +10,7 @@ from words import __main__ as command
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository of its own that the command checks."""
+    """A repository that the command checks."""
     subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
     monkeypatch.setattr(command, "CHECKOUT", tmp_path)
     return tmp_path

@@ -13,7 +13,7 @@ from faults.processes import kill
 from faults.scene import PARTITIONS, Scene
 from support.topics import Topics
 
-# The command commits nothing before, but looks around in transactions of its own.
+# The command commits nothing before, but reads in separate transactions.
 _OF_THE_DECISION = b"INSERT INTO workorders.kafka_decisions"
 
 
@@ -52,7 +52,7 @@ def topic_accepted(scene: Scene) -> None:
     scene.stop_producing()
     assert scene.finish(scene.planned())
     scene.topics.delete(scene.name)
-    # A client of its own: one that knew the old topic may take a while to believe in the new one.
+    # A separate client: one that knew the old topic may take a while to believe in the new one.
     Topics(scene.site.kafka_settings).create(scene.name, PARTITIONS)
     scene.produce(log=1)
     scene.injected += 1

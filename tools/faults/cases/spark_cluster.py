@@ -1,4 +1,4 @@
-"""Faults of a standalone Spark cluster: its executors are processes of their own, and Spark starts lost tasks again."""
+"""Faults of a standalone Spark cluster: its executors are separate processes, and Spark starts lost tasks again."""
 
 import json
 import time

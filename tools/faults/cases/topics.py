@@ -22,7 +22,7 @@ def _expect(scene: Scene, partitions: set[int], sentence: str) -> None:
 
 def _recreate(scene: Scene, *counts: int) -> None:
     """Re-create the topic with these numbers of other messages in its partitions."""
-    # A client of its own: one that knew the old topic may take a while to believe in the new one.
+    # A separate client: one that knew the old topic may take a while to believe in the new one.
     topics = Topics(scene.site.kafka_settings)
     topics.create(scene.name, PARTITIONS)
     for partition, count in enumerate(counts):

@@ -1,4 +1,4 @@
-"""The Dag runs of one Dag, as far as a task or a trigger may ask for them: the messages are the task SDK's own.
+"""The Dag runs of one Dag that a task or a trigger may ask for: the messages are the task SDK's own.
 
 All that tasks and triggers use of Airflow without being a part of its public interface is here; the API server has
 `workorders.airflow.api_server`. Airflow may change it in any release, so no other module imports it.

@@ -74,7 +74,7 @@ Does for the whole database what is due. Each task is one duty:
   [The overview]({overview}) leads to the page of each workflow, which shows what is deleted when.
 * `refresh_search_index` adds new work orders to the full-text index of [the search]({search}), and counts work orders
   by state.
-* `check_gaps` fails once for each gap in a sequence of a trigger that lasts longer than `alert_after` or parks more
+* `check_gaps` fails once for each gap in a trigger's sequence that is open longer than `alert_after` or parks more
   than `alert_above_parked`, and calls the notifiers that `notify` names. Its log contains what to do.
   [The work orders that wait]({parked}) have their own page.
 

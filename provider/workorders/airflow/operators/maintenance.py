@@ -33,7 +33,7 @@ def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, A
     """Run reruns and cancels that were created for later, wait for capacity, or are orphaned.
 
     Raises:
-        AirflowFailException: one failed; the others were run nevertheless.
+        AirflowFailException: one failed; the others were run.
     """
     logged_at = time.monotonic()
 

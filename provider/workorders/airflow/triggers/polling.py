@@ -42,7 +42,7 @@ class PollingTrigger(BaseTrigger):
     What is taken is decided later, in the database. So two triggerers may run it at once, and another one may start it
     again. A system that is unavailable is waited for, with back-off and a line in the log.
 
-    A subclass keeps each argument of its own constructor as an attribute of the same name.
+    A subclass keeps each argument of its constructor as an attribute of the same name.
 
     Args:
         subject: the object of a sentence about a failure: "Trigger orders".

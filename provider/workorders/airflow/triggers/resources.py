@@ -1,6 +1,6 @@
 """What the deferred tasks of a triggerer share: a few Postgres connections per database, one client per Kafka cluster.
 
-A hundred waiting tasks live in one event loop. With connections of their own they would hold a hundred; shared, they
+A hundred waiting tasks live in one event loop. With their own connections they would hold a hundred; shared, they
 cost next to nothing.
 """
 
@@ -38,7 +38,7 @@ class _Shared:
 class TriggererResources:
     """Shares a resource among all tasks that use it at the same time, and closes it after its last use.
 
-    So it holds only what the tasks that wait now were given, and no password that was changed since.
+    So it contains only what the waiting tasks were given, and no password that was changed since.
     """
 
     def __init__(self) -> None:

@@ -56,7 +56,7 @@ def _open(trigger: str, key: UUID, mark: int | None, parked: int, since: datetim
     sentence = (
         f"Trigger {trigger}: sequence {key} has a gap above number {mark} since {times.show(since)}, and {parked} work "
         f"orders are parked above it. They are kept, and admitted when the gap is filled. To give it up, run "
-        f'`workorders sequences skip {trigger} {key} --reason "..."`, or wait or release instead of skip.'
+        f'`workorders sequences skip {trigger} {key} --reason "..."`, or release instead of skip.'
     )
     return GapAlert(trigger, key, mark, parked, since, sentence, cleared=False)
 

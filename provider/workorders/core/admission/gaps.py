@@ -27,7 +27,7 @@ class UnknownSequenceError(WorkOrdersError, LookupError):
 
 
 class GapRefusedError(WorkOrdersError):
-    """A decision does not fit the sequence as it is now; nothing was changed."""
+    """A decision does not apply to the sequence as it is now; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,6 @@ class Gap:
     """The work order of that number."""
     parked: int
     parked_since: datetime | None
-    wait_until: datetime | None
-    """Until then an operator wants no alert."""
     alerted: bool
 
     @property
@@ -129,18 +127,6 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
             f"Trigger {trigger.name} has no sequence of that key; nothing was changed; see `workorders sequences list`."
         )
     return UUID(str(rows[0][0]))
-
-
-def wait(connection: Connection, trigger: Trigger, key: UUID, decider: Decider, *, seconds: float) -> None:
-    """Raise no alert of a gap for a time, and one afterwards if the gap is still open; commits.
-
-    Raises:
-        GapRefusedError: no work order is parked.
-    """
-    with connection.transaction():
-        mark = _lock_with_gap(connection, trigger, key).high_water_mark
-        connection.execute(_QUERIES["wait"], {"trigger_id": trigger.id, "key": key, "seconds": seconds})
-        _record(connection, trigger, key, decider, "wait", from_number=mark, to_number=mark)
 
 
 def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:

@@ -153,7 +153,7 @@ def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, w
     """Return the error about the reached limit, and what helps."""
     limit, counted, relief, relief_seconds = capacity.binding(settings)
     what_helps = (
-        "this number never fits; raise the limit or make the batches smaller"
+        "this number is never admitted; raise the limit or make the batches smaller"
         if limit is not None and wanted > limit
         else f"it continues by itself when {relief}, or when the limit is raised"
     )

@@ -157,7 +157,7 @@ def parse_number(found: Any) -> int | None:
 
 
 class SequenceRule(Rule):
-    """Admits work orders as far as there is capacity, and those with a number in the order of their sequence."""
+    """Admits as many work orders as there is capacity for, and those with a number in the order of their sequence."""
 
     reasons: ClassVar = (DUPLICATE, LATE, NO_NUMBER)
     notes: list[Entry]

@@ -157,7 +157,7 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
     if wanted.selected is not None and not counts:
         named = ", ".join(map(str, wanted.selected))
         raise UnknownWorkOrderError(
-            f"There is no work order {named} that fits the other filters; nothing was changed; see `workorders "
+            f"There is no work order {named} that matches the other filters; nothing was changed; see `workorders "
             f"work-orders list`."
         )
     return counts

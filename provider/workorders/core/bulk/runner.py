@@ -27,7 +27,7 @@ _CONTINUES: Final = (
 STEP: Final = 1_000
 """Work orders of one transaction."""
 STEP_BYTES: Final = 16 * 1024 * 1024
-"""Stored bytes of one transaction; a work order that has more is a step of its own. A step of a thousand large values
+"""Stored bytes of one transaction; a work order that has more is a separate step. A step of a thousand large values
 would take longer than a worker may be silent, and would lock the counts of limited workflows for that time."""
 STARTUP_GRACE: Final = timedelta(seconds=10)
 """A command that creates a job claims it at once; until then the job does not count as orphaned."""
@@ -157,7 +157,7 @@ def find_orphaned(connection: Connection) -> list[int]:
 def resume_orphaned(
     connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = STEP
 ) -> ResumeResult:
-    """Execute each orphaned job, as far as it can continue now.
+    """Execute each orphaned job that can continue now.
 
     If several processes do so at once, each job has one worker, and the other processes skip it.
 

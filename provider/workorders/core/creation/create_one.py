@@ -81,7 +81,7 @@ def create_one(
 def _find_holder(
     connection: Connection, trigger: Trigger, keys: Sequence[IdempotencySettings], item: Item
 ) -> UUID | None:
-    """Return the work order that the item repeats without leaving one of its own; None if there is none."""
+    """Return the work order that the item repeats without leaving a new one; None if there is none."""
     for settings in keys:
         if settings.ignores(item.position):
             holder = idempotency.find_holder(connection, trigger.id, settings, item)

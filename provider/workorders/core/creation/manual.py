@@ -35,7 +35,7 @@ class ManualRequest:
 
 
 def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> CreateResult:
-    """Create the work order, in a transaction of its own, or find the one of the key.
+    """Create the work order, in its own transaction, or find the one of the key.
 
     Raises:
         NotAnInputError: the body is no JSON object that can be an input.

@@ -80,7 +80,7 @@ def create_for(
         trigger: what the work orders belong to.
         items: in the order of their source. They are read once, and the next ones while Postgres stores the current
             ones, so their iterator must not use `connection`.
-        fresh: the caller knows, under a lock of its own, that no item has a work order yet. The rows are then copied
+        fresh: the caller knows, under its own lock, that no item has a work order yet. The rows are then copied
             directly into the tables. The unique source key still protects them.
         ids: the ids of the work orders, each greater than the one before; new ones if omitted.
         prove: called once after the last item is written. It may wait for a network, because no lock that another

@@ -52,7 +52,7 @@ class FieldError(ValueError):
 def expecting(form: str) -> WrapValidator:
     """Describe in words what a value must be, for an error about any constraint of the type that this annotates.
 
-    Where a validator within has raised an error in words of its own, the first of these is the error.
+    Where a validator within has raised an error in its own words, the first of these is the error.
     """
 
     def check(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:

@@ -180,7 +180,7 @@ class WorkflowDefinition(Definition):
         if (self.callable is None) == (self.dag_id is None):
             raise ValueError("expected either callable or dag_id.")
         if self.callable is None and self.database is not None:
-            raise ValueError("expected callable with database; a Dag has connections of its own.")
+            raise ValueError("expected callable with database; a Dag has its own connections.")
         if self.dag_id is None and self.output_task is not None:
             raise ValueError("expected dag_id with output_task, which is a task of that Dag.")
         if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:

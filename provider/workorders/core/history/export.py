@@ -44,7 +44,7 @@ COLUMNS: Final = (
 STEP: Final = 200
 """Work orders that are read at once, while the caller waits."""
 STEP_BYTES: Final = 16 * 1024 * 1024
-"""Stored bytes that are read at once; a work order that has more is a step of its own."""
+"""Stored bytes that are read at once; a work order that has more is a separate step."""
 _PART: Final = 64 * 1024
 """Bytes of a part."""
 _IN_MEMORY: Final = 1024 * 1024

@@ -30,7 +30,7 @@ _LATE_STEP: Final = 20_000
 
 
 def index_new(connection: Connection, *, step: int = STEP, margin: timedelta = MARGIN) -> int:
-    """Add the words of the next work orders, in a transaction of its own; return how many it read.
+    """Add the words of the next work orders, in its own transaction; return how many it read.
 
     Returns 0 if there is nothing left to do now, or if another process does it.
     """

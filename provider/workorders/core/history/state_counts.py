@@ -29,7 +29,7 @@ class Counts:
 
 
 def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> bool:
-    """Count again if the counts are old enough, in a transaction of its own; return whether it did."""
+    """Count again if the counts are old enough, in its own transaction; return whether it did."""
     with connection.transaction():
         connection.execute(_QUERIES["lock"])
         age, took = fetch_row(connection, _QUERIES["age"], {})

@@ -95,7 +95,7 @@ def rejection(id_: bytes, code: str, detail: str, request: bytes, raw: bytes | N
 
 
 def keyed(key: bytes, id_: bytes, position: int | None, stream_id: int | None) -> bytes:
-    """Return the fields of `idempotency_keys` that an event has of its own; `key_row_suffix` completes the row.
+    """Return the fields of `idempotency_keys` that differ for each event; `key_row_suffix` completes the row.
 
     Both key and id have 16 bytes, so the order of their bytes is the order of keys, then of ids.
     """

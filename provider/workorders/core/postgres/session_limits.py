@@ -41,7 +41,7 @@ _ON_THE_ROLE: Final = (
     "timezone",
 )
 _MARK: Final = "workorders.session"
-"""A setting of our own: where a session has it, its server got the others as well."""
+"""A setting of this package: where a session has it, its server got the others as well."""
 ASK_FOR_LIMITS: Final = f"""
     SELECT current_user, current_setting('{_MARK}', true) IS NOT NULL, ARRAY[
         current_setting('lock_timeout') <> '0',
@@ -51,7 +51,7 @@ ASK_FOR_LIMITS: Final = f"""
         current_setting('timezone') IN ('UTC', 'Etc/UTC')
     ]
 """
-NO_LIMITS: Final = "has no limits of its own"
+NO_LIMITS: Final = "has no session limits"
 """Part of the error, by which it is recognized as one that only a person can end."""
 _OPTIONS_REFUSED: Final = re.compile("unsupported startup parameter|command-line options")
 

@@ -156,7 +156,7 @@ def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
     if concurrency is None:
         return limit
     asked = {"workflow_id": workflow.id, "concurrency": concurrency}
-    # A statement of its own: only that one sees what was committed while the lock was awaited.
+    # A separate statement: only that one sees what was committed while the lock was awaited.
     (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
     return min(limit, int(concurrency - at_work))
 
@@ -169,7 +169,7 @@ def _claim(
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:
-    # A statement of its own reads the inputs: one that cannot be read must not undo the claim of the others.
+    # A separate statement reads the inputs: one that cannot be read must not undo the claim of the others.
     found = connection.execute(_QUERIES[query], arguments).fetchall()
     if not found:
         return []

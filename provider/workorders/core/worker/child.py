@@ -283,7 +283,7 @@ def _takes_two(function: Callable[..., Any]) -> bool:
 
 
 def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Return what a coroutine returns, on an event loop of its own: what it leaves there ends with its run."""
+    """Return what a coroutine returns, on a new event loop: what it leaves there ends with its run."""
     import asyncio  # noqa: PLC0415 - most functions need none
 
     return asyncio.run(coroutine)

@@ -132,7 +132,7 @@ class Context:
 
     @cached_property
     def traceparent(self) -> str:
-        """W3C trace context of this run: the trace of the message or request with a span of its own."""
+        """W3C trace context of this run: the trace of the message or request with its own span."""
         if self._span_traceparent is not None:
             return self._span_traceparent
         return child_traceparent(first_header_values(self.request, [_TRACEPARENT]).get(_TRACEPARENT))
@@ -273,7 +273,7 @@ class Context:
 def child_traceparent(traceparent: str | None) -> str:
     """Return the traceparent of a run: the sender's trace with a new span, or a new trace if the sender named none.
 
-    A header of a later version is read as far as version 00 goes, as the recommendation has it.
+    A header of a later version is read like one of version 00, as the recommendation has it.
     """
     match = _TRACE.fullmatch((traceparent or "").strip())
     if match is None or (match["version"] == "00" and match["more"]):

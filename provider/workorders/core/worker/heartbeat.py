@@ -1,4 +1,4 @@
-"""Records that a worker is alive, from a thread and a connection of its own, and notices when it may count as dead."""
+"""Records that a worker is alive, from a separate thread and connection, and notices when it may count as dead."""
 
 import threading
 import time

@@ -135,7 +135,7 @@ class Steps:
             if name in self._begun:
                 raise StepError(
                     f"{kind}({name!r}): this attempt has another step with that name, so it was not begun; give each "
-                    "step a name of its own, such as one with the number of its round in a loop."
+                    "step a unique name, such as one with the number of its round in a loop."
                 )
             self._begun.add(name)
             if len({*self._begun, *self._results}) > MAX_STEPS:

@@ -155,7 +155,7 @@ class Worker:
         if self._slice_is_over:
             self._config.log(
                 f"Workflow {self._workflow.name}: the time slice of {self._config.claim_seconds:g} s is over; "
-                "the next Dag run claims what waits."
+                "the next Dag run claims the runs that are available."
             )
         return self.summary
 

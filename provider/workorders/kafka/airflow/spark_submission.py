@@ -128,7 +128,7 @@ class SubmitOperator(SparkSubmitOperator):
 
 
 def _use_class_archive(operator: SparkSubmitOperator) -> None:
-    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive that fits."""
+    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive for it."""
     jars = split_jars(operator.jars)
     if operator.driver_class_path is None and all(jar.is_file() for jar in jars):
         operator.conf = use_archive(operator.conf or {}, jars)
@@ -188,7 +188,7 @@ def send_package(hook: SparkSubmitHook, application: str) -> None:
 def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:
     """Return the context in which the application is submitted, so that its driver finds its Python and its secrets.
 
-    A driver in client mode inherits this process's environment. A driver elsewhere has a Python of its own, and reads
+    A driver in client mode inherits this process's environment. A driver elsewhere has its own Python, and reads
     mounted files: Spark stores and shows everything that it is sent.
 
     Raises:

@@ -179,7 +179,7 @@ class _MessagesProbe:
             self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
 
     async def _log_open_transactions(self, ends: Mapping[Partition, int]) -> None:
-        """Log which partitions wait for a producer, once for each transaction that lasts from one refresh to the next.
+        """Log which partitions wait for a producer, once for each transaction that is open at two refreshes.
 
         Without it, a hanging transaction looks like a topic without messages.
         """

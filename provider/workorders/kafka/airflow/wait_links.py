@@ -1,4 +1,4 @@
-"""Buttons of the tasks that wait for messages and for the outbox, announced to Airflow by a plugin of their own."""
+"""Buttons of the tasks that wait for messages and for the outbox, announced to Airflow by their own plugin."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -27,7 +27,7 @@ def as_texts(settings: Mapping[str, str]) -> dict[str, str]:
     A PKCS#12 keystore becomes a certificate and a key. Keys become PKCS#8 without a password.
 
     Raises:
-        ClientSettingsError: a file cannot be read, a key does not fit its password, or half of a pair is missing.
+        ClientSettingsError: a file cannot be read, a key does not match its password, or half of a pair is missing.
     """
     given, protocol = dict(settings), settings.get("security.protocol", "").upper()
     if protocol.startswith("SASL"):

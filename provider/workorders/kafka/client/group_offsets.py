@@ -44,7 +44,7 @@ class ConsumerGroups(ClusterClient):
         """Write the group's offsets, without joining it.
 
         Raises:
-            GroupCommitError: the group has members of its own, or the broker refused a partition.
+            GroupCommitError: the group has members, or the broker refused a partition.
             CoordinatorMovingError: the group has no coordinator yet; it has one a moment later.
             KafkaUnavailableError: the cluster did not answer.
         """
@@ -87,7 +87,7 @@ class ConsumerGroups(ClusterClient):
             members = ""
         return GroupCommitError(
             f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
-            f"trigger a group of its own."
+            f"trigger another group."
         )
 
     async def require_commits(self, group: str) -> None:

@@ -76,7 +76,7 @@ def java_settings(extra: Mapping[str, Any]) -> dict[str, str]:
     """Return the equivalent settings of the Java consumer, always with `read_committed`.
 
     They contain the texts of certificates and keys, so that no executor needs the files. The settings in the extras'
-    field `java` win over derived ones; with a login of their own, none is derived.
+    field `java` win over derived ones; with their own login, none is derived.
 
     Raises:
         ConfigurationError: a setting of trust has no equivalent, or credentials are incomplete.
@@ -153,7 +153,7 @@ def _oauth(given: dict[str, str]) -> dict[str, str]:
         name, _, value = extension.partition("=")
         options[f"extension_{name.strip()}"] = value.strip()
     if "https.ca.pem" in given:
-        # The token's endpoint has a truststore of its own.
+        # The token's endpoint has its own truststore.
         options |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": given.pop("https.ca.pem")}
     return {
         "sasl.mechanism": "OAUTHBEARER",

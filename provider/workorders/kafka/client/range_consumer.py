@@ -1,4 +1,4 @@
-"""Reads one range with a consumer of its own: joins no group, commits nothing, and is `read_committed`.
+"""Reads one range with its own consumer: joins no group, commits nothing, and is `read_committed`.
 
 Spark reads the ranges. This consumer verifies that a range was read to its end, and reads a range that has a message
 which Spark's source cannot turn into a row.

@@ -1,6 +1,6 @@
 """How often a JSON Schema looks at one value: references and combinations of a few bytes can make it exponential.
 
-The validator has no limit of its own: neither of steps, nor of its stack, whose overflow ends the process.
+The validator has no limit: neither of steps, nor of its stack, whose overflow ends the process.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ _MAX_STEPS: Final = 64
 _MAX_STACK: Final = 30_000
 """Such steps at once; the stack of a thread holds twice as many."""
 _MAX_LOOKS: Final = 100_000_000
-"""At all values of a message together; a look takes some ten nanoseconds."""
+"""At all values of a message together; a check takes about ten nanoseconds."""
 _SLOW_LOOKS: Final = 5000
 """A look by a regular expression that steps back."""
 _BYTES_PER_LOOK: Final = 16
@@ -153,7 +153,7 @@ class SchemaCost:
         return list(range(first, len(self._nodes)))
 
     def _within(self, content: dict[str, Any], resolver: Any) -> Any:
-        """Return what resolves the references in a schema, which may have an address of its own."""
+        """Return what resolves the references in a schema, which may have its own address."""
         if isinstance(content.get("$id", content.get("id")), str):
             own = content.get("id" if resolver.lookup("#").draft == _DRAFT_4 else "$id")
             with suppress(self._library.ReferencingError, TypeError):

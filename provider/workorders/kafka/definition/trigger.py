@@ -42,7 +42,7 @@ else:
     KeyFormat = Literal["text", *REGISTRY_FORMATS]
 
 DEFAULT_ALERT_AFTER_SECONDS: Final = 3600.0
-"""A stall that lasts longer than an hour rarely ends by itself; a shorter one sends no alert."""
+"""A stall of more than an hour rarely ends by itself; a shorter one sends no alert."""
 
 MAX_VIRTUAL_PARTITIONS: Final = 32
 """Each one of a partition takes another relation in Spark's plan."""
@@ -95,7 +95,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Maximum messages per second, averaged over the batches; no limit if not given."""
     virtual_partitions: Whole = Field(default=1, ge=1, le=MAX_VIRTUAL_PARTITIONS)
     """Maximum number of virtual partitions that a range is cut into. They are read and written at the same
-    time, in any order, each in a transaction of its own. Not together with `sequence`, nor with a workflow that has an
+    time, in any order, each in its own transaction. Not together with `sequence`, nor with a workflow that has an
     `ordering_key` or `concurrency: 1`."""
     max_wait: Annotated[float, seconds(0)] = 0.0
     """Maximum time that messages wait for `min_messages`."""
@@ -106,8 +106,8 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     linger: Annotated[float, seconds(0)] = 20.0
     """Time that an ingest task waits for further messages before it ends. While they arrive, its batch grows,
-    for some minutes, so they need no other task. The task holds a worker slot as long; 0 takes only what
-    waits when the batch is planned."""
+    for some minutes, so they need no other task. The task holds a worker slot as long; 0 takes only the
+    messages that exist when the batch is planned."""
 
     format: ValueFormat = "json"
     """Format of values. `avro`, `protobuf`, and `json_schema` need a schema registry."""

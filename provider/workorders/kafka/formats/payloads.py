@@ -97,7 +97,7 @@ class Payloads:
 
 
 _PANIC: Final = "PanicException"
-"""What a library in Rust raises at a mistake of its own; it is no `Exception`, and no module has it."""
+"""What a library in Rust raises at its own bug; it is no `Exception`, and no module has it."""
 
 
 def decode(  # noqa: PLR0917 - what a message has

@@ -53,7 +53,7 @@ def _described(texts: dict[str, str]) -> list[descriptor_pb2.FileDescriptorProto
 
 
 def _compiled(texts: dict[str, str]) -> Iterator[descriptor_pb2.FileDescriptorProto]:
-    """Yield the files of sources, by Google's compiler in a process of its own."""
+    """Yield the files of sources, by Google's compiler in a separate process."""
     with tempfile.TemporaryDirectory(prefix="workorders-protobuf-") as folder:
         for name, text in texts.items():
             if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:

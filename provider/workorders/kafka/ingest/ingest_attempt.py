@@ -140,8 +140,8 @@ class IngestAttempt:
         """Ask the database what came of the attempt.
 
         Args:
-            failure: why the engine failed; empty if it did not. It is recorded for the ranges that have no error of
-                their own. An end without an error proves nothing, and an error does not mean that nothing was
+            failure: why the engine failed; empty if it did not. It is recorded for the ranges that have no other
+                error. An end without an error proves nothing, and an error does not mean that nothing was
                 committed.
 
         Raises:

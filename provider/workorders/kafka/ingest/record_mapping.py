@@ -99,7 +99,7 @@ class RecordMapping:
             RegistryRefusedError: the registry refused the client.
         """
         header_json, records, odd = cache(self._header_json), iter(records), iter(odd)
-        # In portions: what Python does for a list at once takes a third less time than a step of its own per message.
+        # In portions: what Python does for a list at once takes a third less time than one step per message.
         while portion := list(islice(records, _PORTION_RECORDS)):
             requests = [
                 _REQUEST
@@ -130,7 +130,7 @@ class RecordMapping:
         )
 
     def _are_inputs(self, requests: list[bytes], values: list[bytes | None]) -> bool:
-        """Return whether values that are not odd are stored as they are, without a look at each one alone."""
+        """Return whether values that are not odd are stored as they are, without a check of each one."""
         try:
             longest = max(map(len, values))  # type: ignore[arg-type]
             return (

@@ -370,7 +370,7 @@ def require_kept(connection: Connection, batch_id: int) -> None:
     raise BatchExpiredError(
         f"Batch {batch_id} was not replayed, because "
         + (f"some of its messages had work orders that may exceed {limit}" if is_young else f"it is older than {limit}")
-        + ": what retention deleted would be created again. Nothing was changed. To create it again nevertheless, set "
+        + ": what retention deleted would be created again. Nothing was changed. To create it again anyway, set "
         "the ledger back with `workorders resolve seek`."
     )
 

@@ -100,7 +100,7 @@ def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
 
 
 def subscriptions(connection: Connection, trigger: str) -> frozenset[str]:
-    """Return the names and patterns of topics whose partitions are in the ledger, as far as they existed at a poll."""
+    """Return the names and patterns of topics whose partitions are in the ledger, if they existed at a poll."""
     return subscriptions_from(connection.execute(_QUERIES["subscriptions"], {"trigger": trigger}))
 
 

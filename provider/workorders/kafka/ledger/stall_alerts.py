@@ -1,4 +1,4 @@
-"""Alerts: one for each stall that lasts too long, and one when it ends.
+"""Alerts: one for each long stall, and one when it ends.
 
 The statement that finds a due stall also records that its alert was claimed, so one of several concurrent attempts gets
 it. The alert is sent after that commit: a crash between the two loses the alert, and no crash repeats it.

@@ -1,7 +1,7 @@
 """Virtual partitions: what a range is cut into, each written once, and the ledger that moves over the finished ones.
 
 A virtual partition is committed under a lock that others share, so many are written at once. The ledger moves in a
-short transaction of its own afterwards. A crash between the two leaves the ledger behind what is stored; the next
+short separate transaction afterwards. A crash between the two leaves the ledger behind what is stored; the next
 attempt moves it first.
 """
 

@@ -1,1 +1,1 @@
-"""An operator's decision about a stalled partition: what fits, and applying it."""
+"""An operator's decision about a stalled partition: which kinds apply, and applying one."""

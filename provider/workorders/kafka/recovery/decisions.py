@@ -135,7 +135,7 @@ def decide(kind: DecisionKind, state: PartitionState, offset: int | None = None)
     the end of a truncated log.
 
     Raises:
-        DecisionRefusedError: it does not fit; the text names the kind that does.
+        DecisionRefusedError: it does not apply; the text names the kind that does.
     """
     return _DECIDERS[kind](state, offset)
 

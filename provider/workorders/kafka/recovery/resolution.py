@@ -29,7 +29,7 @@ _QUERIES = load_queries("workorders.kafka.recovery", "sql/decisions.sql")
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """What an operator asks for, before it is checked whether it fits."""
+    """What an operator asks for, before it is checked whether it applies."""
 
     kind: DecisionKind
     trigger: str
@@ -87,7 +87,7 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
 
     Raises:
         UnknownTriggerError: no trigger has that name.
-        DecisionRefusedError: the request does not fit.
+        DecisionRefusedError: the request does not apply.
         KafkaUnavailableError: the cluster did not answer.
     """
     triggers.find(connection, request.trigger)

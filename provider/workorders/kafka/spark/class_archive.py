@@ -1,7 +1,7 @@
 """An archive of the classes that Spark's JVM loads: with it, a submitted application starts in two thirds of the time.
 
-Java maps such an archive (JEP 350) instead of reading and checking 15,000 classes from jars. It fits one Java and one
-class path, so its name is a digest of both. It holds only classes of the JVM's own class path: the jars of Spark's
+Java maps such an archive (JEP 350) instead of reading and checking 15,000 classes from jars. It is for one Java and one
+class path, so its name is a digest of both. It contains only classes of the JVM's own class path: the jars of Spark's
 Kafka source must be there as well, and not among those that `--jars` adds later.
 """
 
@@ -54,9 +54,9 @@ def create_archive(jars: Sequence[Path]) -> Path:
 
 
 def use_archive(conf: Mapping[str, Any], jars: Sequence[Path]) -> dict[str, Any]:
-    """Return Spark settings with which the driver's JVM uses the archive; if it does not fit, the JVM starts without.
+    """Return Spark settings with which the driver's JVM uses the archive, or starts without if that is for another one.
 
-    The settings stay as they are if there is no archive, or if they have a class path of their own.
+    The settings stay as they are if there is no archive, or if they have their own class path.
     """
     archive = find_archive(jars)
     if archive is None or CLASS_PATH in conf:

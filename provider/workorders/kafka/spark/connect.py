@@ -82,7 +82,7 @@ class ConnectServer:
 
 
 class _Channel(DefaultChannelBuilder):
-    """PySpark's channel, with a certificate authority of one's own."""
+    """PySpark's channel, with the certificate authority of a connection."""
 
     def __init__(self, server: ConnectServer, session_id: str) -> None:
         # PySpark accepts a token without TLS only for a host of exactly this name.
@@ -125,7 +125,7 @@ class ConnectSession:
         self.close()
 
     def _expect(self, offsets: int) -> None:
-        """Choose the scheduler pool of the next query: those that read many offsets have one of their own.
+        """Choose the scheduler pool of the next query: those that read many offsets have a separate one.
 
         A free core goes to the pool with the fewest running tasks, and in a pool to the oldest query. Small batches so
         wait for no backlog, and none waits indefinitely. With a pool for each trigger, Spark prefers the first by name
@@ -240,7 +240,7 @@ class _Watchdog(threading.Thread):
         self._stopped = threading.Event()
 
     def run(self) -> None:
-        """Ask the server again and again, on a connection of its own."""
+        """Ask the server again and again, on a separate connection."""
         answered = monotonic()
         with self._builder.toChannel() as channel:
             stub = SparkConnectServiceStub(channel)

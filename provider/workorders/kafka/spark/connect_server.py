@@ -1,7 +1,7 @@
 """A Spark Connect server for the batches: `workorders spark serve`.
 
 It is an application of ours with Spark's Connect plugin and not Spark's `SparkConnectServer`, which gives each session
-a Python daemon of its own: seconds for each batch, and a daemon that is never ended.
+its own Python daemon: seconds for each batch, and a daemon that is never ended.
 """
 
 import os
@@ -33,9 +33,9 @@ _SERVER_SETTINGS: Final[Mapping[str, str]] = {
     **APPLICATION_SETTINGS,
     "spark.driver.extraJavaOptions": "-Dlog4j2.level=WARN",
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    # With isolation each session has Python daemons of its own, which outlive it.
+    # With isolation each session has separate Python daemons, which outlive it.
     "spark.sql.artifact.isolation.enabled": "false",
-    # Small batches have a pool of their own; see `ConnectSession.expect`.
+    # Small batches have their own pool; see `ConnectSession.expect`.
     "spark.scheduler.mode": "FAIR",
     # A task that dies leaves its query running until the server has not heard of it for so long. Its reader is fenced
     # by the ledger, but it holds the range.
@@ -135,7 +135,7 @@ def _files_of_executors(jars: list[Path]) -> dict[str, str]:
     """Return the settings by which executors elsewhere get the jars and this package, for as long as the server runs.
 
     The package as an artifact of a session is gone with the session, because sessions are not isolated here. Spark
-    nevertheless lets each later executor ask for it, whose tasks then all fail.
+    still lets each later executor ask for it, whose tasks then all fail.
     """
     package = package_archive()
     return {

@@ -266,7 +266,7 @@ def _all_ranges(batch: Batch) -> Iterator[BatchRange]:
 def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcome:
     """Return the outcome according to the database.
 
-    A range that reports an error and is nevertheless finished lost its connection during COMMIT, or Spark lost its
+    A range that reports an error but is finished lost its connection during COMMIT, or Spark lost its
     result: the commit succeeded. A fenced attempt committed nothing; another one did.
     """
     if result.error is None or result.fenced or finished is None:

@@ -40,7 +40,7 @@ def package() -> str:
         return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
     except PackageNotFoundError:
         raise ConfigurationError(
-            "PySpark is not installed, so no version of Spark's Kafka source fits; install "
+            "PySpark is not installed, so no version of Spark's Kafka source is known; install "
             "airflow-provider-workorders[spark]."
         ) from None
 

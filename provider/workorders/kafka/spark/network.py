@@ -67,5 +67,5 @@ def network_cipher() -> str:
 
 def is_one_process(master: str) -> bool:
     """Return whether the executors of a master are threads of the driver's JVM."""
-    # Not local-cluster[...], whose executors are processes of their own.
+    # Not local-cluster[...], whose executors are separate processes.
     return master == "local" or master.startswith("local[")

@@ -102,7 +102,7 @@ class PartitionIngest:
             yield from map_batch(self.mapping, batch, stream)
 
     def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
-        """Ingest on a connection of its own, and return the outcome."""
+        """Ingest on a separate connection, and return the outcome."""
         begun = time.monotonic()
         created, error, fenced, too_many = Created(), None, False, False
         try:

@@ -65,7 +65,7 @@ def run_here(
     Raises:
         ConfigurationError: there is no `spark-submit`.
     """
-    return subprocess.run(  # noqa: S603 - arguments of our own
+    return subprocess.run(  # noqa: S603 - arguments of this module
         [find_spark_submit(), "--master", "local[1]", *arguments],
         env={**os.environ, PYTHON_VARIABLE: sys.executable, **(variables or {})},
         capture_output=True,

@@ -115,7 +115,7 @@ def collect(
     """Return the status of every Kafka trigger in the database, or of one.
 
     Without `kafka`, only the part of the database is returned, as if Kafka were unavailable. Each group takes a
-    connection of its own.
+    separate connection.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -292,6 +292,6 @@ def notes(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str
     if others:
         found.append(
             f"The group {group} has another consumer ({others}), so no offsets can be committed for the trigger. The "
-            f"ledger does not depend on them. Stop that consumer, or give the trigger a group of its own."
+            f"ledger does not depend on them. Stop that consumer, or give the trigger another group."
         )
     return found

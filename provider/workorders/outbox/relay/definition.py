@@ -34,7 +34,7 @@ class RelayDefinition(Definition):
     database_connection: ConnectionId = "workorders_db"
     """Airflow connection of the Postgres database that holds the outbox."""
     shards: Whole = Field(default=1, ge=1, le=BUCKETS)
-    """Number of parts into which keys are divided, each with a Dag of its own."""
+    """Number of parts into which keys are divided, each with its own Dag."""
     transactional_id_prefix: IdPrefix = "workorders-outbox"
     """Prefix of the transactional ids; the outbox's id and the shard follow."""
     checkpoint_topic: TopicName = "workorders-outbox-checkpoints"

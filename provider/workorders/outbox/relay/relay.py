@@ -107,7 +107,7 @@ def _leased(
 
 @contextmanager
 def renewed(database_url: str, lease: Lease, *, every: float = LEASE_SECONDS / 3) -> Iterator[None]:
-    """Renew a lease while Kafka takes its time, in a thread and with a connection of its own.
+    """Renew a lease while Kafka takes its time, in a separate thread and connection.
 
     A failed renewal stops nothing by itself: if the lease was lost, the next write finds the higher epoch.
     """

@@ -34,7 +34,7 @@ class TopicMetadataCache:
         self._expires_at = 0.0
 
     def undeliverable(self, rows: Sequence[Row]) -> Rejection | None:
-        """Return what would be rejected, as far as that is known without sending it.
+        """Return what is known to be rejected, without sending it.
 
         Raises:
             KafkaUnavailableError: the cluster did not answer in time.

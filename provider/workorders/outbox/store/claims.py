@@ -54,7 +54,7 @@ def complete_and_claim(
     """Delete the batch before, if there is one, then read and claim the next one, in one transaction.
 
     Returns:
-        The batch; None if no message fits the request.
+        The batch; None if no message matches the request.
     """
     with connection.transaction():
         number = _next_batch_number(connection, lease, completed)

@@ -37,7 +37,7 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
 
 
 def one_pass(executing: Executing, **fields: Any) -> RunSummary:
-    """Record ends and start what waits, as one task does."""
+    """Record ends and start runs, as one task does."""
     return DagRunExecutor(executing.url, executing.workflow, **{"log": executing.logged.append, **fields}).work()
 
 

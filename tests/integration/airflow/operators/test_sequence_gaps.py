@@ -25,7 +25,7 @@ NOTIFY = ["support.heard.hear"]
 
 @pytest.fixture(scope="module")
 def database_url(stack: LocalStack) -> str:
-    """A database of its own, because the task watches all triggers."""
+    """A separate database, because the task watches all triggers."""
     name = f"gaps_{uuid4().hex[:12]}"
     stack.postgres.create_database(name)
     url = stack.postgres.url(name)

@@ -1,4 +1,4 @@
-"""An event that comes again is counted and found, whether it is kept as a work order of its own or creates nothing."""
+"""An event that comes again is counted and found, whether it is kept as a separate work order or creates nothing."""
 
 from datetime import UTC, datetime, timedelta
 

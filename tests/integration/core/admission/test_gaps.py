@@ -1,4 +1,4 @@
-"""Gaps in sequences: seen, alerted of once, waited for, skipped, released; and finished sequences dropped."""
+"""Gaps in sequences: seen, alerted of once, skipped, released; and finished sequences dropped."""
 
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -49,8 +49,7 @@ def pass_time(connection: Connection, trigger: Trigger, interval: str) -> None:
     connection.execute(
         """
         UPDATE workorders.sequences
-        SET parked_since = parked_since - %(by)s::interval, alerted_since = alerted_since - %(by)s::interval,
-            wait_until = wait_until - %(by)s::interval
+        SET parked_since = parked_since - %(by)s::interval, alerted_since = alerted_since - %(by)s::interval
         WHERE trigger_id = %(id)s
         """,
         {"by": interval, "id": trigger.id},
@@ -69,7 +68,7 @@ def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger
         2,
     )
     assert gap.parked_since is not None
-    assert (gap.wait_until, gap.alerted) == (None, False)
+    assert not gap.alerted
 
 
 def test_the_gaps_of_a_workflow_and_of_a_trigger_are_the_oldest_of_a_bounded_number(
@@ -143,7 +142,6 @@ def test_a_number_that_was_given_up_and_comes_nevertheless_is_late_and_no_duplic
 def test_a_decision_is_recorded_with_who_and_why(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 4, 6)
     key = key_of(free, trigger)
-    gaps.wait(free, trigger, key, ADA, seconds=60)
     gaps.release(free, trigger, key, Decider("grace", "done"))
     gaps.drop(free, trigger, key, ADA)
     rows = free.execute(
@@ -154,7 +152,6 @@ def test_a_decision_is_recorded_with_who_and_why(free: Connection, trigger: Trig
         (trigger.id,),
     ).fetchall()
     assert rows == [
-        ("wait", "ada", "a test", 1, 1, 0),
         ("release", "grace", "done", 1, 3, 1),
         ("release", "grace", "done", 4, 5, 1),
         ("drop", "ada", "a test", 6, None, 0),
@@ -167,8 +164,6 @@ def test_without_a_gap_there_is_nothing_to_decide(free: Connection, trigger: Tri
     for decide in (gaps.skip, gaps.release):
         with pytest.raises(GapRefusedError, match="has no gap: no work order is parked; nothing was changed"):
             decide(free, trigger, key, ADA)
-    with pytest.raises(GapRefusedError):
-        gaps.wait(free, trigger, key, ADA, seconds=60)
 
 
 def test_a_finished_sequence_can_be_dropped_and_begins_again(free: Connection, trigger: Trigger) -> None:
@@ -215,16 +210,6 @@ def test_a_closed_gap_is_reported_once(free: Connection, trigger: Trigger) -> No
     assert alert.sentence.endswith("is closed; its high-water mark is 5.")
     assert gap_alerts.claim(free, trigger) == []
     assert gaps.gaps(free, trigger.name) == []
-
-
-def test_while_an_operator_waits_there_is_no_alert_and_afterwards_there_is(free: Connection, trigger: Trigger) -> None:
-    come(free, trigger, 1, 3, 4, 5)
-    assert len(gap_alerts.claim(free, trigger)) == 1
-    gaps.wait(free, trigger, key_of(free, trigger), ADA, seconds=600)
-    assert gap_alerts.claim(free, trigger) == []
-    pass_time(free, trigger, "10 minutes")
-    assert len(gap_alerts.claim(free, trigger)) == 1
-    assert gap_alerts.claim(free, trigger) == []
 
 
 def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) -> None:

@@ -41,7 +41,7 @@ def keys_kept(connection: Connection, trigger: Trigger) -> int:
 
 
 def kept(connection: Connection, original: UUID) -> list[UUID]:
-    """Return the repeats of a work order that are work orders of their own, oldest first."""
+    """Return the repeats of a work order that are separate work orders, oldest first."""
     return [repeat.id for repeat in reversed(duplicates.summary(connection, original).newest)]
 
 
@@ -169,7 +169,7 @@ def test_protection_outlives_the_original(connection: Connection, trigger: Trigg
 def test_a_window_counts_from_the_end_of_a_transaction_and_not_from_its_start(
     connection: Connection, trigger: Trigger
 ) -> None:
-    """The keys of one that lasts longer than the window would be over before they are committed."""
+    """The keys of one that is longer than the window would be over before they are committed."""
     times = connection.execute("SELECT now(), clock_timestamp()").fetchone()
     create_for(connection, trigger, events("abc"))
     taken = connection.execute(
@@ -260,7 +260,7 @@ def test_of_two_transactions_at_once_the_second_waits_for_the_first(
 def test_many_transactions_that_share_keys_never_wait_in_a_circle(
     stack: LocalStack, trigger: Trigger, connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each takes the same keys in an order of its own, in several chunks and statements."""
+    """Each takes the same keys in its own order, in several chunks and statements."""
     monkeypatch.setattr(work_orders, "CHUNK_ITEMS", 50)
     monkeypatch.setattr(idempotency, "_KEYS_A_STEP", 20)
     names = [str(number) for number in range(200)]

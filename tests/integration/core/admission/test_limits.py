@@ -162,7 +162,9 @@ def test_beyond_a_limit_that_waits_nothing_is_created_and_the_source_is_told(
 
 def test_a_batch_that_never_fits_is_reported_as_such(connection: Connection, name: str) -> None:
     trigger = limited(connection, name, "wait", max_waiting=3)
-    with pytest.raises(LimitReachedError, match="this number never fits; raise the limit or make the batches smaller"):
+    with pytest.raises(
+        LimitReachedError, match="this number is never admitted; raise the limit or make the batches smaller"
+    ):
         create_for(connection, trigger, events("abcd"), fresh=True)
 
 

@@ -120,7 +120,7 @@ def test_two_transactions_take_turns_at_a_key(
 def test_many_transactions_that_share_keys_never_wait_in_a_circle(
     stack: LocalStack, connection: Connection, trigger: Trigger
 ) -> None:
-    """Every number of every key comes once, each in a transaction and an order of its own."""
+    """Every number of every key comes once, each in its own transaction and order."""
     keys = [f"k{number}" for number in range(40)]
 
     def run(number: int) -> None:

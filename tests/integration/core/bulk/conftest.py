@@ -9,7 +9,7 @@ from workorders.core.triggers import Trigger
 
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
-    """A trigger of a type that announces nothing, with a workflow of its own: claims of one test take no other's."""
+    """A trigger of a type that announces nothing, with its own workflow: claims of one test take no other's."""
     trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
     connection.commit()
     return trigger

@@ -31,7 +31,7 @@ ROOM = 24 * MIB
 
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
-    """A trigger with a workflow of its own."""
+    """A trigger with its own workflow."""
     trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
     connection.commit()
     return trigger

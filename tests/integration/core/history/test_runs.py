@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
-    """A trigger with a workflow of its own: whatever can be claimed of it is this test's."""
+    """A trigger with its own workflow: whatever can be claimed of it is this test's."""
     trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
     connection.commit()
     return trigger

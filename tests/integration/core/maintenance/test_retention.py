@@ -35,7 +35,7 @@ WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND pid = %s"
 
 @pytest.fixture(scope="module")
 def database_url(stack: LocalStack) -> str:
-    """A database of its own, because retention reads all work orders, step by step."""
+    """A separate database, because retention reads all work orders, step by step."""
     name = f"retention_{uuid4().hex[:12]}"
     stack.postgres.create_database(name)
     url = stack.postgres.url(name)

@@ -70,7 +70,7 @@ def test_the_triggerers_sessions_have_limits_as_well(stack: LocalStack) -> None:
         finally:
             await database.close()
 
-    with pytest.raises(psycopg.OperationalError, match="has no limits of its own"):
+    with pytest.raises(psycopg.OperationalError, match="has no session limits"):
         asyncio.run(fetch())
     set_limits(stack, are_set=True)
     pooler.reconnect()

@@ -30,7 +30,7 @@ def working(connection: Connection, name: str) -> Make:
 
 
 def in_parallel(stack: LocalStack, work: Callable[[Connection], Any], threads: int = 4) -> list[Any]:
-    """Let this many threads begin at once, each with a connection of its own."""
+    """Let this many threads begin at once, each with its own connection."""
     barrier = Barrier(threads)
 
     def run(_number: int) -> Any:

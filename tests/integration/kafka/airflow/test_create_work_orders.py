@@ -301,6 +301,7 @@ def planned(stack: LocalStack, topics: Topics, name: str) -> int:
     return InProcessTrigger(stack, name).batch()
 
 
+@pytest.mark.long
 def test_a_cluster_whose_python_lacks_the_package_gets_it_from_the_task_and_ingests(
     stack: LocalStack, connection: Connection, planned: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -565,7 +566,7 @@ def test_a_batch_grows_over_the_backlog_and_a_clear_of_its_task_replays_all_of_i
     task.run(clears=1)
     after = everything(connection, batch.trigger)
     for tables in (before, after):
-        del tables["kafka_batches"]  # a replay has an epoch of its own
+        del tables["kafka_batches"]  # a replay has its own epoch
         del tables["work_orders"]
     assert after == before
     assert list(kept(connection, backlog.name).values()) == [list(range(31))]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def fresh() -> Iterator[LocalStack]:
-    """A stack of its own: that of the other tests had its first group long ago."""
+    """A separate stack: that of the other tests had its first group long ago."""
     with LocalStack(name="first-commit") as stack:
         yield stack
 

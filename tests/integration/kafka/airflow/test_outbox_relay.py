@@ -106,7 +106,7 @@ def test_lineage_has_the_count_of_each_topic_also_of_a_try_that_fails_and_of_no_
 def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:
-    """Each shard has a Dag of its own, whose parts are run here as Airflow runs them."""
+    """Each shard has its own Dag, whose parts are run here as Airflow runs them."""
     topics.create(name)
     of_shard = keys_by_shard(outbox, name)
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="first"))

@@ -46,7 +46,7 @@ def connect_kafka(monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]) -> 
 
 
 class Wait:
-    """The wait of one stalled batch, in a loop of its own."""
+    """The wait of one stalled batch, in its own loop."""
 
     def __init__(self, name: str, batch_id: int) -> None:
         self._name = name

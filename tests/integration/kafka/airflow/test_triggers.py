@@ -123,7 +123,7 @@ class Waiting:
 
 @pytest.fixture
 def waiting(name: str, loop: asyncio.Runner, planner: KafkaAdmin, stack: LocalStack, topics: Topics) -> Waiting:
-    """A topic of two partitions without messages, and what waits for it."""
+    """A topic of two partitions without messages, and the sensor that waits for it."""
     topics.create(name, 2)
     made = Waiting(name, loop, planner, stack)
     eventually(made.topic_answers, seconds=SECONDS, what="an answer of the new topic's leader")

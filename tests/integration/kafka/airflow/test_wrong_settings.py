@@ -44,7 +44,7 @@ MADE: dict[type[BaseOperator], Make] = {
     ),
 }
 ELSEWHERE = {SendMessagesOperator}
-"""It has an outbox of its own, below."""
+"""It has its own outbox, below."""
 
 
 @pytest.fixture(params=WRONG)

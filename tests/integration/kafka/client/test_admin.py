@@ -103,7 +103,7 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     assert text.startswith(f"The offsets of consumer group {name} could not be committed: {name} 0: ")
     assert f", {name} 1: " in text
     assert text.endswith(
-        "another consumer is in this group (rdkafka at 127.0.0.1): stop it, or give the trigger a group of its own. "
+        "another consumer is in this group (rdkafka at 127.0.0.1): stop it, or give the trigger another group. "
         "[WO-GROUP-COMMIT]"
     )
     assert found == "rdkafka at 127.0.0.1"

@@ -86,7 +86,7 @@ def keystore(kafka: LoginKafka, folder: Path) -> Settings:
 
 
 def by_function(kafka: LoginKafka, _: Path) -> Settings:
-    """Return a login whose tokens come from a function; Java's client has a login of its own."""
+    """Return a login whose tokens come from a function; Java's client has its own login."""
     settings, own = kafka.oauth(), java_settings(kafka.oauth())
     token = {"oauth_cb": "support.given_token.token", "sasl.oauthbearer.config": kafka.issuer.token(USER)}
     others = {name: value for name, value in settings.items() if not name.startswith(("sasl.oauthbearer", "https"))}

@@ -48,7 +48,7 @@ def batch(trigger: InProcessTrigger) -> int:
 
 
 def dead(outbox: Outbox, name: str) -> list[Message]:
-    """Relay what waits, and return all that the topic has, in the order of the messages that were rejected."""
+    """Relay the waiting messages, and return all of the topic, in the order of the rejected messages."""
     outbox.relay()
     return sorted(consumed(outbox.kafka, f"{name}.dead"), key=lambda message: headers(message)[-7])
 

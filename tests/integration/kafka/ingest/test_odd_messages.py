@@ -1,6 +1,6 @@
 """Messages that break readers, through real Kafka, Spark and Postgres: none of them may stop its partition.
 
-One submission for most of them, since it takes some 10 s. What Spark reads and what our own reader reads must come out
+One batch for most of them, since it takes seconds. What Spark reads and what our own reader reads must come out
 alike, so the same messages go both ways.
 """
 

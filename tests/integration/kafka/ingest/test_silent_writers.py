@@ -43,7 +43,7 @@ WHERE application_name = %s AND state = 'active' AND wait_event = 'ClientRead' A
 
 @dataclass
 class Writer:
-    """An executor on a connection of its own, whose source stops during the messages until it is released."""
+    """An executor on a separate connection, whose source stops during the messages until it is released."""
 
     stack: LocalStack
     made: Attempt

@@ -78,7 +78,7 @@ def run(
     prove_end: ProveEnd = no_proof,
     prove_same_log: ProveSameLog = same_log,
 ) -> Created:
-    """Ingest on a connection of its own, as an executor does."""
+    """Ingest on a separate connection, as an executor does."""
     with connect(stack.database_url) as own:
         return ingest(own, made, items, prove_end, prove_same_log)
 

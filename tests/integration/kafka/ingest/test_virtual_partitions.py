@@ -73,7 +73,7 @@ def begun(connection: Connection, batch_id: int) -> list[Attempt]:
 def run(
     stack: LocalStack, made: Attempt, items: Iterable[Item] | None = None, prove_end: ProveEnd = no_proof
 ) -> Created:
-    """Ingest on a connection of its own, as an executor does; by default every offset has a message."""
+    """Ingest on a separate connection, as an executor does; by default every offset has a message."""
     range_ = made.range
     whole = accepted_range(stream_name(range_.partition), range_.start, range_.end)
     with connect(stack.database_url) as own:

@@ -31,7 +31,7 @@ def batch_id(connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 
 
 def claim(stack: LocalStack, trigger: Trigger, after_seconds: float = HOUR) -> list[Alert]:
-    """Ask on a connection of its own, as every attempt does."""
+    """Ask on a separate connection, as every attempt does."""
     with connect(stack.database_url, autocommit=True) as own:
         return stall_alerts.claim(own, trigger, after_seconds=after_seconds)
 

@@ -51,14 +51,14 @@ class InterruptedCluster(KafkaAdmin):
 
     async def offsets(self, partitions: Sequence[Partition]) -> Answers[list[PartitionOffsets]]:
         answer = await super().offsets(partitions)
-        with ThreadPoolExecutor(1) as pool:  # it may ask questions of its own, which needs another event loop
+        with ThreadPoolExecutor(1) as pool:  # it may ask its own questions, which needs another event loop
             pool.submit(self._happens).result(60)
         return answer
 
 
 @pytest.fixture
 def plan(stack: LocalStack, cluster: KafkaAdmin) -> Planner:
-    """Plans on a connection of its own, as a task does."""
+    """Plans on a separate connection, as a task does."""
 
     def planned(definition: KafkaTriggerDefinition, asked: KafkaAdmin = cluster) -> Plan:
         with connect(stack.database_url) as own:

@@ -35,7 +35,7 @@ def definition(lost_broker: LostBroker, topics: Topics, name: str) -> KafkaTrigg
 
 @pytest.fixture
 def plan(stack: LocalStack, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Planner:
-    """Plans on a connection of its own, as a task does."""
+    """Plans on a separate connection, as a task does."""
 
     def planned() -> Plan:
         with connect(stack.database_url) as own:

@@ -54,7 +54,7 @@ Resolve = Callable[..., AppliedDecisions]
 
 @pytest.fixture
 def resolve(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Resolve:
-    """Considers and makes a decision on connections of its own, as the command does."""
+    """Considers and makes a decision on separate connections, as the command does."""
 
     def resolved(kind: DecisionKind, *partitions: int, offset: int | None = None, topic: str = "") -> AppliedDecisions:
         return decided(stack, cluster, DecisionRequest(kind, name, topic or name, partitions, offset))

@@ -1,4 +1,4 @@
-"""Logins of batches on a cluster, whose executors have no file of a certificate or key, and no secret of their own."""
+"""Logins of batches on a cluster, whose executors have no file of a certificate or key, and no secret."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -125,7 +125,7 @@ def test_a_submitted_driver_reads_mounted_secrets_and_sends_the_certificates_tha
     name: str,
     tmp_path: Path,
 ) -> None:
-    """The names of the certificates hold in the folder of the driver alone: executors run in folders of their own."""
+    """The names of the certificates exist only in the folder of the driver: executors run in their own folders."""
     settings = certificate(kafka)
     path = LoginPath(stack, settings, name, login_topics)
     path.produce()

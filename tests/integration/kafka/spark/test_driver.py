@@ -1,4 +1,4 @@
-"""Batches through a real `spark-submit`: some 10 s each, so every test looks at much."""
+"""Batches through a real Spark, each of which takes seconds, so every test looks at much."""
 
 import re
 import subprocess
@@ -82,6 +82,9 @@ def rejections(connection: Connection, trigger: Trigger) -> list[tuple[int, int,
     return found
 
 
+@pytest.mark.parametrize(
+    "submit", ["spark", "spark_connect", pytest.param("spark_cluster", marks=pytest.mark.long)], indirect=True
+)
 def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
     connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:

@@ -19,7 +19,7 @@ GROWTH = 1.15
 
 
 def peak_bytes(stack: LocalStack, connection: Connection, trigger: Trigger, partition: int, count: int) -> int:
-    """Ingest `count` messages in a process of its own, and return the peak of its resident memory."""
+    """Ingest `count` messages in a separate process, and return the peak of its resident memory."""
     batch_id = plan(connection, trigger, OffsetRange(partition_of(trigger.name, partition), 0, count))
     epoch = attempt(connection, batch_id).epoch
     done = subprocess.run(

@@ -40,7 +40,7 @@ def spark(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def python(spark: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The Python of an environment with that Spark, next to a cache of its own for what fits no other environment."""
+    """The Python of an environment with that Spark, next to its own cache for what fits no other environment."""
     folder = tmp_path_factory.mktemp("spark")
     made = create_environment(folder / "spark", spark)
     assert installed_versions(made) == [spark, spark, version("apache-airflow")]

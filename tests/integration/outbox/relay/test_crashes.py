@@ -85,9 +85,8 @@ def test_a_relay_that_stops_until_kafka_ends_its_transaction_loses_and_repeats_n
 ) -> None:
     topics.create(name, partitions=2)
     expected = write(outbox, name)
-    with relay_that("acknowledged", "SIGSTOP", outbox, seconds=20) as zombie:
+    with relay_that("acknowledged", "SIGSTOP", outbox, seconds=8) as zombie:
         assert topics.is_transaction_open(name)
-        # The cluster looks for transactions that are too old every ten seconds.
         eventually(lambda: not topics.is_transaction_open(name), seconds=120, what="The end of the transaction")
         if successor:
             outbox.leases_run_out()

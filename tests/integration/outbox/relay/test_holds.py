@@ -142,7 +142,7 @@ def test_unreadable_headers_hold_their_key_alone(outbox: Outbox, topics: Topics,
     assert found >= {b"1", b"3", b"5"}
     assert not found & {b"2", b"4"}
     (hold,) = outbox.holds()
-    # Those of its own batch wait with it.
+    # Those of the same batch wait with it.
     assert (hold.kind, hold.key, hold.messages) == ("key", b"k0", 3)
     assert outbox.relay().failures == []
 

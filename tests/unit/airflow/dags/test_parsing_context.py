@@ -1,4 +1,4 @@
-"""A task's process reads the file of its own Dag, and gets the Dag that the Dag processor has."""
+"""A task's process reads the file of its Dag, and gets the Dag that the Dag processor has."""
 
 import json
 from pathlib import Path

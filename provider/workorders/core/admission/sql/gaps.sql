@@ -1,6 +1,6 @@
 -- block: gap
     triggers.name AS trigger, sequences.key, sequences.name, sequences.high_water_mark, next.number AS next_parked,
-    next.work_order_id AS next_id, sequences.parked, sequences.parked_since, sequences.wait_until,
+    next.work_order_id AS next_id, sequences.parked, sequences.parked_since,
     sequences.alerted_since IS NOT NULL AS alerted
 
 -- block: with_next
@@ -61,11 +61,6 @@ WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 INSERT INTO workorders.sequence_decisions (actor, reason, trigger_id, key, kind, from_number, to_number, released, account)
 VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_number)s, %(to_number)s, %(released)s, %(account)s);
 
--- name: wait
-UPDATE workorders.sequences
-SET wait_until = now() + make_interval(secs => %(seconds)s), alerted_since = NULL
-WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
-
 -- name: drop
 DELETE FROM workorders.sequences WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 
@@ -79,12 +74,7 @@ WITH due AS (
         AND (parked > 0 OR alerted_since IS NOT NULL)
         AND parked > 0
         AND alerted_since IS DISTINCT FROM parked_since
-        AND (wait_until IS NULL OR wait_until <= now())
-        AND (
-            parked > %(above_parked)s
-            OR parked_since <= now() - make_interval(secs => %(after_seconds)s)
-            OR wait_until <= now()
-        )
+        AND (parked > %(above_parked)s OR parked_since <= now() - make_interval(secs => %(after_seconds)s))
     FOR UPDATE SKIP LOCKED
 )
 UPDATE workorders.sequences

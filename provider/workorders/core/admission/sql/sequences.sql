@@ -77,7 +77,7 @@ WHERE work_orders.ordering_key IS NOT NULL
 ORDER BY given.ordinal;
 
 -- name: move
--- A gap is as old as the oldest work order parked above it. A high-water mark that moved ends an operator's wait.
+-- A gap is as old as the oldest work order parked above it.
 UPDATE workorders.sequences
 SET high_water_mark = coalesce(given.high_water_mark, sequences.high_water_mark),
     parked = sequences.parked + given.more,
@@ -90,7 +90,6 @@ SET high_water_mark = coalesce(given.high_water_mark, sequences.high_water_mark)
         )
         ELSE sequences.parked_since
     END,
-    wait_until = CASE WHEN given.high_water_mark IS NULL THEN sequences.wait_until END,
     used_at = now()
 FROM unnest(%(keys)s::uuid[], %(marks)s::bigint[], %(more)s::integer[], %(moved)s::boolean[])
     AS given (key, high_water_mark, more, moved)

@@ -201,7 +201,6 @@ CREATE TABLE workorders.sequences (
     key uuid NOT NULL,
     high_water_mark bigint,
     parked_since timestamptz,
-    wait_until timestamptz,
     alerted_since timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     trigger_id integer NOT NULL,
@@ -250,7 +249,7 @@ CREATE TABLE workorders.sequence_decisions (
     to_number bigint,
     released integer NOT NULL,
     account text,
-    CONSTRAINT sequence_decisions_kind_check CHECK (kind IN ('wait', 'skip', 'release', 'drop'))
+    CONSTRAINT sequence_decisions_kind_check CHECK (kind IN ('skip', 'release', 'drop'))
 );
 CREATE INDEX sequence_decisions_key_idx ON workorders.sequence_decisions (trigger_id, key);
 

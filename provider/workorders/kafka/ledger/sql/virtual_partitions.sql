@@ -57,7 +57,7 @@ WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.s
 ORDER BY ranges.topic, ranges.partition;
 
 -- name: lock_ledger
--- Not FOR UPDATE, which would wait for the other virtual partitions of the range: each holds FOR KEY SHARE while it is
+-- Not FOR UPDATE, which would wait for the other virtual partitions of the range: each has FOR KEY SHARE while it is
 -- written.
 SELECT ledger.epoch
 FROM workorders.kafka_ledger AS ledger
@@ -69,7 +69,7 @@ WHERE ranges.batch_id = %(batch_id)s
 FOR NO KEY UPDATE OF ledger;
 
 -- name: advance
--- Compare-and-set under the lock. A statement of its own, because its snapshot must have every virtual partition that was
+-- Compare-and-set under the lock. A separate statement, because its snapshot must have every virtual partition that was
 -- committed before the lock was free. The range's row is written in the same statement, and so in the same snapshot.
 WITH prefix AS (
     SELECT coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset)) AS end_offset,

@@ -1,1 +1,1 @@
-"""Applications for `spark-submit`, in a folder of their own: Python puts the folder of a script on its search path."""
+"""Applications for `spark-submit`, in their own folder: Python puts the folder of a script on its search path."""

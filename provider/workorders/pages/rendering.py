@@ -88,18 +88,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": number,
-        "many": many,
-        "moment": moment,
-        "byte_size": byte_size,
-        "duration": duration,
-        "age": age,
-        "waited": waited,
-        "visible": visible,
-        "first_line": first_line,
-        "tone": tone,
-    }
+    filters = (number, many, moment, byte_size, duration, age, waited, visible, first_line, tone)
+    environment.filters |= {filter_.__name__: filter_ for filter_ in filters}
     return environment
 
 

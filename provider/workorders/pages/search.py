@@ -32,6 +32,8 @@ DEFAULT_SINCE: Final = "7d"
 ALL_TIMES: Final = "all"
 _MAX_LENGTH: Final = 1_000
 _MAX_POSITION: Final = 2**63 - 1
+_MAX_DIGITS: Final = 19
+"""Of such a number; Python does not read thousands of them."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -94,11 +96,11 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
             workflow=given.get("workflow"),
             state=given.get("state"),
             reason=given.get("rejection"),
-            since=_time(given, "since", now),
-            until=_time(given, "until", now),
+            since=None if given.get("since") == ALL_TIMES else read_time("since", given.get("since", ""), now),
+            until=read_time("until", given.get("until", ""), now),
             stream=given.get("stream"),
-            from_position=_position(given, "from_position"),
-            to_position=_position(given, "to_position"),
+            from_position=read_position("from_position", given.get("from_position", "")),
+            to_position=read_position("to_position", given.get("to_position", "")),
             selected=(read_id(given["id"]),) if "id" in given else None,
             ordering_key=given.get("ordering_key"),
             text=given.get("text"),
@@ -117,9 +119,13 @@ def read_id(text: str) -> UUID:
     return UUID(text.strip())
 
 
-def _time(given: Mapping[str, str], name: str, now: datetime) -> datetime | None:
-    text = given.get(name)
-    if text is None or (name == "since" and text == ALL_TIMES):
+def read_time(name: str, text: str, now: datetime) -> datetime | None:
+    """Return the time that the text of a field means; None without a text.
+
+    Raises:
+        WrongInputError: it means none.
+    """
+    if not text.strip():
         return None
     # In an address, a plus sign that was not written as %2B arrives as a space.
     time = times.parse(text.replace(" ", "+") if "T" in text else text, now=now.astimezone(UTC))
@@ -128,13 +134,16 @@ def _time(given: Mapping[str, str], name: str, now: datetime) -> datetime | None
     return time
 
 
-def _position(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text) <= _MAX_POSITION):
+def read_position(name: str, text: str) -> int | None:
+    """Return the position or the offset that the text of a field means; None without a text.
+
+    Raises:
+        WrongInputError: it means none.
+    """
+    text = text.strip()
+    if text and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) <= _MAX_POSITION):
         raise _wrong(name, "a whole number from 0")
-    return int(text)
+    return int(text) if text else None
 
 
 def _wrong(name: str, form: str) -> WrongInputError:

@@ -88,7 +88,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, many, moment, byte_size, duration, age, waited, visible, first_line, tone)
+    filters = (number, many, moment, duration, age, waited, visible, first_line, tone)
     environment.filters |= {filter_.__name__: filter_ for filter_ in filters}
     return environment
 
@@ -101,14 +101,6 @@ def number(value: float | None) -> str:
 def many(value: int, limit: int) -> str:
     """Return a count that ended at a limit: `10,000+`."""
     return f"{limit:,}+" if value > limit else f"{value:,}"
-
-
-def byte_size(value: int) -> str:
-    """Return a number of bytes in its largest unit: `1.2 MB`."""
-    for unit, words in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")):
-        if value >= unit:
-            return f"{value / unit:,.1f} {words}"
-    return f"{value} bytes"
 
 
 def moment(when: datetime | None) -> Markup | str:

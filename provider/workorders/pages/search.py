@@ -1,7 +1,7 @@
 """The search for work orders as the address of its page has it: the same fields as those of the command line."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -51,16 +51,9 @@ class Search:
         """Return whether nothing but a time limits the search."""
         return self.filter.selected is None and not set(self.given) - {"since", "until"}
 
-    def query(self, **changed: str | None) -> str:
-        """Return the query of an address with this search, some fields changed; None and an empty text remove one."""
-        fields = {**self.given, **changed}
-        return urlencode({name: value for name, value in fields.items() if value})
-
-    def chips(self) -> Iterator[tuple[str, str, str]]:
-        """Yield name, value, and the query without it, of every field."""
-        for name in FIELDS:
-            if value := self.given.get(name):
-                yield name, value, self.query(**{name: ALL_TIMES if name == "since" else None})
+    def query(self) -> str:
+        """Return the query of an address with this search."""
+        return urlencode(self.given)
 
     def fixed(self, now: datetime) -> "Search":
         """Return the search with times that mean the same tomorrow, and without what is created from now on."""

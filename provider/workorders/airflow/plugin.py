@@ -24,11 +24,7 @@ _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class LazyApp:
-    """An ASGI application that is made when it is first called.
-
-    Args:
-        point: names the function that makes it.
-    """
+    """An ASGI application that is made when it is first called."""
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point

@@ -60,15 +60,7 @@ class Place:
 def render(
     request: Request, template: str, *, code: int = 200, now: datetime | None = None, **facts: Any
 ) -> HTMLResponse:
-    """Return a page.
-
-    Args:
-        request: what is answered.
-        template: its file.
-        code: status of HTTP.
-        now: the time to which ages are counted, and of which the page is.
-        facts: what the template shows.
-    """
+    """Return a page; ages on it are counted to `now`."""
     when = now or datetime.now(UTC)
     place = Place.of(request)
     text = (

@@ -76,11 +76,6 @@ class Counted:
 def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
     """Return what is known of a selection; None if to count it takes too long. It ends the transaction.
 
-    Args:
-        connection: in a transaction that has changed nothing.
-        wanted: the selection.
-        kind: what a person wants to do with it.
-
     Raises:
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.

@@ -28,13 +28,7 @@ def rank(row: PartitionRow) -> tuple[int, int, str, int]:
 
 
 def word_of_workflow(work: Workload, *, is_stuck: bool, is_paused: bool) -> str:
-    """Return what a workflow does.
-
-    Args:
-        work: its work now.
-        is_stuck: whether `find_idle` has found it: work orders are due, and none runs.
-        is_paused: whether the Dag of its runs is paused.
-    """
+    """Return what a workflow does."""
     if is_stuck:
         return NOT_RUNNING
     if is_paused:

@@ -83,11 +83,7 @@ def _store(connection: Connection, definition: WebhookTriggerDefinition) -> bool
 
 
 class StoredWebhooks:
-    """Reads the webhooks of a database for the server.
-
-    Args:
-        database: has the table of webhooks.
-    """
+    """Reads the webhooks of a database for the server."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -107,15 +107,6 @@ def create_job(
 
     Work orders that are created later do not belong to it.
 
-    Args:
-        connection: in the caller's transaction, or without one.
-        kind: one of `KINDS`.
-        wanted: which work orders.
-        actor: who requests it.
-        reason: the reason, which each new run repeats.
-        options: what the kind needs in addition to the filter.
-        account: the account that requests it, independent of `actor`.
-
     Raises:
         ConfigurationError: there is no reason, or the filter's text contains no word.
         UnknownTriggerError: no trigger has that name.

@@ -37,13 +37,7 @@ _DEADLOCKS: Final = 5
 def run_job(
     connection: Connection, job_id: int, *, step: int = STEP, progress: Callable[[Job], None] | None = None
 ) -> Job:
-    """Execute a job to its end, or continue it.
-
-    Args:
-        connection: without an open transaction; each step has its own.
-        job_id: number of the job.
-        step: work orders of one step.
-        progress: called after each step.
+    """Execute a job to its end, or continue it; each step has its own transaction, and no other one is open.
 
     Returns:
         The job as it ended: finished, cancelled meanwhile, or waiting for the reason in its `error`.
@@ -163,11 +157,6 @@ def resume_orphaned(
     """Execute each orphaned job, as far as it can continue now.
 
     If several processes do so at once, each job has one worker, and the other processes skip it.
-
-    Args:
-        connection: without an open transaction; each step has its own.
-        progress: called after each step.
-        step: work orders of one step.
 
     Raises:
         psycopg.Error: the connection was lost; the jobs keep their progress and can be claimed again.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Alert(Protocol):
-    """What a notifier gets: the alert in one or two sentences, and whether the condition of an earlier one has ended."""
+    """What a notifier gets: the alert in a sentence or two, and whether the condition of an earlier one has ended."""
 
     @property
     def sentence(self) -> str: ...

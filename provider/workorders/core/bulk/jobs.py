@@ -25,7 +25,6 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
 IN_USE: Final = "deleted or in use"
 """The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
-KINDS: Final = ("rerun", "cancel")
 HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """A worker reports after each step; after this long without a report another process may take the job over."""
 

@@ -298,8 +298,8 @@ PAGES_OF_AIRFLOW = (
         (
             Change(
                 "core/history/sql/workload.sql",
-                "work_orders.workflow_id = workflows.id\n                AND work_orders.state IN",
-                "work_orders.state IN",
+                "WHERE workflow_id = workflows.id AND state IN",
+                "WHERE state IN",
             ),
         ),
         (f"{WORKLOAD}::test_each_workflow_counts_to_the_bound_for_itself",),

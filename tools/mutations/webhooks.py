@@ -4,8 +4,8 @@ from mutations.mutation import Change, Mutation
 
 APP, BODY = "unit/webhook/test_app.py", "unit/webhook/test_body.py"
 CALLERS, KEPT = "unit/webhook/test_callers.py", "unit/core/test_kept_value.py"
-DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_hmac_signature.py"
-SENDERS, STORED = "unit/webhook/test_sender_signatures.py", "integration/webhook/test_stored_webhooks.py"
+DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_signatures.py"
+STORED = "integration/webhook/test_stored_webhooks.py"
 
 WEBHOOKS = (
     Mutation(
@@ -79,8 +79,8 @@ WEBHOOKS = (
         4,
         (Change("webhook/method.py", "return abs(now - float(time)) <= tolerance", "return float(time) >= 0"),),
         (
-            f"{SENDERS}::test_for_stripe_the_time_may_be_as_far_from_now_as_the_tolerance",
-            f"{SENDERS}::test_for_slack_the_signature_is_the_one_that_slack_documents",
+            f"{SIGNATURES}::test_for_stripe_the_time_may_be_as_far_from_now_as_the_tolerance",
+            f"{SIGNATURES}::test_for_slack_the_signature_is_the_one_that_slack_documents",
             f"{SIGNATURES}::test_the_time_may_be_as_far_from_now_as_the_tolerance",
         ),
     ),
@@ -89,8 +89,8 @@ WEBHOOKS = (
         4,
         (Change("webhook/signatures.py", "secret.password.encode(), before,", 'secret.password.encode(), b"",'),),
         (
-            f"{SENDERS}::test_for_stripe_a_signature_by_the_secret_is_accepted_and_any_other_is_not",
-            f"{SENDERS}::test_for_slack_the_signature_is_the_one_that_slack_documents",
+            f"{SIGNATURES}::test_for_stripe_a_signature_by_the_secret_is_accepted_and_any_other_is_not",
+            f"{SIGNATURES}::test_for_slack_the_signature_is_the_one_that_slack_documents",
         ),
     ),
     Mutation(

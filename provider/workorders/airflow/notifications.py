@@ -15,16 +15,13 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class Alert(Protocol):
-    """What a notifier gets."""
+class _Alert(Protocol):
+    """What a notifier gets: the alert in a sentence or two, and whether the condition of an earlier one has ended."""
 
     @property
-    def sentence(self) -> str:
-        """The alert in one or two sentences."""
-
+    def sentence(self) -> str: ...
     @property
-    def cleared(self) -> bool:
-        """Whether the condition of an earlier alert has ended."""
+    def cleared(self) -> bool: ...
 
 
 MAX_SECONDS = 60.0
@@ -69,7 +66,7 @@ def load_notifiers(paths: Iterable[str], log: Log) -> dict[str, Notifier]:
     return found
 
 
-def notify_all(alerts: Iterable[Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
+def notify_all(alerts: Iterable[_Alert], notifiers: dict[str, Notifier], context: "Context", log: Log) -> None:
     """Log the alerts, then call the notifiers for each; one that hangs is not called again."""
     logged = list(alerts)
     for alert in logged:
@@ -82,7 +79,7 @@ def notify_all(alerts: Iterable[Alert], notifiers: dict[str, Notifier], context:
 
 
 def notify(
-    path: str, notifier: Notifier, alert: Alert, context: "Context", log: Log, *, seconds: float = MAX_SECONDS
+    path: str, notifier: Notifier, alert: _Alert, context: "Context", log: Log, *, seconds: float = MAX_SECONDS
 ) -> bool:
     """Call a notifier with an alert. One that fails or does not return is logged and affects nothing else.
 

@@ -37,11 +37,7 @@ def page_address(*parts: str, **query: str) -> str:
 
 
 class PageLink(BaseOperatorLink):
-    """A button of a task that leads to the page of what the task works on: the operator's `page`.
-
-    Args:
-        name: text of the button.
-    """
+    """A button of a task that leads to the page of what the task works on: the operator's `page`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -24,11 +24,7 @@ _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class LazyApp:
-    """An ASGI application that is made when it is first called.
-
-    Args:
-        point: names the function that makes it.
-    """
+    """An ASGI application that is made when it is first called."""
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
@@ -58,26 +54,23 @@ def web_apps() -> list[dict[str, Any]]:
 def views() -> list[dict[str, Any]]:
     """Return the entries of Airflow's menu, and the tab on its Dag runs, in the form of its plugins."""
     airflow = airflow_path()
-    icon = f"{airflow}{ROOT}/static"
+    static = f"{airflow}{ROOT}/static"
+    shown = {"name": "Work orders", "icon": f"{static}/icon.svg", "icon_dark_mode": f"{static}/icon-dark.svg"}
     return [
         {
-            "name": "Work orders",
+            **shown,
             # With the slash: without it Airflow would show itself.
             "href": f"{airflow}{ROOT}/",
             "destination": "nav",
             "url_route": VIEW,
             "nav_top_level": True,
-            "icon": f"{icon}/icon.svg",
-            "icon_dark_mode": f"{icon}/icon-dark.svg",
         },
         {
-            "name": "Work orders",
+            **shown,
             # In the query: an id may contain a slash.
             "href": f"{airflow}{ROOT}/dag-run?dag_id={{DAG_ID}}&run_id={{RUN_ID}}",
             "destination": "dag_run",
             "url_route": "workorders-batch",
-            "icon": f"{icon}/icon.svg",
-            "icon_dark_mode": f"{icon}/icon-dark.svg",
         },
     ]
 

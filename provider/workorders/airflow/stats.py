@@ -114,12 +114,7 @@ class ReportMetricsTrigger(PollingTrigger):
 
 
 class ReportMetricsSensor(PollingSensor):
-    """Sends all metrics from the triggerer, for an hour.
-
-    Args:
-        database_connection: Airflow connection of the work orders' database.
-        start_from_trigger: whether the triggerer takes the task straight from the scheduler.
-    """
+    """Sends all metrics from the triggerer, for an hour."""
 
     template_fields: Sequence[str] = ("database_connection",)
     trigger_class = ReportMetricsTrigger

@@ -91,12 +91,7 @@ def schema(type_: Annotated[str, argument("TYPE", "Type of the trigger.")]) -> N
 
 
 def merge(files: Definitions[TriggerDefinition], registered: "Sequence[RegisteredTrigger] | None") -> list[Row]:
-    """Return a row per trigger of a file, of the database, or of both, sorted by name; pure.
-
-    Args:
-        files: what the files define.
-        registered: the triggers of the database; None if it is unavailable.
-    """
+    """Return a row per trigger of a file, of the database, or of both, sorted by name; pure."""
     stored = {row.name: row for row in registered or ()}
     fields = {row.name: {**row.definition, "type": row.type, "workflow": row.workflow} for row in stored.values()}
     fields |= {name: definition.model_dump(mode="json") for name, definition in files.definitions.items()}

@@ -25,56 +25,36 @@ STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
 
 
-class PartitionFacts(Protocol):
-    """A partition of a trigger."""
+class _PartitionFacts(Protocol):
+    """What is read of `PartitionRow` of kafka.status, which monitoring does not know."""
 
     @property
-    def topic(self) -> str:
-        """Name of its topic."""
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def needs_attention(self) -> bool: ...
+    @property
+    def lag(self) -> int | None: ...
+    @property
+    def since(self) -> datetime | None: ...
+    @property
+    def next_attempt_at(self) -> datetime | None: ...
+    @property
+    def last_error(self) -> str | None: ...
+
+
+class _TriggerFacts(Protocol):
+    """The same of `TriggerStatus`."""
 
     @property
-    def partition(self) -> int:
-        """Its number."""
-
+    def name(self) -> str: ...
     @property
-    def status(self) -> str:
-        """What it does, in a word."""
-
+    def problem(self) -> str | None: ...
     @property
-    def needs_attention(self) -> bool:
-        """Whether the partition stays where it is until someone or something else changes."""
-
-    @property
-    def lag(self) -> int | None:
-        """Offsets without a work order; None if unknown."""
-
-    @property
-    def since(self) -> datetime | None:
-        """Start of its stall; None if it is not stalled."""
-
-    @property
-    def next_attempt_at(self) -> datetime | None:
-        """When its batch is tried again."""
-
-    @property
-    def last_error(self) -> str | None:
-        """Error of the last failed attempt."""
-
-
-class TriggerFacts(Protocol):
-    """A trigger with its partitions."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def problem(self) -> str | None:
-        """What its source did not answer; None if it answered, or was not asked."""
-
-    @property
-    def partitions(self) -> Sequence[PartitionFacts]:
-        """Its partitions."""
+    def partitions(self) -> Sequence[_PartitionFacts]: ...
 
 
 class Subject(StrEnum):
@@ -114,7 +94,7 @@ class Facts:
 
     samples: Sequence[Sample] = ()
     """The metrics, of the triggers in question."""
-    triggers: Sequence[TriggerFacts] = ()
+    triggers: Sequence[_TriggerFacts] = ()
     """Without these, the samples tell which triggers there are, and that a partition of one is stalled."""
     paused: Collection[str] = ()
     """Triggers whose listener is known to be paused or gone."""
@@ -154,7 +134,7 @@ def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Pr
 
 
 def _of_trigger(
-    name: str, trigger: TriggerFacts | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
+    name: str, trigger: _TriggerFacts | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
 ) -> Iterator[Problem]:
     about = partial(Problem, Subject.TRIGGER, name, name)
     if trigger is not None:
@@ -180,7 +160,7 @@ def _of_trigger(
         yield about("late", f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s.")
 
 
-def _of_partitions(trigger: TriggerFacts, max_lag: int | None) -> Iterator[Problem]:
+def _of_partitions(trigger: _TriggerFacts, max_lag: int | None) -> Iterator[Problem]:
     if trigger.problem:
         yield Problem(Subject.TRIGGER, trigger.name, trigger.name, "unknown", one_line(trigger.problem))
     for row in trigger.partitions:

@@ -134,13 +134,7 @@ def may_read_texts(viewer: Viewer, dag_ids: Iterable[str]) -> bool:
 
 
 def hide(record: _T, *names: str, unless: bool) -> _T:
-    """Return a record whose texts only show that there are some.
-
-    Args:
-        record: has texts that may quote an input.
-        names: of its fields with the texts; other values than texts and bytes stay.
-        unless: whether the user may read them.
-    """
+    """Return a record whose texts only show that there are some."""
     return record if unless else replace(record, **{name: _hidden(getattr(record, name)) for name in names})
 
 

@@ -1,33 +1,39 @@
 """Bulk operations: the form that reruns, cancels, or exports work orders, the progress of each, and how to stop one."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
+from threading import BoundedSemaphore, Thread
 from typing import Annotated, Final
 from urllib.parse import parse_qsl
 from uuid import UUID
 
+import psycopg
 from fastapi import APIRouter, Form, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import dag_ids
-from workorders.core.bulk import capacity
+from workorders.core.bulk import capacity, runner
 from workorders.core.bulk import jobs as store
-from workorders.core.bulk.jobs import Job
+from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import export
 from workorders.core.history.export import Format
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
-from workorders.pages import downloads, forms, job_threads, search, selection
+from workorders.pages import downloads, forms, search, selection
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.forms import CurrentActor, Reason
 from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
 from workorders.pages.selection import Kind
-from workorders.pages.site import CurrentSite, Event
+from workorders.pages.site import CurrentSite, Event, Site
 from workorders.pages.threads import PageRoute
+
+_LOG = logging.getLogger(__name__)
 
 router = APIRouter(route_class=PageRoute)
 
@@ -39,6 +45,8 @@ Number = Annotated[int, Path(ge=1, le=_MAX_NUMBER)]
 _MOVING: Final = ("waiting", "running")
 _QUICK_SECONDS: Final = 2
 """Between two looks at an operation that a person waits for."""
+_FREE: Final = BoundedSemaphore(2)
+"""Threads; each has an operation and a connection."""
 _RIGHTS: Final[Mapping[Kind, Right]] = {"rerun": Right.ACT, "cancel": Right.ACT, "export": Right.READ_INPUT}
 _EVENTS: Final[Mapping[Kind, Event]] = {
     "rerun": "workorders_rerun",
@@ -123,7 +131,7 @@ def begin(
         named = selected or job.total
         site.record(actor, _EVENTS[kind], dags, job=job.id, work_orders=named, reason=reason, **options)
         connection.commit()
-    (job_threads.run if selected else job_threads.start)(site, job.id)
+    (_run if selected else _start)(site, job.id)
     return RedirectResponse(Place.of(request).page("bulk", job.id), 303)
 
 
@@ -205,3 +213,31 @@ def _ids(given: Sequence[str]) -> list[UUID]:
     if len(given) > _PAGE:
         raise WrongInputError(f"Nothing was changed: at most {_PAGE} work orders are selected one by one.")
     return sorted({search.read_id(text) for text in given})
+
+
+def _start(site: Site, job_id: int) -> None:
+    """Run a job in a thread of this server, if one is free: a person watches its progress.
+
+    Otherwise, or if the server ends meanwhile, the maintenance Dag runs it, as every job whose process died.
+    """
+    if _FREE.acquire(blocking=False):
+        # The end of the server does not wait for it: every step is a transaction, and another process continues.
+        Thread(target=_run_and_free, args=(site, job_id), name=f"workorders job {job_id}", daemon=True).start()
+
+
+def _run(site: Site, job_id: int) -> None:
+    try:
+        with site.writing() as connection:
+            runner.run_job(connection, job_id)
+    except (JobBusyError, JobEndedError) as other:
+        _LOG.info("%s", other)
+    except (WorkOrdersError, psycopg.Error) as error:
+        # The job's row has it too, if the database could be reached.
+        _LOG.error("Bulk operation %s: %s", job_id, one_line(error))
+
+
+def _run_and_free(site: Site, job_id: int) -> None:
+    try:
+        _run(site, job_id)
+    finally:
+        _FREE.release()

@@ -89,12 +89,6 @@ Reason = Annotated[str, BeforeValidator(lambda typed: " ".join(typed.split())), 
 def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
     """Accept the number that a page has shown, with or without commas: a person who types it has read it.
 
-    Args:
-        typed: what the person typed.
-        number: what the page has shown.
-        where: what would be changed, for the error.
-        counted: what the number is that of, for the error.
-
     Raises:
         WrongInputError: another number was typed, or none.
     """

@@ -24,7 +24,7 @@ from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
 from workorders.monitoring.idle_workflows import find_idle
 from workorders.monitoring.problems import Facts, find_problems
-from workorders.pages import needs, outbox
+from workorders.pages import outbox, states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status
 from workorders.pages.rendering import render
@@ -119,10 +119,10 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         request,
         "overview.html",
         now=now,
-        needs=sorted(find_problems(facts), key=needs.urgency),
-        max_needs=needs.MAX_SHOWN,
-        page_of=needs.page_of,
-        button_of=needs.button_of,
+        needs=sorted(find_problems(facts), key=states.urgency),
+        max_needs=states.MAX_SHOWN,
+        page_of=states.page_of,
+        button_of=states.button_of,
         counts=counts,
         kafka=kafka,
         asked_kafka=asked_kafka,

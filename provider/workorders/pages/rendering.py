@@ -60,15 +60,7 @@ class Place:
 def render(
     request: Request, template: str, *, code: int = 200, now: datetime | None = None, **facts: Any
 ) -> HTMLResponse:
-    """Return a page.
-
-    Args:
-        request: what is answered.
-        template: its file.
-        code: status of HTTP.
-        now: the time to which ages are counted, and of which the page is.
-        facts: what the template shows.
-    """
+    """Return a page; ages on it are counted to `now`."""
     when = now or datetime.now(UTC)
     place = Place.of(request)
     text = (
@@ -88,18 +80,8 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "number": number,
-        "many": many,
-        "moment": moment,
-        "byte_size": byte_size,
-        "duration": duration,
-        "age": age,
-        "waited": waited,
-        "visible": visible,
-        "first_line": first_line,
-        "tone": tone,
-    }
+    filters = (number, many, moment, duration, age, waited, visible, first_line, tone)
+    environment.filters |= {filter_.__name__: filter_ for filter_ in filters}
     return environment
 
 
@@ -111,14 +93,6 @@ def number(value: float | None) -> str:
 def many(value: int, limit: int) -> str:
     """Return a count that ended at a limit: `10,000+`."""
     return f"{limit:,}+" if value > limit else f"{value:,}"
-
-
-def byte_size(value: int) -> str:
-    """Return a number of bytes in its largest unit: `1.2 MB`."""
-    for unit, words in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")):
-        if value >= unit:
-            return f"{value / unit:,.1f} {words}"
-    return f"{value} bytes"
 
 
 def moment(when: datetime | None) -> Markup | str:

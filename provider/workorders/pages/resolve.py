@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Form, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from workorders import dag_ids, times
+from workorders import dag_ids
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
@@ -22,8 +22,9 @@ from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
 from workorders.pages.kafka_trigger import source_of
-from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError, WrongInputError
+from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError
 from workorders.pages.rendering import Place, render
+from workorders.pages.search import read_position, read_time
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
 
@@ -50,8 +51,6 @@ MEANINGS: Final[Mapping[DecisionKind, tuple[str, str]]] = {
     ),
 }
 """What each kind of decision is called, and what it does."""
-_MAX_DIGITS: Final = 18
-"""Of an offset: fewer than the 64 bits of Kafka's would hold, and more than any log has."""
 Number = Annotated[int, Path(ge=1, lt=2**63 - 1)]
 """Of a decision, as Postgres takes it."""
 
@@ -92,7 +91,9 @@ def page(
         token = forms.new_token(site.form_key, viewer.id)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
-        wanted = DecisionRequest(DecisionKind.SEEK, name, topic, (partition,), _offset(offset), _time(time, now))
+        wanted = DecisionRequest(
+            DecisionKind.SEEK, name, topic, (partition,), read_position("offset", offset), read_time("time", time, now)
+        )
         choices = [_choice(connection, cluster, replace(wanted, kind=each)) for each in DecisionKind]
     chosen = next((choice for choice in choices if choice.kind == kind), None)
     return render(
@@ -142,8 +143,8 @@ def resolve(
         source = source_of(connection, actor, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
-        wanted_time = _time(time, datetime.now(UTC))
-        request_ = DecisionRequest(kind, name, topic, (partition,), _offset(offset), wanted_time)
+        wanted = read_position("offset", offset), read_time("time", time, datetime.now(UTC))
+        request_ = DecisionRequest(kind, name, topic, (partition,), *wanted)
         decisions = preview(connection, cluster, request_)
         if _facts(decisions) != facts:
             raise ChangedMeanwhileError(
@@ -212,20 +213,3 @@ def _choice(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
 def _facts(decisions: Sequence[Decision]) -> str:
     """Return what a person sees of decisions, to be compared when they are applied."""
     return orjson.dumps([decision.facts for decision in decisions]).decode()
-
-
-def _offset(text: str) -> int | None:
-    if not text.strip():
-        return None
-    if not (text.strip().isascii() and text.strip().isdigit() and len(text.strip()) <= _MAX_DIGITS):
-        raise WrongInputError("offset: nothing was changed, because this takes a whole number from 0.")
-    return int(text)
-
-
-def _time(text: str, now: datetime) -> datetime | None:
-    if not text.strip():
-        return None
-    found = times.parse(text, now=now)
-    if found is None:
-        raise WrongInputError(f"time: nothing was changed, because this takes {times.FORM}.")
-    return found

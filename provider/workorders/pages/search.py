@@ -1,7 +1,7 @@
 """The search for work orders as the address of its page has it: the same fields as those of the command line."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -32,6 +32,8 @@ DEFAULT_SINCE: Final = "7d"
 ALL_TIMES: Final = "all"
 _MAX_LENGTH: Final = 1_000
 _MAX_POSITION: Final = 2**63 - 1
+_MAX_DIGITS: Final = 19
+"""Of such a number; Python does not read thousands of them."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
@@ -49,16 +51,9 @@ class Search:
         """Return whether nothing but a time limits the search."""
         return self.filter.selected is None and not set(self.given) - {"since", "until"}
 
-    def query(self, **changed: str | None) -> str:
-        """Return the query of an address with this search, some fields changed; None and an empty text remove one."""
-        fields = {**self.given, **changed}
-        return urlencode({name: value for name, value in fields.items() if value})
-
-    def chips(self) -> Iterator[tuple[str, str, str]]:
-        """Yield name, value, and the query without it, of every field."""
-        for name in FIELDS:
-            if value := self.given.get(name):
-                yield name, value, self.query(**{name: ALL_TIMES if name == "since" else None})
+    def query(self) -> str:
+        """Return the query of an address with this search."""
+        return urlencode(self.given)
 
     def fixed(self, now: datetime) -> "Search":
         """Return the search with times that mean the same tomorrow, and without what is created from now on."""
@@ -94,11 +89,11 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
             workflow=given.get("workflow"),
             state=given.get("state"),
             reason=given.get("rejection"),
-            since=_time(given, "since", now),
-            until=_time(given, "until", now),
+            since=None if given.get("since") == ALL_TIMES else read_time("since", given.get("since", ""), now),
+            until=read_time("until", given.get("until", ""), now),
             stream=given.get("stream"),
-            from_position=_position(given, "from_position"),
-            to_position=_position(given, "to_position"),
+            from_position=read_position("from_position", given.get("from_position", "")),
+            to_position=read_position("to_position", given.get("to_position", "")),
             selected=(read_id(given["id"]),) if "id" in given else None,
             ordering_key=given.get("ordering_key"),
             text=given.get("text"),
@@ -117,9 +112,13 @@ def read_id(text: str) -> UUID:
     return UUID(text.strip())
 
 
-def _time(given: Mapping[str, str], name: str, now: datetime) -> datetime | None:
-    text = given.get(name)
-    if text is None or (name == "since" and text == ALL_TIMES):
+def read_time(name: str, text: str, now: datetime) -> datetime | None:
+    """Return the time that the text of a field means; None without a text.
+
+    Raises:
+        WrongInputError: it means none.
+    """
+    if not text.strip():
         return None
     # In an address, a plus sign that was not written as %2B arrives as a space.
     time = times.parse(text.replace(" ", "+") if "T" in text else text, now=now.astimezone(UTC))
@@ -128,13 +127,16 @@ def _time(given: Mapping[str, str], name: str, now: datetime) -> datetime | None
     return time
 
 
-def _position(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text) <= _MAX_POSITION):
+def read_position(name: str, text: str) -> int | None:
+    """Return the position or the offset that the text of a field means; None without a text.
+
+    Raises:
+        WrongInputError: it means none.
+    """
+    text = text.strip()
+    if text and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) <= _MAX_POSITION):
         raise _wrong(name, "a whole number from 0")
-    return int(text)
+    return int(text) if text else None
 
 
 def _wrong(name: str, form: str) -> WrongInputError:

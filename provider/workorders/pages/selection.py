@@ -9,7 +9,7 @@ import psycopg
 
 from workorders import dag_ids
 from workorders.core.bulk import jobs
-from workorders.core.history import export, work_orders
+from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -36,8 +36,6 @@ class Counted:
     """Work orders by state."""
     without_input: int | None = None
     """For a rerun, those that have ended and whose input was erased; None if to count them takes too long."""
-    size: int | None = None
-    """For an export, about how many bytes it has; None if that is not known."""
 
     @property
     def total(self) -> int:
@@ -78,11 +76,6 @@ class Counted:
 def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
     """Return what is known of a selection; None if to count it takes too long. It ends the transaction.
 
-    Args:
-        connection: in a transaction that has changed nothing.
-        wanted: the selection.
-        kind: what a person wants to do with it.
-
     Raises:
         UnknownTriggerError: no trigger has that name.
         UnknownWorkflowError: no workflow has that name.
@@ -90,15 +83,10 @@ def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
     """
     end = time.monotonic() + _MAX_MILLISECONDS / 1000
     states = _until(end, connection, lambda: jobs.count_matching(connection, wanted))
-    if states is None:
-        return None
-    if kind == "rerun":
-        erased = _until(end, connection, lambda: work_orders.count_without_input(connection, wanted))
-        return Counted(kind, states, without_input=erased)
-    if kind == "export":
-        size = _until(end, connection, lambda: export.estimate_bytes(connection, wanted, sum(states.values())))
-        return Counted(kind, states, size=size)
-    return Counted(kind, states)
+    if states is None or kind != "rerun":
+        return None if states is None else Counted(kind, states)
+    erased = _until(end, connection, lambda: work_orders.count_without_input(connection, wanted))
+    return Counted(kind, states, without_input=erased)
 
 
 def _until(end: float, connection: Connection, ask: Callable[[], T]) -> T | None:

@@ -1,13 +1,24 @@
-"""The one word that stands for a Kafka trigger, or for the work of a workflow. Pure."""
+"""The one word that stands for a Kafka trigger, or for the work of a workflow; and which problem comes first. Pure."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 from workorders.core.history.workload import Workload
 from workorders.kafka.partitions import PartitionState
-from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
-from workorders.monitoring.problems import NOT_RUNNING
+from workorders.kafka.status.partition_status import TRIGGER_TYPE, PartitionRow, TriggerStatus
+from workorders.monitoring.problems import NOT_RUNNING, STALLED, Problem, Subject
+from workorders.pages.rendering import tone
 
 PAUSED: Final = "paused"
+MAX_SHOWN: Final = 50
+_ALWAYS: Final = datetime.min.replace(tzinfo=UTC)
+_HELP: Final = {
+    Subject.TRIGGER: ((TRIGGER_TYPE,), "Look at the trigger"),
+    Subject.WORKFLOW: (("workflows",), "Look at the workflow"),
+    Subject.SHARD: (("outbox",), "Look at the outbox"),
+    Subject.HOLD: (("outbox", "holds"), "Release or purge"),
+    Subject.JOB: (("bulk",), "See the operation"),
+}
 
 
 def word_of_trigger(status: TriggerStatus, *, is_paused: bool) -> str:
@@ -28,13 +39,7 @@ def rank(row: PartitionRow) -> tuple[int, int, str, int]:
 
 
 def word_of_workflow(work: Workload, *, is_stuck: bool, is_paused: bool) -> str:
-    """Return what a workflow does.
-
-    Args:
-        work: its work now.
-        is_stuck: whether `find_idle` has found it: work orders are due, and none runs.
-        is_paused: whether the Dag of its runs is paused.
-    """
+    """Return what a workflow does."""
     if is_stuck:
         return NOT_RUNNING
     if is_paused:
@@ -42,3 +47,23 @@ def word_of_workflow(work: Workload, *, is_stuck: bool, is_paused: bool) -> str:
     if work.running:
         return "running"
     return "waiting" if work.waiting else "idle"
+
+
+def urgency(problem: Problem) -> tuple[bool, datetime]:
+    """Return the place of a problem among others: what is worst, and then what has lasted longest."""
+    return tone(problem.state) != "bad", problem.since or _ALWAYS
+
+
+def page_of(problem: Problem) -> tuple[str, ...]:
+    """Return the parts of the path of the page that helps."""
+    folder, _ = _HELP[problem.about]
+    return folder if problem.about is Subject.SHARD else (*folder, problem.key)
+
+
+def button_of(problem: Problem) -> str:
+    """Return what a person does there."""
+    if problem.state == STALLED:
+        return "See why"
+    if any(state == problem.state and state.is_contradiction for state in PartitionState):
+        return "Decide"
+    return _HELP[problem.about][1]

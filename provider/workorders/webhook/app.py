@@ -28,14 +28,7 @@ _REJECTED: Final = "rejected"
 
 
 class Webhooks:
-    """Answers requests.
-
-    Args:
-        hooks: the webhooks by path.
-        handler: creates work orders.
-        secret: returns the secret of an Airflow connection, or raises.
-        clock: returns the seconds of a monotonic clock.
-    """
+    """Answers requests."""
 
     def __init__(
         self, hooks: Hooks, handler: RequestHandler, secret: Callable[[str], Secret], clock: Callable[[], float]

@@ -72,11 +72,7 @@ class Secrets:
 
 
 class Callers:
-    """Authenticates callers. Used on one event loop.
-
-    Args:
-        secrets: what callers are checked against.
-    """
+    """Authenticates callers. Used on one event loop."""
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets

@@ -91,12 +91,7 @@ def _within_answer_seconds(waited: float) -> bool:
 
 
 def try_again(what: str, error: Exception) -> TryAgainError:
-    """Return what a caller gets while the database fails, after a line in the log.
-
-    Args:
-        what: what failed, for the log.
-        error: of the database, or of this package.
-    """
+    """Return what a caller gets while the database fails, after a line in the log."""
     code, problem = ("not-set-up", "The database is not ready for this webhook.")
     if is_outage(error):
         code, problem = ("database-unavailable", "The database is unavailable.")

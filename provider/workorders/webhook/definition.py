@@ -132,11 +132,6 @@ class WebhookTriggerDefinition(TriggerDefinition):
         return not self.is_public if self.reply_with_errors is None else self.reply_with_errors
 
     @property
-    def knows_callers_by_headers(self) -> bool:
-        """Whether a caller is authenticated before its body is read, which a signature covers."""
-        return self.signature is None and not self.is_public
-
-    @property
     def requires_json_type(self) -> bool:
         """Whether a body must have the type JSON: a browser then asks first and sends no password for other pages."""
         return self.authentication != PUBLIC and self.authentication.type == "basic"

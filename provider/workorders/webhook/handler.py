@@ -32,11 +32,7 @@ _NOT_NOW = (
 
 
 class RequestHandler:
-    """Creates work orders from requests.
-
-    Args:
-        url_of: returns the libpq connection string of an Airflow connection.
-    """
+    """Creates work orders from requests."""
 
     def __init__(self, url_of: Callable[[str], str]) -> None:
         self._url_of = url_of

@@ -77,12 +77,7 @@ class TriggerFolder:
 
 
 class Hooks:
-    """Finds the webhook of a path.
-
-    Args:
-        definitions: where the definitions are.
-        clock: returns the seconds of a monotonic clock.
-    """
+    """Finds the webhook of a path."""
 
     def __init__(self, definitions: TriggerFolder | StoredWebhooks, clock: Callable[[], float]) -> None:
         self._definitions = definitions

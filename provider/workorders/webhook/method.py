@@ -92,15 +92,7 @@ class SignatureMethod(Method):
     def fault(
         self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
     ) -> str | None:
-        """Return why the caller is refused, or None.
-
-        Args:
-            secret: one of the webhook's.
-            headers: the first value of each, by name in lower case.
-            body: all of it.
-            path: of the webhook, as in its definition.
-            now: the Unix time in seconds.
-        """
+        """Return why the caller is refused, or None; `now` is the Unix time, and names of headers are in lower case."""
         raise NotImplementedError
 
     def challenge(self, body: bytes) -> str | None:

@@ -45,14 +45,7 @@ class RefusalLog:
         self._suppressed: dict[tuple[str, str], int] = {}
 
     def add(self, webhook: str | None, path: str, peer: str | None, refusal: RefusedError) -> None:
-        """Log a refusal, or count it.
-
-        Args:
-            webhook: its name; None when there is none.
-            path: that the caller sent to, unchecked.
-            peer: address of the caller.
-            refusal: the answer to the caller.
-        """
+        """Log a refusal, or count it."""
         key = (webhook or "unknown", refusal.code)
         if key in self._suppressed:
             self._suppressed[key] += 1

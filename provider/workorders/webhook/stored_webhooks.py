@@ -64,7 +64,14 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
     by_name = {definition.name: definition.path for definition in definitions}
     connection.execute(_QUERIES["free_paths"], {"paths": Jsonb(by_name)})
-    stored = [definition.name for definition in definitions if _store(connection, definition)]
+    stored: list[str] = []
+    for definition in definitions:
+        fields = {
+            "name": definition.name,
+            "path": definition.path,
+            "definition": Jsonb(definition.model_dump(mode="json")),
+        }
+        stored += [name for (name,) in connection.execute(_QUERIES["store"], fields)]
     return Applied(stored, sorted(set(names) - set(stored)), sorted(removed))
 
 
@@ -73,21 +80,8 @@ def list_stored(connection: Connection) -> list[StoredWebhook]:
     return [StoredWebhook(*row) for row in connection.execute(_QUERIES["list"])]
 
 
-def _store(connection: Connection, definition: WebhookTriggerDefinition) -> bool:
-    fields = {
-        "name": definition.name,
-        "path": definition.path,
-        "definition": Jsonb(definition.model_dump(mode="json")),
-    }
-    return connection.execute(_QUERIES["store"], fields).fetchone() is not None
-
-
 class StoredWebhooks:
-    """Reads the webhooks of a database for the server.
-
-    Args:
-        database: has the table of webhooks.
-    """
+    """Reads the webhooks of a database for the server."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

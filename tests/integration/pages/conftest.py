@@ -9,14 +9,14 @@ from starlette.testclient import TestClient
 from local_stack.stack import LocalStack
 from support.pages import browser_of, served, site
 from support.pages_scene import Scene, make_scene
-from workorders.pages import needs
+from workorders.pages import states
 from workorders.pages.site import Site
 
 
 @pytest.fixture(autouse=True)
 def _all_that_needs_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show all of it: other tests leave more stalls in the shared database than the overview shows."""
-    monkeypatch.setattr(needs, "MAX_SHOWN", 1_000_000)
+    monkeypatch.setattr(states, "MAX_SHOWN", 1_000_000)
 
 
 @pytest.fixture(scope="package")

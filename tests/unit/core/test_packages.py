@@ -43,7 +43,6 @@ TOUCHED = {
         "pages/airflow.py",
         "pages/states.py",
         "pages/kafka_trigger.py",
-        "pages/needs.py",
         "pages/overview.py",
         "pages/resolve.py",
         "pages/site.py",

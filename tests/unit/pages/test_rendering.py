@@ -8,7 +8,6 @@ from workorders.pages.rendering import (
     NOTHING,
     Place,
     age,
-    byte_size,
     duration,
     first_line,
     many,
@@ -93,13 +92,3 @@ def test_an_age_that_is_not_known_is_a_question_mark_and_one_of_nothing_is_a_das
     seconds: float | None, lag: int | None, text: str
 ) -> None:
     assert waited(seconds, lag) == text
-
-
-def test_a_size_is_written_in_its_largest_unit() -> None:
-    assert [byte_size(value) for value in (0, 999, 1_000, 12_340_000, 1_234_567_890_123)] == [
-        "0 bytes",
-        "999 bytes",
-        "1.0 kB",
-        "12.3 MB",
-        "1,234.6 GB",
-    ]

@@ -96,13 +96,6 @@ def test_a_search_of_all_times_stays_one_when_it_is_fixed() -> None:
     assert search.read(dict(parse_qsl(fixed.query())), NOW).filter == Filter(until=NOW)
 
 
-def test_a_chip_removes_its_field_and_no_other() -> None:
-    wanted = search.read({"state": "failed", "trigger": "orders"}, NOW)
-    without = {name: dict(parse_qsl(query)) for name, _, query in wanted.chips()}
-    assert without["state"] == {"trigger": "orders", "since": "7d"}
-    assert without["since"] == {"state": "failed", "trigger": "orders", "since": "all"}
-
-
 def test_a_time_alone_is_no_limit_to_what_a_bulk_action_changes() -> None:
     assert search.read({"since": "1h"}, NOW).is_empty
     assert not search.read({"state": "failed"}, NOW).is_empty

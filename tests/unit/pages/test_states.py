@@ -1,10 +1,103 @@
-"""The word for the state of a workflow."""
+"""What needs a person comes first, with the page that helps."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from workorders.core.history.workload import Workload
+from workorders.kafka.partitions import PartitionState
+from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus
+from workorders.monitoring.problems import Problem, Subject, find_problems
+from workorders.pages import states
+from workorders.pages.overview import KafkaLine, facts_of
 from workorders.pages.rendering import tone
-from workorders.pages.states import word_of_workflow
+from workorders.pages.states import rank, word_of_trigger, word_of_workflow
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ROW = PartitionRow(
+    topic="orders",
+    partition=0,
+    topic_id="t",
+    next_offset=5,
+    group_offset=5,
+    last_stable=5,
+    high_watermark=5,
+    lag=0,
+    group_lag=0,
+    state=PartitionState.UP_TO_DATE,
+)
+STALLED = replace(ROW, partition=1, state=PartitionState.STALLED, since=NOW, last_error="first line\nsecond line")
+PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1", state="stalled", sentence="no")
+
+
+def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None) -> KafkaLine:
+    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows), None, is_paused)
+
+
+def problems_of(*lines: KafkaLine, asked_kafka: bool = True) -> list[str]:
+    return [problem.state for problem in find_problems(facts_of(lines, asked_kafka=asked_kafka))]
+
+
+@pytest.mark.parametrize(
+    ("problem", "page", "button"),
+    [
+        (PROBLEM, ("kafka", "orders"), "See why"),
+        (replace(PROBLEM, state="topic re-created"), ("kafka", "orders"), "Decide"),
+        (replace(PROBLEM, state="paused"), ("kafka", "orders"), "Look at the trigger"),
+        (
+            replace(PROBLEM, about=Subject.WORKFLOW, key="ship", state="not running"),
+            ("workflows", "ship"),
+            "Look at the workflow",
+        ),
+        (replace(PROBLEM, about=Subject.SHARD, key="0", state="failing"), ("outbox",), "Look at the outbox"),
+        (replace(PROBLEM, about=Subject.HOLD, key="7", state="held"), ("outbox", "holds", "7"), "Release or purge"),
+        (replace(PROBLEM, about=Subject.JOB, key="9", state="failed"), ("bulk", "9"), "See the operation"),
+    ],
+)
+def test_each_problem_leads_to_the_page_that_helps(problem: Problem, page: tuple[str, ...], button: str) -> None:
+    assert (states.page_of(problem), states.button_of(problem)) == (page, button)
+
+
+def test_what_is_worst_comes_first_and_then_what_has_lasted_longest() -> None:
+    late = replace(PROBLEM, state="late", subject="late")
+    new, old = (replace(PROBLEM, since=NOW - timedelta(hours=hours), subject=f"{hours} h") for hours in (1, 9))
+    shard = replace(PROBLEM, about=Subject.SHARD, state="failing", subject="shard")
+    found = sorted([late, new, shard, old], key=states.urgency)
+    assert [problem.subject for problem in found] == ["shard", "9 h", "1 h", "late"]
+
+
+def test_the_overview_knows_partitions_and_paused_listeners() -> None:
+    assert problems_of(line(ROW, STALLED)) == ["stalled"]
+    assert problems_of(line(ROW, is_paused=True)) == []
+    assert problems_of(line(replace(ROW, lag=4, state=PartitionState.BEHIND), is_paused=True)) == ["paused"]
+    retired = replace(line(replace(ROW, lag=4, state=PartitionState.BEHIND)), has_listener=False)
+    assert problems_of(retired) == ["paused"]
+
+
+def test_that_kafka_is_being_asked_is_no_problem_and_that_it_does_not_answer_is_one() -> None:
+    assert problems_of(line(ROW, problem="It is being asked."), asked_kafka=False) == []
+    assert problems_of(line(ROW, problem="It did not answer.")) == ["unknown"]
+
+
+def test_the_first_try_of_all_stalled_partitions_is_the_next_one_of_the_trigger() -> None:
+    tries = [replace(STALLED, next_attempt_at=NOW + timedelta(seconds=seconds)) for seconds in (60, 8)]
+    assert line(ROW, *tries).next_try == NOW + timedelta(seconds=8)
+    assert line(ROW, STALLED).next_try is None
+
+
+def test_the_worst_partition_stands_for_its_trigger() -> None:
+    rows = [ROW, replace(ROW, state=PartitionState.IN_BATCH, batch_id=7), replace(ROW, state=PartitionState.BEHIND)]
+    status = line(*rows).status
+    assert word_of_trigger(status, is_paused=False) == "behind"
+    assert word_of_trigger(status, is_paused=True) == "paused"
+    assert word_of_trigger(line(*rows, STALLED).status, is_paused=True) == "stalled"
+    assert word_of_trigger(line().status, is_paused=False) == "not planned yet"
+
+
+def test_partitions_are_sorted_by_what_is_worst_and_then_by_lag() -> None:
+    behind, more = replace(ROW, state=PartitionState.BEHIND, lag=1), replace(ROW, state=PartitionState.BEHIND, lag=9)
+    assert sorted([ROW, behind, STALLED, more], key=rank) == [STALLED, more, behind, ROW]
 
 
 def work(*, running: int = 0, waiting: int = 0) -> Workload:

@@ -3,17 +3,12 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
+from workorders.core.bulk.jobs import IN_USE, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/cancel.sql")
-
-
-def step(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-    """Process some work orders of a cancel job."""
-    return cancel_work_orders(connection, ids, actor=job.actor, reason=job.reason)
 
 
 def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:

@@ -25,7 +25,6 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
 IN_USE: Final = "deleted or in use"
 """The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
-KINDS: Final = ("rerun", "cancel")
 HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """A worker reports after each step; after this long without a report another process may take the job over."""
 
@@ -106,15 +105,6 @@ def create_job(
     """Count what matches and create the job, in the caller's transaction; `bulk.runner` executes it.
 
     Work orders that are created later do not belong to it.
-
-    Args:
-        connection: in the caller's transaction, or without one.
-        kind: one of `KINDS`.
-        wanted: which work orders.
-        actor: who requests it.
-        reason: the reason, which each new run repeats.
-        options: what the kind needs in addition to the filter.
-        account: the account that requests it, independent of `actor`.
 
     Raises:
         ConfigurationError: there is no reason, or the filter's text contains no word.

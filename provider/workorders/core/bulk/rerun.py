@@ -8,25 +8,13 @@ from uuid import UUID
 from workorders.core.admission import limits
 from workorders.core.bulk import capacity, revalidation
 from workorders.core.bulk.capacity import WorkflowCapacity
-from workorders.core.bulk.jobs import IN_USE, Job, StepResult, lock_work_orders
+from workorders.core.bulk.jobs import IN_USE, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.states import UNFINISHED
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
-
-
-def step(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-    """Process some work orders of a rerun job."""
-    return rerun_work_orders(
-        connection,
-        ids,
-        actor=job.actor,
-        reason=job.reason,
-        from_start=job.options.get("from_start", False),
-        alone=job.filter.names_one,
-    )
 
 
 def rerun_work_orders(

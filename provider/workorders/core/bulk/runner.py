@@ -34,21 +34,10 @@ STARTUP_GRACE: Final = timedelta(seconds=10)
 _DEADLOCKS: Final = 5
 
 
-Step = Callable[[Connection, Job, Sequence[UUID]], StepResult]
-"""Processes some work orders of a job, in the step's transaction."""
-STEPS: Final[dict[str, Step]] = {"rerun": rerun.step, "cancel": cancel.step}
-
-
 def run_job(
     connection: Connection, job_id: int, *, step: int = STEP, progress: Callable[[Job], None] | None = None
 ) -> Job:
-    """Execute a job to its end, or continue it.
-
-    Args:
-        connection: without an open transaction; each step has its own.
-        job_id: number of the job.
-        step: work orders of one step.
-        progress: called after each step.
+    """Execute a job to its end, or continue it; each step has its own transaction, and no other one is open.
 
     Returns:
         The job as it ended: finished, cancelled meanwhile, or waiting for the reason in its `error`.
@@ -92,7 +81,7 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
                 if found.looked_until is None:
                     return False
                 ids = _bounded(connection, found.ids) if job.kind == "rerun" else found.ids
-                outcome = STEPS[job.kind](connection, job, ids) if ids else StepResult()
+                outcome = _process(connection, job, ids) if ids else StepResult()
                 if outcome.waits_for is not None:
                     jobs.record_progress(connection, job, outcome, outcome.reached or job.last_id)
                     jobs.leave_job(connection, job_id, worker, "waiting", f"{outcome.waits_for} {_CONTINUES}")
@@ -105,6 +94,14 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
             if not remaining:
                 raise
     return False
+
+
+def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
+    by = {"actor": job.actor, "reason": job.reason}
+    if job.kind == "cancel":
+        return cancel.cancel_work_orders(connection, ids, **by)
+    from_start, alone = job.options.get("from_start", False), job.filter.names_one
+    return rerun.rerun_work_orders(connection, ids, from_start=from_start, alone=alone, **by)
 
 
 def _bounded(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
@@ -160,11 +157,6 @@ def resume_orphaned(
     """Execute each orphaned job that can continue now.
 
     If several processes do so at once, each job has one worker, and the other processes skip it.
-
-    Args:
-        connection: without an open transaction; each step has its own.
-        progress: called after each step.
-        step: work orders of one step.
 
     Raises:
         psycopg.Error: the connection was lost; the jobs keep their progress and can be claimed again.

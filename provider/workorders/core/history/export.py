@@ -49,8 +49,6 @@ _PART: Final = 64 * 1024
 """Bytes of a part."""
 _IN_MEMORY: Final = 1024 * 1024
 """Bytes of a step that are kept in memory; what is more goes to a temporary file."""
-_SAMPLE: Final = 50
-"""Work orders whose lines are measured for an estimate."""
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet treats a cell that begins with one of these as a formula, and the senders of events write the cells."""
@@ -94,13 +92,6 @@ def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[
                 yield part
             lines.seek(0)
             lines.truncate()
-
-
-def estimate_bytes(connection: Connection, wanted: Filter, total: int) -> int:
-    """Return about how many bytes an export of so many work orders has as JSON Lines, by the oldest ones."""
-    ids = work_orders.find_matching(connection, wanted, after=None, limit=_SAMPLE).ids
-    sizes = [len(line) for line in _lines(connection, ids, "jsonl")]
-    return total * sum(sizes) // max(1, len(sizes))
 
 
 def cut_off(format_: Format, sentence: str) -> bytes:

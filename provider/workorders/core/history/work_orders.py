@@ -140,13 +140,7 @@ def newest_by_trigger(connection: Connection, triggers: Collection[str]) -> Mapp
 def list_work_orders(
     connection: Connection, wanted: Filter, *, before: UUID | None = None, limit: int = 50
 ) -> list[WorkOrderSummary]:
-    """Return a page of work orders, newest first.
-
-    Args:
-        connection: to the database.
-        wanted: selects the work orders.
-        before: the last id of the previous page; None for the first page.
-        limit: length of the page.
+    """Return a page of work orders, newest first; `before` is the last id of the page before it.
 
     Raises:
         UnknownTriggerError: no trigger has that name.
@@ -197,12 +191,6 @@ def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None,
 
 def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:
     """Return the work order of that id, with no more than the beginning of what may have megabytes.
-
-    Args:
-        connection: to the database.
-        id_: of the work order.
-        max_characters: of the request, and of the body.
-        max_bytes: of the raw value.
 
     Raises:
         UnknownWorkOrderError: there is none.

@@ -15,6 +15,7 @@ from workorders.core import triggers
 from workorders.core.admission import limits
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.bulk import jobs, runner
+from workorders.core.bulk import rerun as rerun_step
 from workorders.core.bulk.jobs import Job
 from workorders.core.bulk.runner import ResumeResult
 from workorders.core.creation.work_orders import create_for
@@ -145,10 +146,10 @@ def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_de
 def test_a_job_that_the_database_can_never_do_fails_and_holds_up_none_behind_it(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def too_much(connection: Connection, *_: object) -> None:
+    def too_much(connection: Connection, *_: object, **__: object) -> None:
         connection.execute("SELECT repeat('x', 2000000000)")
 
-    monkeypatch.setitem(runner.STEPS, "rerun", too_much)
+    monkeypatch.setattr(rerun_step, "rerun_work_orders", too_much)
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     worked = runner.resume_orphaned(connection)
     assert ([job.id for job in worked.jobs], len(worked.failures)) == ([cancel], 1)

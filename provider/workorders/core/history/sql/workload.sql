@@ -51,50 +51,32 @@ GROUP BY workflows.name, covered.since;
 -- Every number comes from an index that begins with the workflow, and ends at a bound, which each workflow has for
 -- itself. BETWEEN is a fence: with an equality, the planner would look for the first waiting work order from the start
 -- of the primary key.
-SELECT workflows.name AS workflow, workflows.concurrency,
+SELECT workflows.name AS workflow, workflows.concurrency, counts.pending, counts.requeued, counts.parked, counts.failed,
     -- use: running
     AS running,
     (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM workorders.work_orders
-            WHERE work_orders.workflow_id = workflows.id AND work_orders.state = 'pending'
-            LIMIT %(max_counted)s + 1
-        ) AS pending
-    ) AS pending,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM workorders.work_orders
-            WHERE work_orders.workflow_id = workflows.id AND work_orders.state = 'requeued'
-            LIMIT %(max_counted)s + 1
-        ) AS requeued
-    ) AS requeued,
-    (
         -- use: oldest_waiting_at
-    ) AS oldest_waiting_at,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM workorders.work_orders
-            WHERE work_orders.workflow_id = workflows.id AND work_orders.state = 'parked'
-            LIMIT %(max_counted)s + 1
-        ) AS parked
-    ) AS parked,
-    (
-        SELECT count(*)
-        FROM (
-            SELECT
-            FROM workorders.work_orders
-            WHERE work_orders.workflow_id = workflows.id
-                AND work_orders.state IN ('failed', 'crashed', 'killed', 'lost', 'exception')
-                AND work_orders.id >= %(first_id)s
-            LIMIT %(max_counted)s + 1
-        ) AS recent
-    ) AS failed
+    ) AS oldest_waiting_at
 FROM workorders.workflows
+CROSS JOIN LATERAL (
+    SELECT count(*) FILTER (WHERE state = 'pending') AS pending, count(*) FILTER (WHERE state = 'requeued') AS requeued,
+        count(*) FILTER (WHERE state = 'parked') AS parked,
+        count(*) FILTER (WHERE state NOT IN ('pending', 'requeued', 'parked')) AS failed
+    FROM (
+        (SELECT state FROM workorders.work_orders WHERE workflow_id = workflows.id AND state = 'pending'
+            LIMIT %(max_counted)s + 1)
+        UNION ALL
+        (SELECT state FROM workorders.work_orders WHERE workflow_id = workflows.id AND state = 'requeued'
+            LIMIT %(max_counted)s + 1)
+        UNION ALL
+        (SELECT state FROM workorders.work_orders WHERE workflow_id = workflows.id AND state = 'parked'
+            LIMIT %(max_counted)s + 1)
+        UNION ALL
+        (SELECT state FROM workorders.work_orders
+            WHERE workflow_id = workflows.id AND state IN ('failed', 'crashed', 'killed', 'lost', 'exception')
+                AND work_orders.id >= %(first_id)s
+            LIMIT %(max_counted)s + 1)
+    ) AS bounded
+) AS counts
 WHERE %(workflow)s::text IS NULL OR workflows.name = %(workflow)s
 ORDER BY workflows.name;

@@ -28,9 +28,9 @@ class DagBundles:
     #: Seconds until Airflow looks for new files.
     refresh_seconds: int = 300
 
-    def find(self, folder: Path) -> str | None:
-        """Return the name of the local bundle that contains this folder; None if none does."""
-        return next((name for name, path in self._local_folders() if folder.is_relative_to(path)), None)
+    def find(self, folder: Path) -> tuple[str, Path] | None:
+        """Return the name and the folder of the local bundle that contains this folder; None if none does."""
+        return next((found for found in self._local_folders() if folder.is_relative_to(found[1])), None)
 
     def with_folder(self, folder: Path) -> list[_Bundle]:
         """Return the list in which one bundle makes the Dags of this folder; no other bundle is left out."""

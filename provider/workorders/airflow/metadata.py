@@ -7,11 +7,13 @@ closed to tasks.
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from airflow.api.common.airflow_health import HEALTHY, get_airflow_health
 from airflow.api.common.delete_dag import delete_dag
 from airflow.models.dag import DagModel, DagTag
+from airflow.models.dagbag import DagPriorityParsingRequest
 from airflow.models.errors import ParseImportError
 from airflow.models.serialized_dag import SerializedDagModel
 from airflow.sdk import conf
@@ -19,6 +21,7 @@ from airflow.sdk.exceptions import AirflowException
 from airflow.serialization.serialized_objects import BaseSerialization
 from airflow.utils.session import create_session
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 
 from workorders.core.exceptions import ConfigurationError
 
@@ -74,6 +77,25 @@ def delete(dag_id: str) -> None:
             f"Airflow did not delete the Dag {dag_id}: {error}. Those before it were deleted. Wait for the end of its "
             f"tasks, or mark them as failed."
         ) from error
+
+
+def request_parsing(bundle: str, file: Path) -> bool:
+    """Let the Dag processor look for new files of a bundle now, as the button *Reparse* of Airflow's pages does.
+
+    Returns whether that is recorded; otherwise Airflow's database is unavailable.
+
+    Args:
+        bundle: the name of the bundle.
+        file: a file of it, from the bundle's folder.
+    """
+    columns = {"bundle_name": bundle, "relative_fileloc": str(file)}
+    try:
+        with create_session(scoped=False) as session:
+            if session.scalar(select(DagPriorityParsingRequest.id).filter_by(**columns)) is None:
+                session.add(DagPriorityParsingRequest(**columns))
+    except SQLAlchemyError:
+        return False
+    return True
 
 
 def import_errors() -> list[str]:

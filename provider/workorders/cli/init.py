@@ -97,10 +97,16 @@ def init(
             _write(home / name, text.format(home=home) if name == "README.md" else text)
     _write_replaced(home, with_dag_files=with_dag_files or found_by is not None)
     if found_by is not None:
-        print(
-            f"Airflow finds {home / 'dags'} without a setting, at the latest after {bundles.refresh_seconds} s; "
-            f"`airflow dags reserialize --bundle-name {found_by}` reads it now."
-        )
+        from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
+
+        bundle, root = found_by
+        if metadata.request_parsing(bundle, (home / "dags" / "workorders_triggers.py").relative_to(root)):
+            print(f"Airflow's Dag processor reads {home / 'dags'} now.")
+        else:
+            print(
+                f"Airflow finds {home / 'dags'} without a setting, at the latest {bundles.refresh_seconds} s after its "
+                f"Dag processor has started."
+            )
     elif with_dag_files:
         print(f"Airflow finds {home / 'dags'} once one of its Dag bundles contains {home.name}.")
     else:

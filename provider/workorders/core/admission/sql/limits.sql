@@ -33,7 +33,7 @@ FROM (
 -- name: limited
 SELECT id, name, definition -> 'limits'
 FROM workorders.workflows
-WHERE definition -> 'limits' ?| '{waiting,per_day}'
+WHERE definition -> 'limits' ?| '{max_waiting,max_per_day}'
     AND (
         %(ids)s::uuid[] IS NULL
         OR id IN (SELECT workflow_id FROM workorders.work_orders WHERE work_orders.id = ANY (%(ids)s::uuid[]))

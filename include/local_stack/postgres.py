@@ -125,22 +125,29 @@ class Postgres:
         """Kill the server by SIGKILL, with the processes of its sessions or alone."""
         self.process.kill(descendants=descendants)
 
-    def create_database(self, name: str, *, settings: Mapping[str, str] | None = None) -> None:
+    def create_database(
+        self, name: str, *, settings: Mapping[str, str] | None = None, template: str = "template1"
+    ) -> None:
         """Create a database and a role of the same name, that owns it and is no superuser.
 
         Args:
             name: of both.
             settings: settings of the role's sessions.
+            template: what the database is a copy of: another database of this method, to which nobody is connected.
         """
         self._passwords[name] = secrets.token_urlsafe(24)
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:
             role = sql.Identifier(name)
             password = sql.Literal(self._passwords[name])
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(role, password))
-            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(role, role))
+            statement = sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}")
+            connection.execute(statement.format(role, role, sql.Identifier(template)))
             for setting, value in (settings or {}).items():
                 statement = sql.SQL("ALTER ROLE {} SET {} = {}")
                 connection.execute(statement.format(role, sql.Identifier(setting), sql.Literal(value)))
+        if template in self._passwords:
+            with psycopg.connect(self.url(name, role=SUPERUSER), autocommit=True) as connection:
+                connection.execute(sql.SQL("REASSIGN OWNED BY {} TO {}").format(sql.Identifier(template), role))
 
     def _answers(self) -> bool:
         if not accepts_connections(self._port):

@@ -1,4 +1,4 @@
-"""A fault of each process and server; `make test-all` has some more, and `make faults` injects them all."""
+"""A fault of each process and server of a batch; `make test-all` has some more, and `make faults` injects them all."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,6 @@ SEED = 1
 # A server saves the start of a JVM for each attempt; the fault of the JVM needs a submitted application.
 IN_EACH_RUN = {
     "broker-killed": Mode(on_server=True),
-    "connect-server-killed": DEFAULT,
     "growth-killed-after-it-recorded": Mode(on_server=True),
     "jvm-killed": DEFAULT,
     "planner-without-answer": Mode(on_server=True),

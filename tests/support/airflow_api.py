@@ -66,8 +66,11 @@ class AirflowApi:
 
     def dags(self) -> dict[str, dict[str, Any]]:
         """Return every DAG by its id, with its details."""
-        ids = [dag["dag_id"] for dag in self.get("/dags", limit=100, exclude_stale=True)["dags"]]
-        return {dag_id: self.get(f"/dags/{dag_id}/details") for dag_id in ids}
+        return {dag_id: self.get(f"/dags/{dag_id}/details") for dag_id in self.dag_ids()}
+
+    def dag_ids(self) -> set[str]:
+        """Return the id of every DAG, also of one that was found just now and has no details yet."""
+        return {dag["dag_id"] for dag in self.get("/dags", limit=100, exclude_stale=True)["dags"]}
 
     def import_errors(self) -> list[dict[str, Any]]:
         """Return the DAG files that could not be read."""

@@ -77,7 +77,9 @@ NO_LOSS = (
         "error-of-the-source-taken-for-its-end",
         1,
         (Change("core/creation/chunks.py", "if self._failure is not None:", "if False:"),),
-        (f"{CREATE_FOR}::test_an_exception_of_the_source_leaves_nothing_after_the_rollback",),
+        (
+            f"{CREATE_FOR}::test_an_error_of_the_source_is_raised_and_not_taken_for_one_of_the_values_that_are_written_meanwhile",
+        ),
     ),
     Mutation(
         "timestamp-stops-a-partition",

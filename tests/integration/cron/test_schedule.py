@@ -95,11 +95,14 @@ def test_the_last_successful_output_is_the_next_input(own: Connection, name: str
     assert body_of(own, create(own, definition, due(-1))) == '{"first":true}'
 
 
-def test_every_digit_of_the_output_is_kept(own: Connection, name: str) -> None:
+@pytest.mark.parametrize("interval", [due(1), ManualRun(NINE + HOUR, "click")], ids=["next", "manual"])
+def test_the_next_run_and_a_manual_one_continue_from_the_last_output_with_every_digit(
+    own: Connection, name: str, interval: Any
+) -> None:
     definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b'{"cursor": 12345678901234567890.123456789}')
-    assert body_of(own, create(own, definition, due(1))) == '{"cursor":12345678901234567890.123456789}'
+    assert body_of(own, create(own, definition, interval)) == '{"cursor":12345678901234567890.123456789}'
 
 
 def test_an_output_that_is_no_object_is_a_rejected_work_order_with_the_reason(own: Connection, name: str) -> None:
@@ -116,13 +119,6 @@ def test_an_output_that_cannot_be_read_is_a_rejected_work_order(own: Connection,
     create(own, definition, due(0))
     work(own, name, "success", BEYOND_WORKERS)
     assert create(own, definition, due(1)).reason == "not-an-object"
-
-
-def test_a_manual_run_continues_from_the_last_output_of_the_schedule(own: Connection, name: str) -> None:
-    definition = define(name, use_last_output=True)
-    create(own, definition, due(0))
-    work(own, name, "success", b'{"cursor": 7}')
-    assert body_of(own, create(own, definition, ManualRun(NINE + HOUR, "click"))) == '{"cursor":7}'
 
 
 SCHEDULED = {

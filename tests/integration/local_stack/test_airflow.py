@@ -11,7 +11,7 @@ import pytest
 
 from local_stack.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 DAG_SECONDS = 120
 GONE_SECONDS = 60

@@ -92,13 +92,17 @@ time.sleep(600)
     assert wait_until(lambda: not orphan.is_running() and not home.exists(), seconds=30)
 
 
-def test_killing_a_process_kills_its_descendants(processes: Processes) -> None:
+@pytest.mark.parametrize("descendants", [True, False])
+def test_killing_a_process_kills_its_descendants_unless_it_is_killed_alone(
+    processes: Processes, *, descendants: bool
+) -> None:
     parent = python(processes, "parent", LEAVE_AN_ORPHAN + SLEEP)
     parent.start()
     assert wait_until(lambda: parent.log.read_text().endswith("\n"), seconds=30)
     child = psutil.Process(int(parent.log.read_text()))
-    parent.kill()
-    assert not is_there(child)
+    parent.kill(descendants=descendants)
+    assert parent.exit_code == -signal.SIGKILL
+    assert is_there(child) is not descendants
 
 
 def test_a_process_is_killed_when_all_that_its_descendants_held_is_free(processes: Processes) -> None:
@@ -118,16 +122,6 @@ def test_what_a_process_forks_while_it_is_killed_is_killed_too(processes: Proces
     assert wait_until(lambda: len(parent.log.read_text()) > 100, seconds=30)
     parent.kill()
     assert not [left for left in psutil.Process(processes.pid).children(recursive=True) if is_there(left)]
-
-
-def test_killing_a_process_alone_leaves_its_descendants(processes: Processes) -> None:
-    parent = python(processes, "parent", LEAVE_AN_ORPHAN + SLEEP)
-    parent.start()
-    assert wait_until(lambda: parent.log.read_text().endswith("\n"), seconds=30)
-    child = psutil.Process(int(parent.log.read_text()))
-    parent.kill(descendants=False)
-    assert parent.exit_code == -signal.SIGKILL
-    assert child.is_running()
 
 
 def test_a_process_that_ignores_the_request_to_end_is_killed(processes: Processes) -> None:

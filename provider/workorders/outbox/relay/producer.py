@@ -142,12 +142,15 @@ class TransactionalProducer:
         return self._commit()
 
     def _produce(self, rows: Iterable[Row]) -> RejectedMessage | None:
-        put, header = self._put, self._definition.event_id_header
+        produce, put, header = self._producer.produce, self._put, self._definition.event_id_header
         for row in rows:
             _, topic, key, value, headers, partition, timestamp_ms, event_id, _ = row
             try:
                 if headers is None and partition is None and timestamp_ms is None and header is None:
-                    put(topic, value, key)
+                    try:  # nearly always without `_put`, which costs as much as the call itself
+                        produce(topic, value, key)
+                    except BufferError:
+                        put(topic, value, key)
                 else:
                     put(
                         topic,

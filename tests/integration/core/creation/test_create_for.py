@@ -154,14 +154,15 @@ def test_the_next_items_are_read_while_postgres_stores_those_before(
     assert at_work == [False] * 4 + [True] * 8
 
 
-def test_an_error_of_the_source_is_not_taken_for_one_of_the_values_that_are_written_meanwhile(
-    connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None
+@pytest.mark.parametrize("error", [psycopg.DataError, RuntimeError])
+def test_an_error_of_the_source_is_raised_and_not_taken_for_one_of_the_values_that_are_written_meanwhile(
+    connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None, error: type[Exception]
 ) -> None:
     def items() -> Iterator[Item]:
         yield from accepted_range("s", 0, 5)
-        raise psycopg.DataError("the source's own")
+        raise error("the source's own")
 
-    with pytest.raises(psycopg.DataError, match="the source's own"), connection.transaction():
+    with pytest.raises(error, match="the source's own"), connection.transaction():
         create_for(connection, trigger, items(), fresh=fresh)
     assert keys(connection, trigger) == []
 
@@ -179,18 +180,6 @@ def test_a_rollback_leaves_nothing(connection: Connection, trigger: Trigger, fre
     create_for(connection, trigger, [*accepted_range("s", 0, 9), rejected("s", 9)], fresh=fresh)
     assert connection.info.transaction_status is TransactionStatus.INTRANS
     connection.rollback()
-    assert keys(connection, trigger) == []
-
-
-def test_an_exception_of_the_source_leaves_nothing_after_the_rollback(
-    connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None
-) -> None:
-    def items() -> Iterator[Item]:
-        yield from accepted_range("s", 0, 6)
-        raise RuntimeError("the source broke")
-
-    with pytest.raises(RuntimeError, match="the source broke"), connection.transaction():
-        create_for(connection, trigger, items(), fresh=fresh)
     assert keys(connection, trigger) == []
 
 

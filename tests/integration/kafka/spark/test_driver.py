@@ -38,7 +38,7 @@ Submit = Callable[..., "CompletedProcess[str]"]
 
 FAILING_READER = CHECKOUT / "tests" / "support" / "spark_apps" / "failing_reader.py"
 # The JVM's failure must come when Python has taken messages already; a small stream would fail before it began.
-MANY = 300_000
+MANY = 100_000
 
 
 @pytest.fixture

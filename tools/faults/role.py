@@ -34,6 +34,7 @@ ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
 GROWS_ON = "FAULTS_GROWS_ON"
 """Variable that lets a batch grow as long as there are messages."""
 _RANGES = "SELECT count(*) FROM workorders.kafka_ranges WHERE batch_id = %(batch_id)s"
+_UNTRIED = "SELECT id FROM workorders.kafka_batches WHERE epoch = 0 AND id = ANY (%(batch_ids)s) ORDER BY id"
 _LOOK_SECONDS = 0.2
 
 
@@ -42,7 +43,8 @@ def plan(connections: JobSecrets, definition: KafkaTriggerDefinition) -> int:
     cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders plan") as database:
         planned = run(plan_batch(database, cluster, definition))
-        waiting = [batch.id for batch in batches.list_unfinished(database, definition.name) if not batch.dispatched]
+        unfinished = batches.list_unfinished(database, definition.name)
+        waiting = [batch_id for (batch_id,) in database.execute(_UNTRIED, {"batch_ids": unfinished})]
     print(f"{ANSWER}{json.dumps({'planned': planned.batch_id, 'waiting': waiting})}", flush=True)
     return 0
 

@@ -12,7 +12,6 @@ from workorders.core.admission import gaps
 from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import BatchSummary
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import KafkaSource, TriggerStatus
@@ -70,7 +69,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         ingest=ingest,
         paused=paused,
         may_act=viewer.may(Right.ACT, ingest),
-        batch_state=batch_state,
     )
 
 
@@ -92,10 +90,3 @@ def readable(status: TriggerStatus, viewer: Viewer) -> TriggerStatus:
     """Return a trigger without the errors of its partitions, if the user may not read them."""
     unless = may_read_texts(viewer, [dag_ids.ingest(status.name)])
     return replace(status, partitions=tuple(hide(row, "last_error", unless=unless) for row in status.partitions))
-
-
-def batch_state(batch: BatchSummary) -> str:
-    """Return the state of a batch in a word."""
-    if batch.finished_at is not None:
-        return "finished"
-    return "planned" if batch.dispatched_at is None else "dispatched"

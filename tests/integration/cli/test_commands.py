@@ -128,10 +128,9 @@ def test_a_batch_is_shown_from_planned_to_finished(
         assert isinstance(row, dict)
         return row
 
-    assert (listed()["id"], listed()["dispatched_at"], listed()["partitions"]) == (batch, None, 2)
-    names = "id trigger planned_at dispatched_at finished_at partitions created rejected filtered"
+    assert (listed()["id"], listed()["partitions"]) == (batch, 2)
+    names = "id trigger planned_at finished_at partitions created rejected filtered"
     assert set(listed()) == set(names.split())
-    batches.mark_dispatched(connection, [batch])
     first, second = (range_.range for range_ in batches.load(connection, batch).ranges)
     batches.finish(connection, batch, first, Created(9, 1, 0))
     connection.commit()
@@ -143,7 +142,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
     assert "orders 1 is stalled since" in text
     assert "The disk is full." in text
     shown = workorders("batches", "show", str(batch), "--json").json()
-    assert shown["status"] == "dispatched"
+    assert shown["status"] == "unfinished"
     assert [range_["finished_at"] is None for range_ in shown["ranges"]] == [False, True]
     assert shown["ranges"][1]["range"]["partition"] == {"topic": "orders", "partition": 1, "topic_id": "id-1"}
     batches.finish(connection, batch, second, Created(10, 0, 0))

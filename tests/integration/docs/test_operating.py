@@ -67,7 +67,6 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     range_ = OffsetRange(partition_of(name), 0, 5)
     stream = stream_name(range_.partition)
     batch_id = plan(writer, trigger, range_)
-    batches.mark_dispatched(writer, [batch_id])
     first = attempt(writer, batch_id)
     positions.stall(writer, trigger, range_, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()

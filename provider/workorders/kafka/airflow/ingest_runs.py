@@ -39,7 +39,7 @@ class BatchLink(BaseOperatorLink):
 
 
 def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, planned: str | None = None) -> bool:
-    """Start the ingest run of an unfinished batch, record that it exists, and return whether it was started.
+    """Start the ingest run of an unfinished batch, and return whether it was started.
 
     A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed. `planned`
     has the ranges of a batch that was planned just now.
@@ -49,10 +49,7 @@ def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *
     """
     label = planned or batches.load(database, batch_id).label
     database.commit()  # no attempt at a batch waits for an answer of Airflow
-    started = _start(dag_runs, batch_id, label, log, is_new=planned is not None)
-    batches.mark_dispatched(database, [batch_id])
-    database.commit()
-    return started
+    return _start(dag_runs, batch_id, label, log, is_new=planned is not None)
 
 
 def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:

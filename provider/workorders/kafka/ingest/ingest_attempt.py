@@ -76,7 +76,6 @@ class IngestAttempt:
             WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
         """
         unfinished = batches.require_own(self.database, self.batch_id, definition.name)
-        batches.mark_dispatched(self.database, [self.batch_id])
         refusal = self._store(definition)
         self.epoch = ledger.take_epoch(self.database, self.batch_id)
         self.batch = batch = batches.load(self.database, self.batch_id)

@@ -21,7 +21,7 @@ from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ledger import batches, positions, stall_alerts
+from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.recovery.resolution import list_decisions
@@ -70,13 +70,13 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     first = attempt(writer, batch_id)
     positions.stall(writer, trigger, range_, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
-    assert len(stall_alerts.claim(writer, trigger, after_seconds=0)) == 1
+    assert len(stalls.claim_alerts(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
     assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).existing == 5
     positions.lock_group_commits(writer, trigger.id)
     assert positions.positions_of_batch(writer, batch_id) == {range_.partition: 5}
-    assert [alert.cleared for alert in stall_alerts.claim(writer, trigger, after_seconds=0)] == [True]
+    assert [alert.cleared for alert in stalls.claim_alerts(writer, trigger, after_seconds=0)] == [True]
     schema.require_newest(url_of(stack, "workorders_writer"))
 
 

@@ -20,7 +20,7 @@ from workorders.core.postgres.connection import connect
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.triggers import SharedCluster
-from workorders.kafka.ingest.preflight import check_batch
+from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch
 

@@ -10,8 +10,14 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.client.broker_errors import REQUEST_TIMEOUT_SECONDS, error_of, refused_text, request_error
-from workorders.kafka.client.connection_errors import CLIENT_LOG, ConnectionErrors
+from workorders.kafka.client.broker_errors import (
+    CLIENT_LOG,
+    REQUEST_TIMEOUT_SECONDS,
+    ConnectionErrors,
+    error_of,
+    refused_text,
+    request_error,
+)
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import Place

@@ -16,7 +16,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
+from workorders.kafka.ledger.positions import try_exclude_attempts
 from workorders.kafka.partitions import Partition, error_at
 from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionState, decide, required_decision
 

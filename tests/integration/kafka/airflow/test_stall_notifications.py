@@ -30,7 +30,7 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import PartitionStatus
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger.stalls import Alert
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration

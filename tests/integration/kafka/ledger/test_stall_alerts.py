@@ -11,8 +11,8 @@ from support.stalling import let_it_last, stall
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.ledger import batches, positions, stall_alerts
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger import batches, positions, stalls
+from workorders.kafka.ledger.stalls import Alert
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ def batch_id(connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 def claim(stack: LocalStack, trigger: Trigger, after_seconds: float = HOUR) -> list[Alert]:
     """Ask on a connection of its own, as every attempt does."""
     with connect(stack.database_url, autocommit=True) as own:
-        return stall_alerts.claim(own, trigger, after_seconds=after_seconds)
+        return stalls.claim_alerts(own, trigger, after_seconds=after_seconds)
 
 
 def finish(connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange) -> None:
@@ -109,7 +109,7 @@ def test_of_many_who_ask_at_once_one_gets_the_alert(
     def ask(_: int) -> list[Alert]:
         with connect(stack.database_url, autocommit=True) as own:
             barrier.wait(30)
-            return stall_alerts.claim(own, trigger, after_seconds=0)
+            return stalls.claim_alerts(own, trigger, after_seconds=0)
 
     with ThreadPoolExecutor(askers) as pool:
         got = [alert.partition for found in pool.map(ask, range(askers)) for alert in found]

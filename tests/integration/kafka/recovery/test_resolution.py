@@ -34,7 +34,7 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.positions import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
@@ -391,7 +391,7 @@ def test_a_partition_that_is_about_to_be_committed_is_left_alone(
 
 HOLD = """
 import sys, time
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.positions import attempt_lock
 with attempt_lock(sys.argv[1], int(sys.argv[2])):
     print("at work", flush=True)
     time.sleep(600)

@@ -3,7 +3,6 @@
 Why a client's connections fail, librdkafka reports to a callback alone; its requests just time out.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -50,31 +49,6 @@ _REFUSED: Final = frozenset(
 _TLS_ALERT: Final = "tls alert"
 """Part of the error if the broker ends the connection because of the client's certificate, or of its absence."""
 _WITHOUT_REASON: Final = frozenset({KafkaError._ALL_BROKERS_DOWN})
-
-_QUIET_SECONDS: Final = 60.0
-
-
-class _OncePerMinute(logging.Filter):
-    """Lets one line of each kind pass per minute, as a warning: a client repeats its lines while a broker is down."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._passed: dict[object, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the line is logged; the first argument of librdkafka's lines is their kind, such as FAIL."""
-        record.levelno, record.levelname = logging.WARNING, "WARNING"
-        kind = record.args[0] if isinstance(record.args, tuple) and record.args else record.msg
-        now = time.monotonic()
-        if now - self._passed.get(kind, -_QUIET_SECONDS) < _QUIET_SECONDS:
-            return False
-        self._passed[kind] = now
-        return True
-
-
-CLIENT_LOG: Final = logging.getLogger("workorders.kafka.client")
-"""Where a client's own lines go, which say more than its errors; it writes them while it is polled."""
-CLIENT_LOG.addFilter(_OncePerMinute())
 
 
 class ConnectionErrors:

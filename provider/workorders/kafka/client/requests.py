@@ -11,7 +11,6 @@ from confluent_kafka.admin import AdminClient
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
-    CLIENT_LOG,
     REQUEST_TIMEOUT_SECONDS,
     ConnectionErrors,
     error_of,
@@ -71,8 +70,7 @@ class ClusterClient:
         self._client = self._connect()
 
     def _connect(self) -> AdminClient:
-        own = {"logger": CLIENT_LOG, "error_cb": self._errors}
-        return new_client(AdminClient, {"log_level": 4, _REFRESH: 5000, **self._settings, **own})
+        return new_client(AdminClient, {"log_level": 2, _REFRESH: 5000, **self._settings, "error_cb": self._errors})
 
     async def _ask(self, ask: Callable[[AdminClient], Futures]) -> list[Any]:
         """Return the result of each request, or the `KafkaException` with which it failed."""

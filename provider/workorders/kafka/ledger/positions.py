@@ -10,6 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import class_row
 
+from workorders.core.backoff import delay_seconds
 from workorders.core.postgres.connection import Connection, connect, drop_snapshot, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
@@ -19,6 +20,8 @@ from workorders.kafka.ledger import batches, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
+_DELAYS: Final = [float(delay_seconds(failures)) for failures in range(1, 8)]
+"""Seconds to the next try by the number of failures; the last one for more of them."""
 _STREAM: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>[0-9]+)@(?P<topic_id>[^~]+)(~(?P<generation>[0-9]+))?")
 
 
@@ -269,19 +272,21 @@ def advance(
 
 
 def stall(
-    connection: Connection, trigger: Trigger, range_: OffsetRange, *, epoch: int, error: str, delay_seconds: float
+    connection: Connection,
+    trigger: Trigger,
+    range_: OffsetRange,
+    *,
+    epoch: int,
+    error: str,
+    delay_seconds: float | None = None,
 ) -> None:
-    """Record why a range is stalled and when the next try is.
+    """Record why a range is stalled and when the next try is: by the number of attempts if no delay is given.
 
     Changes nothing if a newer attempt has begun, or if the range was committed or is being written at this moment.
     """
     place = {**_key(trigger, range_.partition), "start_offset": range_.start, "end_offset": range_.end}
-    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delay_seconds": delay_seconds})
-
-
-def count_attempts(connection: Connection, trigger: Trigger, partition: Partition) -> int:
-    """Return the number of attempts at the range that holds a partition, or 1 without a row in the ledger."""
-    return int(fetch_row(connection, _QUERIES["count_attempts"], _key(trigger, partition))[0])
+    delays = _DELAYS if delay_seconds is None else [delay_seconds]
+    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delays": delays})
 
 
 def record_unanswered(

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Final
 
 from workorders import times
-from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -38,15 +37,8 @@ def record(
         is_replay = range_ in finished
         batches.write_error(connection, batch.id, range_, epoch=epoch, error=error, is_replay=is_replay)
         if not is_replay:
-            failures = positions.count_attempts(connection, batch.trigger, range_.partition)
-            positions.stall(
-                connection,
-                batch.trigger,
-                range_,
-                epoch=epoch,
-                error=error,
-                delay_seconds=BREAKER_RETRY_SECONDS if range_ in tripped else delay_seconds(failures),
-            )
+            delay = BREAKER_RETRY_SECONDS if range_ in tripped else None
+            positions.stall(connection, batch.trigger, range_, epoch=epoch, error=error, delay_seconds=delay)
 
 
 def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:

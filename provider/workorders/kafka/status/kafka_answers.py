@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.kafka.client.open import SILENT, open_admin
+from workorders.kafka.client.open import open_admin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
@@ -99,7 +99,7 @@ class KafkaAnswers:
             settings = client_settings(extra)  # with the certificates of now, which files may hold
             used, client = self._clients.get(connection_id, (None, None))
             if client is None or used != settings:
-                client = open_admin(connection_id, lambda _: extra, own=SILENT, timeout_seconds=self._timeout_seconds)
+                client = open_admin(connection_id, lambda _: extra, timeout_seconds=self._timeout_seconds)
                 self._clients[connection_id] = (settings, client)
         except ConfigurationError as error:
             return error  # the ledger is shown anyway

@@ -134,11 +134,6 @@ WHERE trigger_id = %(trigger_id)s
     AND next_offset = %(start_offset)s
     AND epoch = %(epoch)s;
 
--- name: count_attempts
-SELECT coalesce(max(attempts), 1)
-FROM workorders.kafka_ledger
-WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
-
 -- name: stall
 -- Only while the ledger is in the range: a writer that reported an error, or was taken for dead, may have committed since.
 -- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges. The epoch is the
@@ -166,7 +161,8 @@ WITH held AS (
 UPDATE workorders.kafka_ledger AS ledger
 SET status = 'stalled',
     status_since = CASE WHEN status = 'stalled' THEN status_since ELSE now() END,
-    next_attempt_at = now() + %(delay_seconds)s * interval '1 second',
+    next_attempt_at = now() + (%(delays)s::double precision[])[least(greatest(attempts, 1), cardinality(%(delays)s))]
+        * interval '1 second',
     last_error = %(error)s
 FROM held
 WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (held.trigger_id, held.topic, held.partition);

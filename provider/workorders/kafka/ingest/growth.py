@@ -14,7 +14,7 @@ from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import LEASE_SECONDS, Batch
 from workorders.kafka.partitions import Partition
-from workorders.kafka.planning.planner import Growth, grow_batch
+from workorders.kafka.planning.planner import grow_batch
 from workorders.kafka.planning.wakeup import LARGE_BACKLOG, NOTHING, Backlog, backlog, rest_seconds, should_plan
 
 SLICE_SECONDS: Final = 400.0
@@ -95,20 +95,15 @@ class GrowingBatch:
                 )
                 if grown is None:
                     return ()
-                if grown.ranges:
-                    return self._attempts(grown)
+                ranges, epoch = grown
+                if ranges:
+                    units = (unit for range_ in ranges for unit in range_.to_ingest)
+                    return [Attempt.at(self._batch, unit, epoch, unit.range.start) for unit in units]
             pause = min(max(_POLL_SECONDS, self._growing / _POLLS_PER_SECOND), self._definition.poll_interval)
             if time.monotonic() + pause > until:
                 return ()
             time.sleep(pause)
         return ()
-
-    def _attempts(self, grown: Growth) -> Sequence[Attempt]:
-        return [
-            Attempt.at(self._batch, unit, grown.epoch, unit.range.start)
-            for range_ in grown.ranges
-            for unit in range_.to_ingest
-        ]
 
     def _has_lease(self) -> bool:
         """Return whether the batch may grow, and renew its lease in time."""

@@ -46,7 +46,7 @@ ISOLATION = (
     Mutation(
         "active-run-cleared",
         4,
-        (Change("kafka/airflow/ingest_runs.py", "if dag_runs.find_unfinished([name]) is not None:", "if False:"),),
+        (Change("kafka/airflow/ingest_runs.py", "if dag_runs.unfinished([name]):", "if False:"),),
         (f"{INGEST_RUNS}::test_an_active_run_is_never_cleared",),
     ),
     Mutation(

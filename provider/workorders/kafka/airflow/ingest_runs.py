@@ -61,7 +61,7 @@ def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bo
         log.info("Started run %s of Dag %s.", name, dag_id)
         return True
     # Airflow kills the tasks of a Dag run that it clears, also of one that the last try of this task just started.
-    if dag_runs.find_unfinished([name]) is not None:
+    if dag_runs.unfinished([name]):
         log.info("Run %s of Dag %s is active already; nothing was started.", name, dag_id)
         return False
     log.warning(

@@ -39,7 +39,7 @@ def page(
         "dag_run.html",
         now=datetime.now(UTC),
         batch=batch,
-        ranges=[hide(part, "last_error", unless=may_read_texts(viewer, [dag_id])) for part in batch.ranges],
+        ranges=[hide(range_, "last_error", unless=may_read_texts(viewer, [dag_id])) for range_ in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
         run_id=run_id if run_id in known else None,

@@ -1,9 +1,8 @@
 """The operator that creates the work orders of a planned batch: by a submitted application, or on a running Spark."""
 
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -11,8 +10,6 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException, Airfl
 
 from workorders.airflow import assets
 from workorders.airflow.connections import database_url
-from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.notifications import Log
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
@@ -20,7 +17,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import load_engine
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
 from workorders.kafka.airflow.spark_submission import SubmitOperator
 from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
 
 _NOT_SUBMITTED: Final = (ConfigurationError, AirflowNotFoundException, OSError, ValueError)
 """Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
-WATCH_SECONDS: Final = 5.0
-"""Time between two questions to Airflow, whether the Dags of a batch that grows are paused."""
 
 
 class CreateWorkOrdersOperator(SubmitOperator):
@@ -214,40 +209,3 @@ class CreateWorkOrdersOperator(SubmitOperator):
             self._session.release()
         elif self.definition.spark.engine is None:
             super().on_kill()
-
-
-class GrowthWatch:
-    """A context in which a thread asks Airflow whether a Dag is paused, and closes the batch's lease if one is."""
-
-    def __init__(self, attempt: IngestAttempt, dag_ids: Sequence[str], log: Log) -> None:
-        self._attempt = attempt
-        self._dags = [DagRuns(dag_id) for dag_id in dag_ids]
-        self._log = log
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="workorders-growth-watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        if self._dags and not self._is_closed():
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _watch(self) -> None:
-        while not (self._ended.wait(WATCH_SECONDS) or self._is_closed()):
-            pass
-
-    def _is_closed(self) -> bool:
-        """Close the lease if a Dag is paused, and return whether it was closed."""
-        try:
-            paused = next((dag.dag_id for dag in self._dags if dag.is_paused()), None)
-            if paused is not None:
-                self._attempt.close_lease()
-                self._log.info("Dag %s is paused, so the batch grows no more.", paused)
-        except EXPECTED_FAILURES as error:
-            self._log.warning("Whether the Dags are paused is not known: %s", reason(error))
-            return False
-        return paused is not None

@@ -30,4 +30,4 @@ def ingest_batch(
     with ingest_attempt(secrets, batch_id, application_name="test") as attempt:
         attempt.resume(epoch)
         before_spark()
-        return BatchIngest(attempt, session).ingest_planned()
+        return BatchIngest(attempt, session).ingest_round(attempt.prepared.attempts, attempt.prepared.unreadable)

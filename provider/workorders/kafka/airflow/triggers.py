@@ -139,7 +139,8 @@ class _MessagesProbe:
         ends = answers.found
         if refresh:
             before, self._errors = self._errors, {**self._described.errors, **answers.errors}
-            self._log_unanswered(before)
+            for place in self._errors.keys() - before.keys():  # each error is logged once
+                self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
             await self._database.fetch(*lag_samples.record_statement(self._definition.name, ends))
         if ends == self._idle_ends:
             return None
@@ -168,11 +169,6 @@ class _MessagesProbe:
             for sentence in await asyncio.to_thread(record_first_poll, self._database_url, self._definition, polled):
                 self._log.info("Recorded: %s.", sentence)
             self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
-
-    def _log_unanswered(self, before: Mapping[Place, WorkOrdersError]) -> None:
-        """Log the error of each topic and partition that Kafka cannot answer for, once."""
-        for place in self._errors.keys() - before.keys():
-            self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
 
     async def _decide(self, waiting: Backlog, now: float) -> str | None:
         if waiting.empty:

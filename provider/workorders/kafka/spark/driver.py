@@ -89,7 +89,7 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
         psycopg.Error: the database failed outside the ranges' own transactions.
     """
     batch = BatchIngest(attempt, session)
-    results = batch.ingest_planned()
+    results = batch.ingest_round(attempt.prepared.attempts, attempt.prepared.unreadable)
     report(outcome_table(results))
     errors = _errors(results)
     if errors or not attempt.batch.unfinished:  # a replay is what a person asked for, and not more
@@ -126,11 +126,6 @@ class BatchIngest:
         self._batch = attempt.batch
         self._definition = KafkaTriggerDefinition.model_validate(attempt.batch.definition)
         self._session = session
-
-    def ingest_planned(self) -> list[RangeOutcome]:
-        """Ingest the ranges that the batch has, and return the outcome of each; see `ingest_round`."""
-        prepared = self._attempt.prepared
-        return self.ingest_round(prepared.attempts, prepared.unreadable)
 
     def ingest_round(
         self, attempts: Sequence[Attempt], unreadable: Mapping[OffsetRange, RangeError] = MappingProxyType({})

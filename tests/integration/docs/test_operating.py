@@ -10,11 +10,10 @@ from psycopg.conninfo import make_conninfo
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from support.executing import Executing
-from support.ingesting import attempt, no_proof, partition_of, plan, same_log
+from support.ingesting import attempt, finish, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders.core import schema, triggers
 from workorders.core.bulk import jobs, runner
-from workorders.core.creation.work_orders import Created
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
@@ -154,9 +153,9 @@ def test_the_writer_may_run_retention_and_join_ranges(
 ) -> None:
     first, second = OffsetRange(partition_of(name), 0, 1), OffsetRange(partition_of(name), 1, 2)
     batch_id = plan(connection, trigger, first)
-    batches.finish(connection, batch_id, first, Created(1, 0, 0))
+    finish(connection, batch_id, first)
     batches.add_ranges(connection, batch_id, trigger, [second])
-    batches.finish(connection, batch_id, second, Created(1, 0, 0))
+    finish(connection, batch_id, second)
     connection.commit()
     with connect(url_of(stack, "workorders_writer")) as writer:
         batches.join_ranges(writer, batch_id)

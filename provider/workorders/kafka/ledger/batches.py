@@ -15,11 +15,10 @@ from psycopg.types.json import Jsonb
 
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import BatchExpiredError, FencedError, ForeignBatchError, UnknownBatchError
+from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -362,29 +361,6 @@ def require_kept(connection: Connection, batch_id: int) -> None:
         + ": what retention deleted would be created again. Nothing was changed. To create it again nevertheless, set "
         "the ledger back with `workorders resolve seek`."
     )
-
-
-def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
-    """Record that a range was ingested, once.
-
-    Raises:
-        FencedError: another attempt finished it before, or a decision superseded it; the caller must roll back.
-    """
-    finished = connection.execute(
-        _QUERIES["finish_range"],
-        {
-            **_place(batch_id, range_),
-            "created": created.created,
-            "rejected": created.rejected,
-            "existing": created.existing,
-            "filtered": created.filtered,
-        },
-    ).rowcount
-    if finished != 1:
-        raise FencedError(
-            f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here. There is nothing "
-            f"to do: `workorders batches show {batch_id}` shows how it ended."
-        )
 
 
 def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:

@@ -246,31 +246,6 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition, *, is_s
     return LockedPosition(*row)
 
 
-def advance(
-    connection: Connection, trigger: Trigger, range_: OffsetRange, epoch: int, mean_message_bytes: float | None
-) -> None:
-    """Advance the ledger from the range's start to its end, by compare-and-set.
-
-    Raises:
-        FencedError: the ledger is not at the start, or belongs to another attempt; the caller must roll back.
-    """
-    moved = connection.execute(
-        _QUERIES["advance"],
-        {
-            **_key(trigger, range_.partition),
-            "start_offset": range_.start,
-            "end_offset": range_.end,
-            "epoch": epoch,
-            "mean_message_bytes": mean_message_bytes,
-        },
-    ).rowcount
-    if moved != 1:
-        raise FencedError(
-            f"{trigger.name}: {range_} was taken over by a newer attempt; nothing was committed here. There is nothing "
-            f"to do: the newer attempt commits it."
-        )
-
-
 def stall(
     connection: Connection,
     trigger: Trigger,

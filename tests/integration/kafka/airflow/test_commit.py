@@ -13,17 +13,15 @@ from support.definitions import define
 from support.eventually import eventually
 from support.groups import commit, member
 from support.in_process_trigger import InProcessTrigger
-from support.ingesting import plan
+from support.ingesting import finish, plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
-from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -68,8 +66,7 @@ def task(
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     range_ = OffsetRange(partition, 0, 5)
     batch_id = plan(connection, trigger, range_)
-    positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
-    batches.finish(connection, batch_id, range_, Created(5))
+    finish(connection, batch_id, range_)
     connection.commit()
     return CommitOffsetsOperator(
         task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **unlimited_retries()

@@ -7,17 +7,15 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.definitions import define
-from support.ingesting import plan
+from support.ingesting import finish, plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.core import triggers
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -57,8 +55,7 @@ def commit(stack: LocalStack, partition: Partition, end: int) -> None:
         trigger = triggers.register(connection, name="orders", type_="kafka", workflow="admit", definition={})
         range_ = OffsetRange(partition, end - 5, end)
         batch_id = plan(connection, trigger, range_)
-        positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
-        batches.finish(connection, batch_id, range_, Created(5))
+        finish(connection, batch_id, range_)
     CommitOffsetsOperator(
         task_id="commit", definition=define("orders"), batch_id=batch_id, **unlimited_retries()
     ).execute(a_try())

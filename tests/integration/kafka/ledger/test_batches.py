@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from support.ingesting import partition_of, plan
+from support.ingesting import finish, partition_of, plan
 from support.runs import keeping
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
@@ -19,10 +19,6 @@ pytestmark = pytest.mark.integration
 @pytest.fixture
 def ranges(name: str) -> list[OffsetRange]:
     return [OffsetRange(partition_of(name, number), 100 * number, 100 * number + 50) for number in (0, 1)]
-
-
-def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created | None = None) -> None:
-    batches.finish(connection, batch_id, range_, created or Created(3, 1, 0))
 
 
 def test_a_recorded_batch_is_loaded_as_it_was_planned(

@@ -14,11 +14,10 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.groups import commit
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
-from support.ingesting import everything, row, waits_for_a_lock
+from support.ingesting import everything, finish, row, waits_for_a_lock
 from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
@@ -363,7 +362,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     assert (prepared.attempts, dict(prepared.unreadable)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
     with pytest.raises(FencedError), connection.transaction():
-        batches.finish(connection, stalled, range_.range, Created(10))
+        finish(connection, stalled, range_.range)
 
 
 def test_a_decision_waits_for_no_attempt_and_overtakes_none(

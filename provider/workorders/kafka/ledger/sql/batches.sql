@@ -170,34 +170,6 @@ WHERE ranges.batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR ranges.finished_at IS NULL AND ranges.superseded_by IS NULL)
 ORDER BY ranges.topic, ranges.partition, ranges.start_offset;
 
--- name: finish_range
-WITH counted AS (
-    UPDATE workorders.kafka_ledger AS ledger
-    SET created = ledger.created + %(created)s,
-        rejected = ledger.rejected + %(rejected)s,
-        existing = ledger.existing + %(existing)s,
-        filtered = ledger.filtered + %(filtered)s
-    FROM workorders.kafka_ranges AS ranges
-    WHERE ranges.batch_id = %(batch_id)s
-        AND ranges.topic = %(topic)s
-        AND ranges.partition = %(partition)s
-        AND ranges.start_offset = %(start_offset)s
-        AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-)
-UPDATE workorders.kafka_ranges
-SET finished_at = clock_timestamp(),
-    created = %(created)s,
-    rejected = %(rejected)s,
-    existing = %(existing)s,
-    filtered = %(filtered)s,
-    last_error = NULL
-WHERE batch_id = %(batch_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND start_offset = %(start_offset)s
-    AND finished_at IS NULL
-    AND superseded_by IS NULL;
-
 -- name: first_messages_of_attempt
 -- The caller's transaction began with the attempt. The senders of these messages began a trace.
 SELECT created.id, created.topic, created.partition, created.position, dataclips.request

@@ -117,23 +117,6 @@ FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
 FOR KEY SHARE;
 
--- name: advance
--- Compare-and-set: a writer with an older epoch or another position changes no row, and reports it.
-UPDATE workorders.kafka_ledger
-SET next_offset = %(end_offset)s,
-    stored_end = greatest(stored_end, %(end_offset)s),
-    status = 'active',
-    status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,
-    attempts = 0,
-    next_attempt_at = NULL,
-    last_error = NULL,
-    mean_message_bytes = coalesce(%(mean_message_bytes)s, mean_message_bytes)
-WHERE trigger_id = %(trigger_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND next_offset = %(start_offset)s
-    AND epoch = %(epoch)s;
-
 -- name: stall
 -- Only while the ledger is in the range: a writer that reported an error, or was taken for dead, may have committed since.
 -- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges. The epoch is the

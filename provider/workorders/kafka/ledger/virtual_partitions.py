@@ -1,8 +1,8 @@
 """The ledger moves over what is finished: ranges, and the virtual partitions that a range may be cut into.
 
 Over a range that is not cut, it moves in the transaction that writes it. A virtual partition is committed under a lock
-that others share, so many are written at once, and the ledger moves in a short transaction of its own afterwards. A crash
-between the two leaves the ledger behind what is stored; the next attempt moves it first.
+that others share, so many are written at once, and the ledger moves in a short transaction of its own afterwards. A
+crash between the two leaves the ledger behind what is stored; the next attempt moves it first.
 """
 
 from collections import defaultdict

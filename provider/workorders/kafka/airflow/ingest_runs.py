@@ -11,8 +11,6 @@ from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
 from workorders.airflow.page_links import page_address
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
-from workorders.core.postgres.connection import Connection
-from workorders.kafka.ledger import batches
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
@@ -44,23 +42,18 @@ class BatchLink(BaseOperatorLink):
         return page_address("dag-run", dag_id=dag_ids.ingest(operator.trigger_name), run_id=batch)
 
 
-def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, planned: str | None = None) -> bool:
-    """Start the ingest run of an unfinished batch, and return whether it was started.
+def dispatch(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
+    """Start the ingest run of an unfinished batch with its ranges as the note, and return whether it was started.
 
-    A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed. `planned`
-    has the ranges of a batch that was planned just now.
+    A Dag run that has ended is started again, and an active one is not changed. A batch that was planned just now is
+    new.
 
     Raises:
         AirflowRuntimeError: Airflow does not answer, or does not start the Dag run.
     """
-    label = planned or batches.load(database, batch_id).label
-    database.commit()  # no attempt at a batch waits for an answer of Airflow
-    return _start(dag_runs, batch_id, label, log, is_new=planned is not None)
-
-
-def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
     name, dag_id = dag_ids.batch(batch_id), dag_runs.dag_id
-    conf, note = {"batch_id": batch_id}, _note(label)
+    conf = {"batch_id": batch_id}
+    note = label if len(label) <= MAX_NOTE_CHARACTERS else label[: MAX_NOTE_CHARACTERS - 4] + " ..."
     if dag_runs.start(name, conf, note):
         if not is_new:
             log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch_id, name)
@@ -78,10 +71,6 @@ def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bo
     dag_runs.start(name, conf, note, clear=True)
     log.info("Started run %s of Dag %s again.", name, dag_id)
     return True
-
-
-def _note(label: str) -> str:
-    return label if len(label) <= MAX_NOTE_CHARACTERS else label[: MAX_NOTE_CHARACTERS - 4] + " ..."
 
 
 def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:

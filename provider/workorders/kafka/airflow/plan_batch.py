@@ -97,7 +97,7 @@ class PlanBatchOperator(BaseOperator):
         """Return the batches that need a Dag run and have no active one, oldest first; the new one has none."""
         name = self.definition.name
         older = [batch_id for batch_id in batches.list_unfinished(database, name) if batch_id != new]
-        database.commit()  # no attempt at a batch waits for an answer of Airflow
+        database.commit()  # no transaction waits for an answer of Airflow
         at_work = active(DagRuns(self.ingest_dag_id), older)
         # Again, because a batch that finished meanwhile has no active run either.
         return [batch_id for batch_id in batches.list_unfinished(database, name) if batch_id not in at_work]
@@ -113,8 +113,10 @@ class PlanBatchOperator(BaseOperator):
         failures: list[str] = []
         for batch_id in batch_ids:
             try:
-                planned = plan.label if batch_id == plan.batch_id else None
-                if dispatch(database, batch_id, dag_runs, self.log, planned=planned):
+                is_new = batch_id == plan.batch_id
+                label = plan.label if is_new else batches.load(database, batch_id).label
+                database.commit()  # no transaction waits for an answer of Airflow
+                if dispatch(dag_runs, batch_id, label, self.log, is_new=is_new):
                     started.append(dag_ids.batch(batch_id))
             except (AirflowRuntimeError, InputUnreadableError) as error:
                 name = dag_ids.batch(batch_id)

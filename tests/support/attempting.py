@@ -8,7 +8,7 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import RangeOutcome
 from workorders.kafka.ingest.ingest_attempt import ingest_attempt
-from workorders.kafka.ingest.preflight import PreflightResult, check_batch
+from workorders.kafka.ingest.log_checks import PreflightResult, check_batch
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.spark.driver import BatchIngest, OpenSession
 
@@ -30,4 +30,4 @@ def ingest_batch(
     with ingest_attempt(secrets, batch_id, application_name="test") as attempt:
         attempt.resume(epoch)
         before_spark()
-        return BatchIngest(attempt, session).ingest_planned()
+        return BatchIngest(attempt, session).ingest_round(attempt.prepared.attempts, attempt.prepared.unreadable)

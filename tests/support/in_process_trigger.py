@@ -25,8 +25,7 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
-from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
-from workorders.kafka.ingest.preflight import PreflightResult
+from workorders.kafka.ingest.log_checks import PreflightResult, verify_range_end, verify_topic_unchanged
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches, positions, stalls

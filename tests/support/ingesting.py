@@ -6,10 +6,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.creation.work_orders import Created
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ledger import batches, lag_samples, positions
+from workorders.kafka.ledger import batches, lag_samples, positions, virtual_partitions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -42,6 +43,23 @@ def plan(
     batch_id = batches.create(connection, trigger, ranges, parts)
     connection.commit()
     return batch_id
+
+
+def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created | None = None) -> None:
+    """Finish a range of a batch as an attempt of the ledger's epoch does, wherever the ledger was."""
+    place = {"batch_id": batch_id, "topic": range_.partition.topic, "partition": range_.partition.partition}
+    (epoch,) = fetch_row(
+        connection,
+        """
+        UPDATE workorders.kafka_ledger AS ledger SET next_offset = %(start)s
+        FROM workorders.kafka_batches AS batches
+        WHERE batches.id = %(batch_id)s AND ledger.trigger_id = batches.trigger_id
+            AND (ledger.topic, ledger.partition) = (%(topic)s, %(partition)s)
+        RETURNING ledger.epoch
+        """,
+        {**place, "start": range_.start},
+    )
+    virtual_partitions.finish_range(connection, batch_id, range_, epoch, created or Created(range_.end - range_.start))
 
 
 def waits_for_a_lock(connection: Connection) -> bool:

@@ -13,6 +13,7 @@ from support.attempting import ingest_batch
 from support.command import Command
 from support.consumed import consumed
 from support.definitions import define
+from support.ingesting import finish
 from support.outbox import new_outbox
 from support.topics import Topics
 from support.tries import a_try
@@ -79,7 +80,7 @@ class LoginPath:
         batch_id = self.plan()
         with connect(self.stack.database_url) as own:
             for range_ in batches.load(own, batch_id).ranges:
-                batches.finish(own, batch_id, range_.range, Created(6, 0, 0))
+                finish(own, batch_id, range_.range, Created(6, 0, 0))
         return batch_id
 
     def ledger(self, connection: Connection) -> int:

@@ -120,8 +120,8 @@ CROSS JOIN (
 
 -- name: batches
 -- One per trigger every 20 seconds of the last six hours, and one per hour of the month before.
-INSERT INTO workorders.kafka_batches (trigger_id, planned_at, dispatched_at, epoch)
-SELECT trigger_id, planned_at, planned_at + interval '1 second', 1
+INSERT INTO workorders.kafka_batches (trigger_id, planned_at, epoch)
+SELECT trigger_id, planned_at, 1
 FROM (
     SELECT now() - interval '1 minute' - number * interval '20 seconds' AS planned_at
     FROM generate_series(0, %(recent_batches)s - 1) AS number

@@ -43,6 +43,7 @@ GROWS_ON = "FAULTS_GROWS_ON"
 USER_DATABASE = "FAULTS_USER_DATABASE"
 """Variable with the connection string of the database in which functions write."""
 _RANGES = "SELECT count(*) FROM workorders.kafka_ranges WHERE batch_id = %(batch_id)s"
+_UNTRIED = "SELECT id FROM workorders.kafka_batches WHERE epoch = 0 AND id = ANY (%(batch_ids)s) ORDER BY id"
 _LOOK_SECONDS = 0.2
 _LINGER_SECONDS = 10
 _SLICE_SECONDS = 60
@@ -53,7 +54,8 @@ def planned(connections: JobSecrets, definition: KafkaTriggerDefinition) -> tupl
     cluster = KafkaAdmin(client_settings(connections.kafka))
     with connect(connections.database_url, application_name="workorders plan") as database:
         found = run(plan_batch(database, cluster, definition))
-        waiting = [batch.id for batch in batches.list_unfinished(database, definition.name) if not batch.dispatched]
+        unfinished = batches.list_unfinished(database, definition.name)
+        waiting = [batch_id for (batch_id,) in database.execute(_UNTRIED, {"batch_ids": unfinished})]
     return found.batch_id, waiting
 
 

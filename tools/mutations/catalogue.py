@@ -34,6 +34,7 @@ STALLS, FIRST_OFFSETS = "integration/kafka/ledger/test_stalls.py", "integration/
 CHECKS, PLANNING = "unit/kafka/ingest/test_log_checks.py", "unit/kafka/planning/test_range_planning.py"
 
 LEDGER_SQL, BATCHES_SQL = "kafka/ledger/sql/positions.sql", "kafka/ledger/sql/batches.sql"
+MOVE_SQL = "kafka/ledger/sql/virtual_partitions.sql"
 EPOCH_UNDER_THE_LOCK = Change("kafka/ingest/transaction.py", "if locked.epoch != attempt.epoch:", "if False:")
 PLACE_UNDER_THE_LOCK = Change(
     "kafka/ingest/transaction.py",
@@ -202,7 +203,7 @@ ORDER_OF_COMMITS = (
     Mutation(
         "epoch-forgotten",
         3,
-        (EPOCH_UNDER_THE_LOCK, Change(LEDGER_SQL, "start_offset)s\n    AND epoch = %(epoch)s;", "start_offset)s;")),
+        (EPOCH_UNDER_THE_LOCK, Change(MOVE_SQL, "        AND ledger.epoch = %(epoch)s\n", "")),
         (
             f"{INGEST}::test_an_older_attempt_is_fenced_and_changes_nothing",
             f"{LEDGER}::test_moving_is_compare_and_set",
@@ -226,7 +227,7 @@ ORDER_OF_COMMITS = (
     Mutation(
         "compare-and-set-compares-nothing",
         3,
-        (PLACE_UNDER_THE_LOCK, Change(LEDGER_SQL, "    AND next_offset = %(start_offset)s\n", "")),
+        (PLACE_UNDER_THE_LOCK, Change(MOVE_SQL, "        AND ledger.next_offset < prefix.moves_before\n", "")),
         (
             f"{INGEST}::test_a_ledger_that_is_not_at_the_ranges_start_is_a_conflict",
             f"{LEDGER}::test_moving_is_compare_and_set",
@@ -235,14 +236,11 @@ ORDER_OF_COMMITS = (
     Mutation(
         "compare-and-set-not-looked-at",
         3,
-        (Change("kafka/ledger/positions.py", "if moved != 1:", "if False:"),),
-        (f"{LEDGER}::test_moving_is_compare_and_set",),
-    ),
-    Mutation(
-        "range-finished-twice",
-        3,
-        (Change("kafka/ledger/batches.py", "if finished != 1:", "if False:"),),
-        (f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",),
+        (Change("kafka/ledger/virtual_partitions.py", ".rowcount != 1:", ".rowcount > 1:"),),
+        (
+            f"{LEDGER}::test_moving_is_compare_and_set",
+            f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",
+        ),
     ),
     Mutation(
         "rows-committed-before-the-ledger",

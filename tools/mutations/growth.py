@@ -63,7 +63,7 @@ GROWING_BATCHES = (
     Mutation(
         "growth-of-a-paused-trigger",
         0,
-        (Change("kafka/airflow/growth_watch.py", "if paused is not None:\n", "if False:\n"),),
+        (Change("kafka/airflow/ingest_runs.py", "if paused is not None:\n", "if False:\n"),),
         (f"{CREATE}::test_a_batch_does_not_grow_once_one_of_its_dags_is_paused",),
     ),
     Mutation(

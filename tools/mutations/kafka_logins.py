@@ -27,7 +27,7 @@ KAFKA_LOGINS = (
     Mutation(
         "refused-login-taken-for-silence",
         5,
-        (Change("kafka/client/connection_errors.py", "            self.refusal = error\n", "            pass\n"),),
+        (Change("kafka/client/broker_errors.py", "            self.refusal = error\n", "            pass\n"),),
         ("integration/kafka/client/test_admin.py::test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away",),
     ),
     Mutation(
@@ -48,7 +48,7 @@ KAFKA_LOGINS = (
     Mutation(
         "right-to-read-not-checked",
         5,
-        (Change("kafka/ingest/preflight.py", "places, to_read=True)", "places)"),),
+        (Change("kafka/ingest/log_checks.py", "places, to_read=True)", "places)"),),
         (f"{RIGHTS}::test_a_topic_that_may_not_be_read_stalls_its_ranges_before_spark_starts",),
     ),
     Mutation(

@@ -32,10 +32,10 @@ ISOLATION = (
         (f"{SLOW}::test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_group_back",),
     ),
     Mutation(
-        "airflow-asked-under-the-locks-of-batches",
+        "airflow-asked-in-a-transaction",
         4,
-        (Change("kafka/airflow/ingest_runs.py", "  database.commit()  # no attempt", "  # no attempt"),),
-        (f"{PLAN_BATCH}::test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others",),
+        (Change("kafka/airflow/plan_batch.py", "label\n                database.commit()", "label\n"),),
+        (f"{PLAN_BATCH}::test_no_transaction_is_open_while_airflow_is_asked",),
     ),
     Mutation(
         "refused-run-stops-the-others",
@@ -46,7 +46,7 @@ ISOLATION = (
     Mutation(
         "active-run-cleared",
         4,
-        (Change("kafka/airflow/ingest_runs.py", "if dag_runs.find_unfinished([name]) is not None:", "if False:"),),
+        (Change("kafka/airflow/ingest_runs.py", "if dag_runs.unfinished([name]):", "if False:"),),
         (f"{INGEST_RUNS}::test_an_active_run_is_never_cleared",),
     ),
     Mutation(

@@ -27,9 +27,8 @@ _RANGE_COLUMNS: Final = "range finished_at created rejected filtered superseded_
 def list_(*, trigger: OfTrigger = None, listing: Listing) -> None:
     """List batches, newest first.
 
-    A batch is `planned`, then `dispatched` if its ingest run exists, and `finished` if every message of its ranges has
-    a work order. Ranges that an operator's decision superseded do not count. Created, rejected, and filtered are the
-    counts of the first ingest; a replay does not change them.
+    A batch is finished if every message of its ranges has a work order. Ranges that an operator's decision superseded
+    do not count. Created, rejected, and filtered are the counts of the first ingest; a replay does not change them.
 
     Examples:
       workorders batches list
@@ -61,9 +60,8 @@ def show(
         "id": found.id,
         "trigger": found.trigger.name,
         "workflow": found.trigger.workflow,
-        "status": "finished" if not found.unfinished else "planned" if found.dispatched_at is None else "dispatched",
+        "status": "unfinished" if found.unfinished else "finished",
         "planned_at": found.planned_at,
-        "dispatched_at": found.dispatched_at,
         "dag_run": found.run_id,
         "ranges": found.ranges,
     }

@@ -13,7 +13,6 @@ from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.batches import BatchSummary
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
@@ -71,7 +70,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         ingest=ingest,
         paused=paused,
         may_act=viewer.may(Right.ACT, ingest),
-        batch_state=batch_state,
     )
 
 
@@ -94,7 +92,7 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
         "dag_run.html",
         now=datetime.now(UTC),
         batch=batch,
-        ranges=[hide(part, "last_error", unless=may_read_texts(viewer, [dag_id])) for part in batch.ranges],
+        ranges=[hide(range_, "last_error", unless=may_read_texts(viewer, [dag_id])) for range_ in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
         run_id=run_id if run_id in known else None,
@@ -121,10 +119,3 @@ def readable(status: TriggerStatus, viewer: Viewer) -> TriggerStatus:
     """Return a trigger without the errors of its partitions, if the user may not read them."""
     unless = may_read_texts(viewer, [dag_ids.ingest(status.name)])
     return replace(status, partitions=tuple(hide(row, "last_error", unless=unless) for row in status.partitions))
-
-
-def batch_state(batch: BatchSummary) -> str:
-    """Return the state of a batch in a word."""
-    if batch.finished_at is not None:
-        return "finished"
-    return "planned" if batch.dispatched_at is None else "dispatched"

@@ -162,7 +162,7 @@ _TONES: Final = {
     "warn": {
         *("rejected", "parked", "paused", "not moving", "not polling", "stuck", "late", "unknown", "cancelled"),
     },
-    "busy": {"running", "claimed", "started", "dispatched", "planned", "ingesting"},
+    "busy": {"running", "claimed", "started", "unfinished"},
     "good": {"success", "finished", "working"},
 }
 """Colors of other states; each state has its word as well, because no one has to tell colors apart."""

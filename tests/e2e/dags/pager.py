@@ -1,7 +1,7 @@
 """Notifiers in the folder of the DAG files, which write to the task's log."""
 
 from workorders.core.admission.gap_alerts import GapAlert
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger.stalls import Alert
 
 
 def page(alert: Alert) -> None:

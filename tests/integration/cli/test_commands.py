@@ -16,7 +16,7 @@ from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.command import Command
 from support.groups import commit
-from support.ingesting import look, plan
+from support.ingesting import finish, look, plan
 from support.topics import Topics
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import schema
@@ -128,12 +128,11 @@ def test_a_batch_is_shown_from_planned_to_finished(
         assert isinstance(row, dict)
         return row
 
-    assert (listed()["id"], listed()["dispatched_at"], listed()["partitions"]) == (batch, None, 2)
-    names = "id trigger planned_at dispatched_at finished_at partitions created rejected filtered"
+    assert (listed()["id"], listed()["partitions"]) == (batch, 2)
+    names = "id trigger planned_at finished_at partitions created rejected filtered"
     assert set(listed()) == set(names.split())
-    batches.mark_dispatched(connection, [batch])
     first, second = (range_.range for range_ in batches.load(connection, batch).ranges)
-    batches.finish(connection, batch, first, Created(9, 1, 0))
+    finish(connection, batch, first, Created(9, 1, 0))
     connection.commit()
     assert (listed()["finished_at"], listed()["created"], listed()["rejected"]) == (None, 9, 1)
     epoch = positions.take_epoch(connection, batch)
@@ -143,10 +142,10 @@ def test_a_batch_is_shown_from_planned_to_finished(
     assert "orders 1 is stalled since" in text
     assert "The disk is full." in text
     shown = workorders("batches", "show", str(batch), "--json").json()
-    assert shown["status"] == "dispatched"
+    assert shown["status"] == "unfinished"
     assert [range_["finished_at"] is None for range_ in shown["ranges"]] == [False, True]
     assert shown["ranges"][1]["range"]["partition"] == {"topic": "orders", "partition": 1, "topic_id": "id-1"}
-    batches.finish(connection, batch, second, Created(10, 0, 0))
+    finish(connection, batch, second, Created(10, 0, 0))
     connection.commit()
     assert (listed()["finished_at"] is None, listed()["created"]) == (False, 19)
 

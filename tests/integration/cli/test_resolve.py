@@ -13,7 +13,7 @@ from support.ingesting import everything
 from workorders.cli.changes import account
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.positions import attempt_lock
 
 pytestmark = pytest.mark.integration
 

@@ -265,7 +265,6 @@ CREATE TABLE workorders.kafka_batches (
     id bigint NOT NULL,
     trigger_id integer NOT NULL,
     planned_at timestamp with time zone DEFAULT now() NOT NULL,
-    dispatched_at timestamp with time zone,
     epoch bigint DEFAULT 0 NOT NULL,
     open_until timestamp with time zone,
     filter jsonb

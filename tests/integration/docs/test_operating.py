@@ -10,18 +10,17 @@ from psycopg.conninfo import make_conninfo
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import LocalStack
 from support.executing import Executing
-from support.ingesting import attempt, no_proof, partition_of, plan, same_log
+from support.ingesting import attempt, finish, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders.core import schema, triggers
 from workorders.core.bulk import jobs, runner
-from workorders.core.creation.work_orders import Created
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ledger import batches, positions, stall_alerts
+from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.recovery.resolution import list_decisions
@@ -67,17 +66,16 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     range_ = OffsetRange(partition_of(name), 0, 5)
     stream = stream_name(range_.partition)
     batch_id = plan(writer, trigger, range_)
-    batches.mark_dispatched(writer, [batch_id])
     first = attempt(writer, batch_id)
     positions.stall(writer, trigger, range_, epoch=first.epoch, error="away", delay_seconds=1)
     writer.commit()
-    assert len(stall_alerts.claim(writer, trigger, after_seconds=0)) == 1
+    assert len(stalls.claim_alerts(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5
     again = replace(attempt(writer, batch_id), replayed=5)
     assert ingest(writer, again, accepted_range(stream, 0, 5), no_proof, same_log).existing == 5
     positions.lock_group_commits(writer, trigger.id)
     assert positions.positions_of_batch(writer, batch_id) == {range_.partition: 5}
-    assert [alert.cleared for alert in stall_alerts.claim(writer, trigger, after_seconds=0)] == [True]
+    assert [alert.cleared for alert in stalls.claim_alerts(writer, trigger, after_seconds=0)] == [True]
     schema.require_newest(url_of(stack, "workorders_writer"))
 
 
@@ -155,9 +153,9 @@ def test_the_writer_may_run_retention_and_join_ranges(
 ) -> None:
     first, second = OffsetRange(partition_of(name), 0, 1), OffsetRange(partition_of(name), 1, 2)
     batch_id = plan(connection, trigger, first)
-    batches.finish(connection, batch_id, first, Created(1, 0, 0))
+    finish(connection, batch_id, first)
     batches.add_ranges(connection, batch_id, trigger, [second])
-    batches.finish(connection, batch_id, second, Created(1, 0, 0))
+    finish(connection, batch_id, second)
     connection.commit()
     with connect(url_of(stack, "workorders_writer")) as writer:
         batches.join_ranges(writer, batch_id)

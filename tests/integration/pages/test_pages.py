@@ -25,7 +25,7 @@ from support.eventually import eventually
 from support.executing import Executing
 from support.finished_steps import add_step
 from support.in_process_trigger import InProcessTrigger
-from support.ingesting import look, partition_of, plan
+from support.ingesting import finish, look, partition_of, plan
 from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
@@ -34,7 +34,7 @@ from support.topics import Topics
 from support.working import expire_workers
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.trigger import Sequence
 from workorders.core.history import export, search_index, work_orders
 from workorders.core.postgres.connection import Connection, connect
@@ -43,7 +43,6 @@ from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
 from workorders.core.workers import add_worker
 from workorders.kafka.exceptions import DecisionUncertainError
-from workorders.kafka.ledger import batches
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
 from workorders.pages import downloads, resolve, work_order
@@ -469,7 +468,7 @@ def test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_
 ) -> None:
     range_ = OffsetRange(partition_of(name), 0, 5)
     batch_id = plan(connection, kafka_trigger(connection, name), range_)
-    batches.finish(connection, batch_id, range_, Created(5, 0, 0))
+    finish(connection, batch_id, range_)
     connection.commit()
     without = TestClient(served(site(stack.database_url, {}, forgotten=[f"batch_{batch_id}"])))
     page = without.get(f"/workorders/kafka/{name}").text

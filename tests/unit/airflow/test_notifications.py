@@ -13,7 +13,7 @@ from airflow.sdk import BaseNotifier
 
 from workorders.airflow.notifications import load_notifiers, notify, resolve
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger.stalls import Alert
 
 ALERT = Alert(
     "shop", "orders", 0, 100, 110, datetime(2026, 3, 1, 12, tzinfo=UTC), 70, "orders 0 is stalled.", cleared=False

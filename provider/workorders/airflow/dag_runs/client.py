@@ -4,7 +4,7 @@ All that tasks and triggers use of Airflow without being a part of its public in
 `workorders.airflow.api_server`. Airflow may change it in any release, so no other module imports it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -63,18 +63,11 @@ class DagRuns:
             raise AirflowRuntimeError(answer)
         raise InputUnreadableError(f"Dag {self.dag_id} does not take this input as its conf: {refusal}")
 
-    def find_unfinished(self, dag_run_ids: Sequence[str]) -> str | None:
-        """Return the first of some Dag runs that is queued or running; None when none is, or none exists.
-
-        They are counted first, because a query for the state of a missing Dag run logs an error.
-        """
-        for message in self._unfinished(dag_run_ids):
-            if self._ask(message).count:
-                return next((one for one in message.run_ids or () if self._ask(self._question([one])).count), None)
-        return None
-
     def unfinished(self, dag_run_ids: Sequence[str]) -> set[str]:
-        """Return those of some Dag runs that are queued or running. In nearly every case it is all or none of them."""
+        """Return those of some Dag runs that are queued or running. In nearly every case it is all or none of them.
+
+        They are counted, because a query for the state of a missing Dag run logs an error.
+        """
         if not dag_run_ids:
             return set()  # without ids Airflow would count every run
         if len(dag_run_ids) <= MAX_IDS:
@@ -87,7 +80,8 @@ class DagRuns:
     async def count_unfinished(self, dag_run_ids: Sequence[str]) -> int:
         """Return how many of some Dag runs are queued or running; for the triggerer's event loop."""
         comms: Any = task_runner.SUPERVISOR_COMMS
-        return sum([int((await comms.asend(message)).count) for message in self._unfinished(dag_run_ids)])
+        parts = (dag_run_ids[first : first + MAX_IDS] for first in range(0, len(dag_run_ids), MAX_IDS))
+        return sum([int((await comms.asend(self._question(part))).count) for part in parts])
 
     def state(self, dag_run_id: str) -> str | None:
         """Return the state of a Dag run; None when it does not exist."""
@@ -109,10 +103,6 @@ class DagRuns:
             Exception: an error of the XCom backend, or of its decoding of the value.
         """
         return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
-
-    def _unfinished(self, dag_run_ids: Sequence[str]) -> Iterator[GetDRCount]:
-        for first in range(0, len(dag_run_ids), MAX_IDS):
-            yield self._question(dag_run_ids[first : first + MAX_IDS])
 
     def _question(self, dag_run_ids: Sequence[str]) -> GetDRCount:
         return GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(_UNFINISHED))

@@ -158,8 +158,9 @@ class DagRunExecutor:
         if run.body is None:
             return without_input(run)
         ends = self._ends(delegated)
-        earlier = self._dag_runs.find_unfinished([dag_ids.run_of(run_id) for run_id in delegated.earlier])
-        if earlier is not None:
+        unfinished = self._dag_runs.unfinished([dag_ids.run_of(run_id) for run_id in delegated.earlier])
+        if unfinished:
+            earlier = min(unfinished)
             self._log(
                 f"Run {run.run_id} waits: run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still "
                 "runs, and a work order never has two of them at once."

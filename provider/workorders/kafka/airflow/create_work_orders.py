@@ -17,8 +17,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
 from workorders.kafka.airflow.engines import load_engine
-from workorders.kafka.airflow.growth_watch import GrowthWatch
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
 from workorders.kafka.airflow.spark_submission import SubmitOperator
 from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger

@@ -1,7 +1,8 @@
-"""Asks Airflow which ingest runs of batches are active, and starts them."""
+"""Asks Airflow which ingest runs are active, starts them, and ends the growth of a paused trigger's batch."""
 
+import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from airflow.sdk import BaseOperatorLink
 
@@ -9,14 +10,17 @@ from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
 from workorders.airflow.page_links import page_address
-from workorders.core.postgres.connection import Connection
-from workorders.kafka.ledger import batches
+from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 
 if TYPE_CHECKING:
     from airflow.sdk.types import TaskInstanceKey
 
+    from workorders.kafka.ingest.ingest_attempt import IngestAttempt
+
 MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
+WATCH_SECONDS: Final = 5.0
+"""Time between two questions whether the Dags of a batch that grows are paused."""
 BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
 """Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
 from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
@@ -38,33 +42,25 @@ class BatchLink(BaseOperatorLink):
         return page_address("dag-run", dag_id=dag_ids.ingest(operator.trigger_name), run_id=batch)
 
 
-def dispatch(database: Connection, batch_id: int, dag_runs: DagRuns, log: Log, *, planned: str | None = None) -> bool:
-    """Start the ingest run of an unfinished batch, record that it exists, and return whether it was started.
+def dispatch(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
+    """Start the ingest run of an unfinished batch with its ranges as the note, and return whether it was started.
 
-    A Dag run that has ended is started again if the batch is unfinished, and an active one is not changed. `planned`
-    has the ranges of a batch that was planned just now.
+    A Dag run that has ended is started again, and an active one is not changed. A batch that was planned just now is
+    new.
 
     Raises:
         AirflowRuntimeError: Airflow does not answer, or does not start the Dag run.
     """
-    label = planned or batches.load(database, batch_id).label
-    database.commit()  # no attempt at a batch waits for an answer of Airflow
-    started = _start(dag_runs, batch_id, label, log, is_new=planned is not None)
-    batches.mark_dispatched(database, [batch_id])
-    database.commit()
-    return started
-
-
-def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bool) -> bool:
     name, dag_id = dag_ids.batch(batch_id), dag_runs.dag_id
-    conf, note = {"batch_id": batch_id}, _note(label)
+    conf = {"batch_id": batch_id}
+    note = label if len(label) <= MAX_NOTE_CHARACTERS else label[: MAX_NOTE_CHARACTERS - 4] + " ..."
     if dag_runs.start(name, conf, note):
         if not is_new:
             log.warning("Batch %s is unfinished and has no run %s; it is dispatched now.", batch_id, name)
         log.info("Started run %s of Dag %s.", name, dag_id)
         return True
     # Airflow kills the tasks of a Dag run that it clears, also of one that the last try of this task just started.
-    if dag_runs.find_unfinished([name]) is not None:
+    if dag_runs.unfinished([name]):
         log.info("Run %s of Dag %s is active already; nothing was started.", name, dag_id)
         return False
     log.warning(
@@ -77,10 +73,6 @@ def _start(dag_runs: DagRuns, batch_id: int, label: str, log: Log, *, is_new: bo
     return True
 
 
-def _note(label: str) -> str:
-    return label if len(label) <= MAX_NOTE_CHARACTERS else label[: MAX_NOTE_CHARACTERS - 4] + " ..."
-
-
 def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
     """Return those of the batches whose ingest run is active.
 
@@ -89,3 +81,43 @@ def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
     """
     names = {dag_ids.batch(batch_id): batch_id for batch_id in batch_ids}
     return {names[name] for name in dag_runs.unfinished(list(names))}
+
+
+class GrowthWatch:
+    """A context in which a thread asks Airflow whether a Dag is paused, and closes the batch's lease if one is.
+
+    The driver, which lets the batch grow, never asks Airflow.
+    """
+
+    def __init__(self, attempt: "IngestAttempt", dag_ids: Sequence[str], log: Log) -> None:
+        self._attempt = attempt
+        self._dags = [DagRuns(dag_id) for dag_id in dag_ids]
+        self._log = log
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="workorders-growth-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        if self._dags and not self._is_closed():
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not (self._ended.wait(WATCH_SECONDS) or self._is_closed()):
+            pass
+
+    def _is_closed(self) -> bool:
+        """Close the lease if a Dag is paused, and return whether it was closed."""
+        try:
+            paused = next((dag.dag_id for dag in self._dags if dag.is_paused()), None)
+            if paused is not None:
+                self._attempt.close_lease()
+                self._log.info("Dag %s is paused, so the batch grows no more.", paused)
+        except EXPECTED_FAILURES as error:
+            self._log.warning("Whether the Dags are paused is not known: %s", reason(error))
+            return False
+        return paused is not None

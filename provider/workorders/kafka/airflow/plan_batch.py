@@ -96,11 +96,11 @@ class PlanBatchOperator(BaseOperator):
     def _list_inactive(self, database: Connection, new: int | None) -> list[int]:
         """Return the batches that need a Dag run and have no active one, oldest first; the new one has none."""
         name = self.definition.name
-        older = [batch.id for batch in batches.list_unfinished(database, name) if batch.id != new]
+        older = [batch_id for batch_id in batches.list_unfinished(database, name) if batch_id != new]
+        database.commit()  # no transaction waits for an answer of Airflow
         at_work = active(DagRuns(self.ingest_dag_id), older)
-        batches.mark_dispatched(database, at_work)
         # Again, because a batch that finished meanwhile has no active run either.
-        return [batch.id for batch in batches.list_unfinished(database, name) if batch.id not in at_work]
+        return [batch_id for batch_id in batches.list_unfinished(database, name) if batch_id not in at_work]
 
     def _start(self, database: Connection, batch_ids: Iterable[int], plan: Plan) -> list[str]:
         """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
@@ -113,8 +113,10 @@ class PlanBatchOperator(BaseOperator):
         failures: list[str] = []
         for batch_id in batch_ids:
             try:
-                planned = plan.label if batch_id == plan.batch_id else None
-                if dispatch(database, batch_id, dag_runs, self.log, planned=planned):
+                is_new = batch_id == plan.batch_id
+                label = plan.label if is_new else batches.load(database, batch_id).label
+                database.commit()  # no transaction waits for an answer of Airflow
+                if dispatch(dag_runs, batch_id, label, self.log, is_new=is_new):
                     started.append(dag_ids.batch(batch_id))
             except (AirflowRuntimeError, InputUnreadableError) as error:
                 name = dag_ids.batch(batch_id)

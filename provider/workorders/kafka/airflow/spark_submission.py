@@ -112,7 +112,8 @@ class SubmitOperator(SparkSubmitOperator):
         """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
         self.conf = without_lineage_secrets(self.conf or {}, self.log)
         hook = super()._get_hook()
-        use_own_program(hook)
+        # That of this environment, which the PATH of a task need not lead to.
+        hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
         self._printed.watch(hook)
         send_package(hook, self.application)
         return hook
@@ -162,15 +163,6 @@ def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any"
             ", ".join(left_out),
         )
     return {name: value for name, value in conf.items() if name not in left_out}
-
-
-def use_own_program(hook: SparkSubmitHook) -> None:
-    """Let the hook start the `spark-submit` of this environment, which the PATH of a task need not lead to.
-
-    Raises:
-        ConfigurationError: there is none, here or on the PATH.
-    """
-    hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
 
 
 def send_package(hook: SparkSubmitHook, application: str) -> None:

@@ -13,8 +13,8 @@ from workorders.core.admission.gap_alerts import GapAlert
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ledger import stall_alerts
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger import stalls
+from workorders.kafka.ledger.stalls import Alert
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -36,8 +36,8 @@ class Alerting:
         try:
             with database.transaction():
                 trigger = triggers.find(database, self.definition.name)
-                stalls = stall_alerts.claim(database, trigger, after_seconds=self.definition.alert_after)
-                return [*stalls, *gap_alerts.claim(database, trigger)]
+                due = stalls.claim_alerts(database, trigger, after_seconds=self.definition.alert_after)
+                return [*due, *gap_alerts.claim(database, trigger)]
         except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
             self.log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
             return []

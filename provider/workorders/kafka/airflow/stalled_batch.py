@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 from airflow.triggers.base import TriggerEvent
@@ -20,7 +21,7 @@ from workorders.core.postgres.connection import connect
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.triggers import SharedCluster
-from workorders.kafka.ingest.preflight import check_batch
+from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch
 
@@ -69,6 +70,8 @@ class StalledBatchTrigger(PollingTrigger):
         self.database_connection = database_connection
         self._due_at = time.monotonic() + delay
         self._is_shown = False
+        self._state: list[tuple[Any, ...]] | None = None
+        self._was_refused = False
 
     def found_event(self, found: str) -> TriggerEvent:
         """Return the event that continues the task on a worker."""
@@ -82,57 +85,42 @@ class StalledBatchTrigger(PollingTrigger):
             self._is_shown = True
         url = await async_database_url(self.database_connection)
         async with resources.use(TriggererDatabase, url) as database:
-            yield _StallProbe(self, url, database).probe
+            yield partial(self._probe, url, database)
 
-    def is_due(self) -> bool:
-        """Return whether the time of the next try has come."""
-        return time.monotonic() >= self._due_at
-
-
-class _StallProbe:
-    """What a waiting batch remembers between two probes."""
-
-    def __init__(self, trigger: StalledBatchTrigger, database_url: str, database: TriggererDatabase) -> None:
-        self._trigger = trigger
-        self._database_url = database_url
-        self._database = database
-        self._state: list[tuple[Any, ...]] | None = None
-        self._was_refused = False
-
-    async def probe(self) -> str | None:
+    async def _probe(self, database_url: str, database: TriggererDatabase) -> str | None:
         """Return why a worker should make an attempt now; None if there is no reason."""
-        state = await self._database.fetch(_BATCHES["state"], {"batch_id": self._trigger.batch_id})
+        state = await database.fetch(_BATCHES["state"], {"batch_id": self.batch_id})
         before, self._state = self._state, state
         if before is not None and before != state:
             return "The batch or the definition of its trigger has changed; a worker makes the next try now."
-        if self._trigger.is_due():
+        if time.monotonic() >= self._due_at:
             return "The next try is due, and a worker makes it."
-        was_refused, self._was_refused = self._was_refused, await self._is_refused()
+        was_refused, self._was_refused = self._was_refused, await self._is_refused(database_url)
         if was_refused and not self._was_refused:
             return "What refused the batch has ended; a worker makes the next try now."
         return None
 
-    async def _is_refused(self) -> bool:
+    async def _is_refused(self, database_url: str) -> bool:
         """Return whether a check before Spark would refuse all of the batch now."""
         try:
-            batch = await asyncio.get_running_loop().run_in_executor(_threads, self._load)
+            batch = await asyncio.get_running_loop().run_in_executor(_threads, self._load, database_url)
             # Looked up for each check, because a person may have corrected it.
-            settings = json.dumps(await async_kafka_settings(self._trigger.kafka_connection), sort_keys=True)
+            settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
             async with resources.use(SharedCluster, settings) as shared:
                 checked = await check_batch(shared.cluster, batch, epoch=0)
         except EXPECTED_FAILURES:
             return True
         return not checked.attempts
 
-    def _load(self) -> Batch:
+    def _load(self, database_url: str) -> Batch:
         """Return the batch.
 
         Raises:
             WorkOrdersError: its workflow takes no work orders now, or it belongs to another trigger.
         """
-        with connect(self._database_url, autocommit=True, application_name="workorders stalled") as database:
-            batches.require_own(database, self._trigger.batch_id, self._trigger.trigger_name)
-            batch = batches.load(database, self._trigger.batch_id)
+        with connect(database_url, autocommit=True, application_name="workorders stalled") as database:
+            batches.require_own(database, self.batch_id, self.trigger_name)
+            batch = batches.load(database, self.batch_id)
             if batch.unfinished:
                 limits.require_capacity(database, batch.trigger)
             return batch

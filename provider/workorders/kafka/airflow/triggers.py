@@ -26,10 +26,9 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import lag_samples
-from workorders.kafka.ledger.batches import last_plan_from, unfinished_from
+from workorders.kafka.ledger.batches import last_plan_from
 from workorders.kafka.ledger.positions import missing_from_ledger, positions_from, subscriptions_from
 from workorders.kafka.partitions import Partition, Place, Position
-from workorders.kafka.planning.open_transactions import OpenTransactionLog, blocked_by_transactions, waiting_partitions
 from workorders.kafka.planning.starting_offsets import poll, record_first_poll
 from workorders.kafka.planning.wakeup import Backlog, backlog, changed_stalls, needs_high_watermark, should_plan
 
@@ -117,7 +116,6 @@ class _MessagesProbe:
         self._ledger: Mapping[Partition, Position] = {}
         self._idle_ends: dict[Partition, int] | None = None
         self._waiting_since: float | None = None
-        self._open_transactions = OpenTransactionLog()
 
     async def probe(self) -> str | None:
         """Return why a batch should be planned now; None when there is no reason.
@@ -140,7 +138,8 @@ class _MessagesProbe:
         ends = answers.found
         if refresh:
             before, self._errors = self._errors, {**self._described.errors, **answers.errors}
-            self._log_unanswered(before)
+            for place in self._errors.keys() - before.keys():  # each error is logged once
+                self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
             await self._database.fetch(*lag_samples.record_statement(self._definition.name, ends))
         if ends == self._idle_ends:
             return None
@@ -156,10 +155,7 @@ class _MessagesProbe:
             found = replace(found, stalls=stalls)
         busy = any(position.busy for position in self._ledger.values())
         self._idle_ends = ends if found.empty and not busy else None
-        reason = await self._decide(found, now)
-        if refresh and reason is None:
-            await self._log_open_transactions(ends)
-        return reason
+        return await self._decide(found, now)
 
     async def _record_starts(self) -> None:
         """Record where reading begins in what is new, and read the ledger again."""
@@ -172,26 +168,6 @@ class _MessagesProbe:
             for sentence in await asyncio.to_thread(record_first_poll, self._database_url, self._definition, polled):
                 self._log.info("Recorded: %s.", sentence)
             self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
-
-    def _log_unanswered(self, before: Mapping[Place, WorkOrdersError]) -> None:
-        """Log the error of each topic and partition that Kafka cannot answer for, once."""
-        for place in self._errors.keys() - before.keys():
-            self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
-
-    async def _log_open_transactions(self, ends: Mapping[Partition, int]) -> None:
-        """Log which partitions wait for a producer, once for each transaction that is open at two refreshes.
-
-        Without it, a hanging transaction looks like a topic without messages.
-        """
-        held = await blocked_by_transactions(self._cluster, ends, (await self._cluster.high_watermarks(ends)).found)
-        for partition, offset in self._open_transactions.new_entries(waiting_partitions(held, self._ledger)).items():
-            self._log.info(
-                "%s %s waits for an open transaction: a producer has neither committed nor aborted what begins at "
-                "offset %s, so nothing after it can be read yet.",
-                partition.topic,
-                partition.partition,
-                offset,
-            )
 
     async def _decide(self, waiting: Backlog, now: float) -> str | None:
         if waiting.empty:
@@ -216,24 +192,19 @@ class _MessagesProbe:
         return f"{waiting.offsets:,} offsets wait to be read."
 
     async def _find_inactive(self) -> str | None:
-        found = unfinished_from(await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS))
-        if not all(batch.dispatched for batch in found):
-            return "A batch was planned and not dispatched; it is dispatched now."
-        if found and not await self._all_active([batch.id for batch in found]):
-            return "A batch is unfinished and its ingest run is gone or has ended; it is dispatched again."
-        return None
-
-    async def _all_active(self, batch_ids: list[int]) -> bool:
-        if self._ingest_dag_id is None:
-            return True
-        runs = DagRuns(self._ingest_dag_id)
+        unfinished = [id_ for (id_,) in await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS)]
+        if not unfinished or self._ingest_dag_id is None:
+            return None
         try:
             # The question blocks, and the triggerer answers it in the loop that this runs in.
-            return len(await asyncio.to_thread(active, runs, batch_ids)) == len(batch_ids)
+            found = await asyncio.to_thread(active, DagRuns(self._ingest_dag_id), unfinished)
         except AirflowRuntimeError as error:
             # To wait for messages needs no Airflow, and the next refresh asks again.
             self._log.warning("Airflow did not answer which ingest runs exist: %s", error)
-            return True
+            return None
+        if len(found) == len(unfinished):
+            return None
+        return "A batch is unfinished and has no active ingest run; it is dispatched."
 
     async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
         return await self._database.fetch(query, {"trigger": self._definition.name, **arguments})

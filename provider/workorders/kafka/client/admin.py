@@ -120,16 +120,12 @@ class KafkaAdmin(ConsumerGroups):
         """Return the end of what `read_committed` readers may see in each partition."""
         return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
 
-    async def high_watermarks(self, partitions: Iterable[Partition]) -> Answers[dict[Partition, int]]:
-        """Return the end of each log, open transactions included."""
-        return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
-
     async def offsets(self, partitions: Sequence[Partition]) -> Answers[list[PartitionOffsets]]:
         """Return the beginning and both ends of each partition."""
         starts, stables, ends = await asyncio.gather(
             self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED),
             self.last_stable_offsets(partitions),
-            self.high_watermarks(partitions),
+            self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
         )
         errors = {**starts.errors, **stables.errors, **ends.errors}
         return Answers(

@@ -11,11 +11,11 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
     COORDINATOR_UNAVAILABLE,
     FORBIDDEN,
+    ConnectionErrors,
     error_of,
     request_error,
     unavailable_error,
 )
-from workorders.kafka.client.connection_errors import ConnectionErrors
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.requests import Answers, ClusterClient
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError

@@ -10,20 +10,9 @@ from workorders.kafka.exceptions import ClientSettingsError
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
 
-SILENT = {"log_level": "0"}
-"""librdkafka would print each failed connection; the command prints one error for all of them."""
 
-
-def open_admin(
-    connection_id: str,
-    settings_of: Callable[[str], Mapping[str, Any]],
-    *,
-    own: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> "KafkaAdmin":
-    """Open a client by the id of its Kafka connection; no request is sent yet.
-
-    `own` settings win over those of the connection, and `options` are arguments for `KafkaAdmin`.
+def open_admin(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]], **options: Any) -> "KafkaAdmin":
+    """Open a client by the id of its Kafka connection, with options of `KafkaAdmin`; no request is sent yet.
 
     Raises:
         ConfigurationError: the settings are missing or refused, or the client is not installed.
@@ -38,6 +27,6 @@ def open_admin(
             "install airflow-provider-workorders[kafka]."
         ) from None
     try:
-        return KafkaAdmin({**client_settings(extra), **(own or {})}, **options)
+        return KafkaAdmin(client_settings(extra), **options)
     except ClientSettingsError as error:
         raise ClientSettingsError(f"{connection_id}: {error}") from error

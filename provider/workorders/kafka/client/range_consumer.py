@@ -10,8 +10,7 @@ from operator import methodcaller
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from workorders.kafka.client.broker_errors import FORBIDDEN, refused_text
-from workorders.kafka.client.connection_errors import ConnectionErrors
+from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, refused_text
 from workorders.kafka.client.new_client import assigned_consumer, next_message
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError, ReadRefusedError
 from workorders.kafka.partitions import OffsetRange, Record

@@ -10,8 +10,13 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from workorders.core.exceptions import WorkOrdersError
-from workorders.kafka.client.broker_errors import REQUEST_TIMEOUT_SECONDS, error_of, refused_text, request_error
-from workorders.kafka.client.connection_errors import CLIENT_LOG, ConnectionErrors
+from workorders.kafka.client.broker_errors import (
+    REQUEST_TIMEOUT_SECONDS,
+    ConnectionErrors,
+    error_of,
+    refused_text,
+    request_error,
+)
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import TopicForbiddenError, UnknownTopicError
 from workorders.kafka.partitions import Place
@@ -65,8 +70,7 @@ class ClusterClient:
         self._client = self._connect()
 
     def _connect(self) -> AdminClient:
-        own = {"logger": CLIENT_LOG, "error_cb": self._errors}
-        return new_client(AdminClient, {"log_level": 4, _REFRESH: 5000, **self._settings, **own})
+        return new_client(AdminClient, {"log_level": 2, _REFRESH: 5000, **self._settings, "error_cb": self._errors})
 
     async def _ask(self, ask: Callable[[AdminClient], Futures]) -> list[Any]:
         """Return the result of each request, or the `KafkaException` with which it failed."""

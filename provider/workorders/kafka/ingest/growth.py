@@ -14,13 +14,17 @@ from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import LEASE_SECONDS, Batch
 from workorders.kafka.partitions import Partition
-from workorders.kafka.planning.planner import Growth, grow_batch
+from workorders.kafka.planning.planner import grow_batch
 from workorders.kafka.planning.wakeup import LARGE_BACKLOG, NOTHING, Backlog, backlog, rest_seconds, should_plan
 
 SLICE_SECONDS: Final = 400.0
 """How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a
 shorter slice, more than one of 20 messages would meet the start of the next task, and of its JVM."""
 _POLL_SECONDS: Final = 0.2
+_REST_POLL_SECONDS: Final = 1.0
+"""Many batches rest at the same time, and each poll is a request to Kafka and one to Postgres."""
+_POLLS_PER_SECOND: Final = 20.0
+"""Of all batches that grow. One batch alone polls every `_POLL_SECONDS`."""
 
 
 class GrowingBatch:
@@ -52,7 +56,6 @@ class GrowingBatch:
         self._batch = batch
         self._epoch = epoch
         self._definition = KafkaTriggerDefinition.model_validate(batch.definition)
-        self._poll_seconds = min(_POLL_SECONDS, self._definition.poll_interval)
         self._until = time.monotonic() + slice_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
         self._renew_at = 0.0
         self._partitions: Sequence[Partition] = ()
@@ -92,19 +95,15 @@ class GrowingBatch:
                 )
                 if grown is None:
                     return ()
-                if grown.ranges:
-                    return self._attempts(grown)
-            if time.monotonic() + self._poll_seconds > until:
+                ranges, epoch = grown
+                if ranges:
+                    units = (unit for range_ in ranges for unit in range_.to_ingest)
+                    return [Attempt.at(self._batch, unit, epoch, unit.range.start) for unit in units]
+            pause = min(max(_POLL_SECONDS, self._growing / _POLLS_PER_SECOND), self._definition.poll_interval)
+            if time.monotonic() + pause > until:
                 return ()
-            time.sleep(self._poll_seconds)
+            time.sleep(pause)
         return ()
-
-    def _attempts(self, grown: Growth) -> Sequence[Attempt]:
-        return [
-            Attempt.at(self._batch, unit, grown.epoch, unit.range.start)
-            for range_ in grown.ranges
-            for unit in range_.to_ingest
-        ]
 
     def _has_lease(self) -> bool:
         """Return whether the batch may grow, and renew its lease in time."""
@@ -142,8 +141,8 @@ class GrowingBatch:
         return found
 
     def _rest(self, seconds: float) -> None:
-        """Wait so long, or until a large backlog waits."""
+        """Wait so long, or until a poll finds a large backlog."""
         rested = time.monotonic() + seconds
         large = min(LARGE_BACKLOG, self._definition.max_messages)
         while (left := rested - time.monotonic()) > 0 and self._waiting().offsets < large:
-            time.sleep(min(left, self._poll_seconds))
+            time.sleep(min(left, _REST_POLL_SECONDS))

@@ -16,11 +16,11 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.growth import GrowingBatch
-from workorders.kafka.ingest.preflight import PreflightResult, check_batch
+from workorders.kafka.ingest.log_checks import PreflightResult, check_batch
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import attempt_lock
 from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.positions import attempt_lock
 from workorders.kafka.planning import planner
 
 NOTHING_COMMITTED: Final = "Nothing was committed."
@@ -76,7 +76,6 @@ class IngestAttempt:
             WorkOrdersError: nothing of the batch can be ingested now; that is recorded.
         """
         unfinished = batches.require_own(self.database, self.batch_id, definition.name)
-        batches.mark_dispatched(self.database, [self.batch_id])
         refusal = self._store(definition)
         self.epoch = ledger.take_epoch(self.database, self.batch_id)
         self.batch = batch = batches.load(self.database, self.batch_id)

@@ -126,8 +126,14 @@ def ingest(
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         _require_position(attempt, _lock_ledger(connection, attempt))
         created = write()
-        positions.advance(connection, attempt.trigger, attempt.range, attempt.epoch, watch.mean_message_bytes)
-        batches.finish(connection, attempt.batch_id, attempt.range, created)
+        virtual_partitions.finish_range(
+            connection,
+            attempt.batch_id,
+            attempt.range,
+            attempt.epoch,
+            created,
+            mean_message_bytes=watch.mean_message_bytes,
+        )
     return created
 
 

@@ -15,11 +15,10 @@ from psycopg.types.json import Jsonb
 
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import BatchExpiredError, FencedError, ForeignBatchError, UnknownBatchError
+from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -105,7 +104,6 @@ class Batch:
     definition: Mapping[str, Any]
     """The trigger's current definition, which may be newer than the batch, with the filter of the batch."""
     planned_at: datetime
-    dispatched_at: datetime | None
     ranges: tuple[BatchRange, ...]
     logs: tuple[str, ...] = ()
     """Ids of all topics that the trigger reads now with their generations, sorted; they change when offsets mean other
@@ -156,22 +154,12 @@ class TracedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class UnfinishedBatch:
-    """A batch with at least one unfinished range."""
-
-    id: int
-    dispatched: bool
-    """Whether its ingest run was seen once; it may have been deleted, or marked as ended, since."""
-
-
-@dataclass(frozen=True, slots=True)
 class BatchSummary:
     """A batch in one line."""
 
     id: int
     trigger: str
     planned_at: datetime
-    dispatched_at: datetime | None
     finished_at: datetime | None
     partitions: int
     created: int
@@ -284,9 +272,9 @@ def load(connection: Connection, batch_id: int) -> Batch:
     row = connection.execute(_QUERIES["batch"], {"batch_id": batch_id}).fetchone()
     if row is None:
         raise _unknown(batch_id)
-    id_, planned_at, dispatched_at, name, definition, logs, workflow = row
+    planned_at, name, definition, logs, workflow = row
     trigger = triggers.find(connection, name)
-    return Batch(id_, trigger, definition, planned_at, dispatched_at, ranges, tuple(logs), workflow)
+    return Batch(batch_id, trigger, definition, planned_at, ranges, tuple(logs), workflow)
 
 
 def load_ranges(connection: Connection, batch_id: int, *, unfinished: bool = False) -> tuple[BatchRange, ...]:
@@ -375,29 +363,6 @@ def require_kept(connection: Connection, batch_id: int) -> None:
     )
 
 
-def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created) -> None:
-    """Record that a range was ingested, once.
-
-    Raises:
-        FencedError: another attempt finished it before, or a decision superseded it; the caller must roll back.
-    """
-    finished = connection.execute(
-        _QUERIES["finish_range"],
-        {
-            **_place(batch_id, range_),
-            "created": created.created,
-            "rejected": created.rejected,
-            "existing": created.existing,
-            "filtered": created.filtered,
-        },
-    ).rowcount
-    if finished != 1:
-        raise FencedError(
-            f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here. There is nothing "
-            f"to do: `workorders batches show {batch_id}` shows how it ended."
-        )
-
-
 def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:
     """Return those of the first messages of an attempt whose senders gave a trace."""
     arguments = {"batch_id": batch_id, "limit": limit}
@@ -429,19 +394,9 @@ def write_error(
     connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), **arguments})
 
 
-def list_unfinished(connection: Connection, trigger: str) -> list[UnfinishedBatch]:
-    """Return the unfinished batches whose next try is due, oldest first."""
-    return unfinished_from(connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": 0.0}))
-
-
-def unfinished_from(rows: Iterable[Sequence[Any]]) -> list[UnfinishedBatch]:
-    """Return the batches in rows of the query `unfinished`, which the triggerer runs asynchronously."""
-    return [UnfinishedBatch(*row) for row in rows]
-
-
-def mark_dispatched(connection: Connection, batch_ids: Iterable[int]) -> None:
-    """Record that the ingest runs of these batches exist."""
-    connection.execute(_QUERIES["mark_dispatched"], {"batch_ids": list(batch_ids)})
+def list_unfinished(connection: Connection, trigger: str) -> list[int]:
+    """Return the numbers of the unfinished batches whose next try is due, oldest first."""
+    return [id_ for (id_,) in connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": 0.0})]
 
 
 def last_plan(connection: Connection, trigger: str) -> LastPlan:

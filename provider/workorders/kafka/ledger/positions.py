@@ -1,7 +1,8 @@
 """The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +10,8 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import class_row
 
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.backoff import delay_seconds
+from workorders.core.postgres.connection import Connection, connect, drop_snapshot, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -18,6 +20,8 @@ from workorders.kafka.ledger import batches, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
+_DELAYS: Final = [float(delay_seconds(failures)) for failures in range(1, 8)]
+"""Seconds to the next try by the number of failures; the last one for more of them."""
 _STREAM: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>[0-9]+)@(?P<topic_id>[^~]+)(~(?P<generation>[0-9]+))?")
 
 
@@ -136,6 +140,38 @@ def remove_topic(connection: Connection, trigger: Trigger, topic: str) -> int:
     return connection.execute(_QUERIES["remove_topic"], {"trigger_id": trigger.id, "topic": topic}).rowcount
 
 
+@contextmanager
+def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
+    """Hold the batch's lock in shared mode during the context; attempts do not block one another.
+
+    Postgres releases the lock when the connection ends, after any end of the process. A lost connection does not fail
+    the attempt, because its epoch fences it, not this lock.
+
+    Yields the connection whose transaction holds the lock.
+
+    Raises:
+        psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
+    """
+    connection = connect(database_url, application_name=f"workorders attempt at batch {batch_id}")
+    with closing(connection):
+        # In a transaction and not in the session: a pooler may keep a session after its client has died.
+        connection.execute(_QUERIES["keep_transaction"])
+        connection.execute(_QUERIES["hold_attempt"], {"class": AdvisoryLock.ATTEMPT, "batch_id": batch_id})
+        drop_snapshot(connection)
+        try:
+            yield connection
+        finally:
+            # This releases the lock at once; the end of the connection would release it a moment later.
+            with suppress(psycopg.Error):
+                connection.rollback()
+
+
+def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:
+    """Return the batches at which no attempt is running; none starts until the caller's transaction ends."""
+    arguments = {"class": AdvisoryLock.ATTEMPT, "batch_ids": list(batch_ids)}
+    return {id_ for (id_,) in connection.execute(_QUERIES["try_exclude_attempts"], arguments)}
+
+
 def take_epoch(connection: Connection, batch_id: int) -> int:
     """Begin a new attempt at a batch, which fences every attempt with an older epoch.
 
@@ -210,45 +246,22 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition, *, is_s
     return LockedPosition(*row)
 
 
-def advance(
-    connection: Connection, trigger: Trigger, range_: OffsetRange, epoch: int, mean_message_bytes: float | None
-) -> None:
-    """Advance the ledger from the range's start to its end, by compare-and-set.
-
-    Raises:
-        FencedError: the ledger is not at the start, or belongs to another attempt; the caller must roll back.
-    """
-    moved = connection.execute(
-        _QUERIES["advance"],
-        {
-            **_key(trigger, range_.partition),
-            "start_offset": range_.start,
-            "end_offset": range_.end,
-            "epoch": epoch,
-            "mean_message_bytes": mean_message_bytes,
-        },
-    ).rowcount
-    if moved != 1:
-        raise FencedError(
-            f"{trigger.name}: {range_} was taken over by a newer attempt; nothing was committed here. There is nothing "
-            f"to do: the newer attempt commits it."
-        )
-
-
 def stall(
-    connection: Connection, trigger: Trigger, range_: OffsetRange, *, epoch: int, error: str, delay_seconds: float
+    connection: Connection,
+    trigger: Trigger,
+    range_: OffsetRange,
+    *,
+    epoch: int,
+    error: str,
+    delay_seconds: float | None = None,
 ) -> None:
-    """Record why a range is stalled and when the next try is.
+    """Record why a range is stalled and when the next try is: by the number of attempts if no delay is given.
 
     Changes nothing if a newer attempt has begun, or if the range was committed or is being written at this moment.
     """
     place = {**_key(trigger, range_.partition), "start_offset": range_.start, "end_offset": range_.end}
-    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delay_seconds": delay_seconds})
-
-
-def count_attempts(connection: Connection, trigger: Trigger, partition: Partition) -> int:
-    """Return the number of attempts at the range that holds a partition, or 1 without a row in the ledger."""
-    return int(fetch_row(connection, _QUERIES["count_attempts"], _key(trigger, partition))[0])
+    delays = _DELAYS if delay_seconds is None else [delay_seconds]
+    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delays": delays})
 
 
 def record_unanswered(

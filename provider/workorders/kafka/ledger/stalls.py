@@ -1,13 +1,20 @@
-"""Records stalls with their errors in the ledger, and reads the errors back for people."""
+"""Records stalls with their errors in the ledger, reads the errors back for people, and claims their alerts."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from workorders.core.backoff import delay_seconds
+from workorders import times
+from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.named_queries import load_queries
+from workorders.core.triggers import Trigger
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
+
+_QUERIES = load_queries("workorders.kafka.ledger", "sql/stalls.sql")
 
 BREAKER_RETRY_SECONDS: Final = 600
 """Wait after the breaker tripped, because only a change of the trigger's file lets the same messages pass."""
@@ -30,15 +37,8 @@ def record(
         is_replay = range_ in finished
         batches.write_error(connection, batch.id, range_, epoch=epoch, error=error, is_replay=is_replay)
         if not is_replay:
-            failures = positions.count_attempts(connection, batch.trigger, range_.partition)
-            positions.stall(
-                connection,
-                batch.trigger,
-                range_,
-                epoch=epoch,
-                error=error,
-                delay_seconds=BREAKER_RETRY_SECONDS if range_ in tripped else delay_seconds(failures),
-            )
+            delay = BREAKER_RETRY_SECONDS if range_ in tripped else None
+            positions.stall(connection, batch.trigger, range_, epoch=epoch, error=error, delay_seconds=delay)
 
 
 def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:
@@ -79,3 +79,64 @@ def _unexplained(range_: BatchRange, failure: str = "") -> str:
 
 def _committed(range_: BatchRange) -> str:
     return range_.progress or "nothing was committed there"
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert about one stall: the argument of a notifier."""
+
+    trigger: str
+    topic: str
+    partition: int
+    next_offset: int
+    """First offset without a work order."""
+    end_offset: int | None
+    """End of the range that cannot be ingested; None after the stall."""
+    since: datetime
+    """Start of the stall, by the database's clock."""
+    attempts: int
+    """Attempts at the range so far; 0 after the stall."""
+    sentence: str
+    """The whole alert as text."""
+    cleared: bool
+    """Whether the stall is over."""
+
+
+def claim_alerts(connection: Connection, trigger: Trigger, *, after_seconds: float) -> list[Alert]:
+    """Return the alerts of stalls that are older than `after_seconds`, record that they were claimed, and commit.
+
+    The statement that finds a due stall also records that its alert was claimed, so one of several concurrent attempts
+    gets it. The alert is sent after that commit: a crash between the two loses the alert, and no crash repeats it.
+    """
+    arguments = {"trigger_id": trigger.id, "after_seconds": after_seconds}
+    with connection.transaction():
+        over = connection.execute(_QUERIES["claim_cleared"], arguments).fetchall()
+        due = connection.execute(_QUERIES["claim_stalled"], arguments).fetchall()
+    return [_cleared(trigger.name, *row) for row in over] + [_stalled(trigger.name, *row) for row in due]
+
+
+def _stalled(  # noqa: PLR0917 - the columns of one query
+    trigger: str,
+    topic: str,
+    partition: int,
+    next_offset: int,
+    end_offset: int | None,
+    since: datetime,
+    attempts: int,
+    last_error: str | None,
+) -> Alert:
+    place = f"{topic} {partition}" if end_offset is None else f"{topic} {partition} [{next_offset}, {end_offset})"
+    reason = one_line(last_error or "No error was recorded.")
+    sentence = (
+        f"Trigger {trigger}: {place} has been stalled since {times.show(since)}, and attempt {attempts} failed as "
+        f"well. {reason} Nothing is skipped, and the retries continue indefinitely."
+    )
+    return Alert(trigger, topic, partition, next_offset, end_offset, since, attempts, sentence, cleared=False)
+
+
+def _cleared(trigger: str, topic: str, partition: int, next_offset: int, since: datetime) -> Alert:
+    sentence = (
+        f"Trigger {trigger}: the stall of {topic} {partition} that began at {times.show(since)} has ended; "
+        f"the ledger is at offset {next_offset}."
+    )
+    return Alert(trigger, topic, partition, next_offset, None, since, 0, sentence, cleared=True)

@@ -1,8 +1,8 @@
-"""Virtual partitions: what a range is cut into, each written once, and the ledger that moves over the finished ones.
+"""The ledger moves over what is finished: ranges, and the virtual partitions that a range may be cut into.
 
-A virtual partition is committed under a lock that others share, so many are written at once. The ledger moves in a
-short separate transaction afterwards. A crash between the two leaves the ledger behind what is stored; the next
-attempt moves it first.
+Over a range that is not cut, it moves in the transaction that writes it. A virtual partition is committed under a lock
+that others share, so many are written at once, and the ledger moves in a separate short transaction afterwards. A
+crash between the two leaves the ledger behind what is stored; the next attempt moves it first.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from typing import Any
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.kafka.exceptions import LedgerConflictError
+from workorders.kafka.exceptions import FencedError, LedgerConflictError
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/virtual_partitions.sql")
@@ -62,14 +62,30 @@ def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Cre
 
 def finish(connection: Connection, batch_id: int, range_: VirtualPartition, created: Created) -> None:
     """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
-    values = {
-        "end_offset": range_.end,
-        "created": created.created,
-        "rejected": created.rejected,
-        "existing": created.existing,
-        "filtered": created.filtered,
-    }
-    connection.execute(_QUERIES["finish"], _key(batch_id, range_) | values)
+    connection.execute(_QUERIES["finish"], _key(batch_id, range_) | _result(range_, created))
+
+
+def finish_range(
+    connection: Connection,
+    batch_id: int,
+    range_: OffsetRange,
+    epoch: int,
+    created: Created,
+    *,
+    mean_message_bytes: float | None = None,
+) -> None:
+    """Record that a range that is not cut was ingested, and move the ledger over it.
+
+    Raises:
+        FencedError: a newer attempt has begun, another one finished the range before, or a decision superseded it; the
+            caller must roll back.
+    """
+    values = {**_range_key(batch_id, range_, epoch, mean_message_bytes), **_result(range_, created)}
+    if connection.execute(_QUERIES["finish_range"], values).rowcount != 1:
+        raise FencedError(
+            f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here. There is nothing "
+            f"to do: `workorders batches show {batch_id}` shows how it ended."
+        )
 
 
 def advance(
@@ -83,17 +99,27 @@ def advance(
 
     Changes nothing if a newer attempt has begun, which moves the ledger itself.
     """
-    topic, partition = range_.partition.topic_partition
-    key = {"batch_id": batch_id, "topic": topic, "partition": partition, "range_start": range_.start, "epoch": epoch}
+    key = _range_key(batch_id, range_, epoch, mean_message_bytes)
     with connection.transaction():
         connection.execute(_QUERIES["lock_ledger"], key)
-        connection.execute(_QUERIES["advance"], {**key, "mean_message_bytes": mean_message_bytes})
+        connection.execute(_QUERIES["advance"], key)
 
 
 def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:
     """Do what `advance` does for each unfinished range of a batch that is cut."""
     for topic, partition, start in connection.execute(_QUERIES["unfinished_ranges"], {"batch_id": batch_id}).fetchall():
         advance(connection, batch_id, OffsetRange(Partition(topic, partition, ""), start, start), epoch)
+
+
+def _range_key(batch_id: int, range_: OffsetRange, epoch: int, mean_message_bytes: float | None) -> dict[str, object]:
+    topic, partition = range_.partition.topic_partition
+    key = {"batch_id": batch_id, "topic": topic, "partition": partition, "range_start": range_.start, "epoch": epoch}
+    return {**key, "mean_message_bytes": mean_message_bytes}
+
+
+def _result(range_: OffsetRange, created: Created) -> dict[str, object]:
+    counts = {name: getattr(created, name) for name in ("created", "rejected", "existing", "filtered")}
+    return {"end_offset": range_.end, **counts}
 
 
 def _key(batch_id: int, range_: VirtualPartition) -> dict[str, object]:

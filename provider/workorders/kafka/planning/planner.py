@@ -53,16 +53,6 @@ class Plan:
         return ", ".join(map(str, self.ranges))
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """Ranges that were added to a batch."""
-
-    ranges: tuple[BatchRange, ...]
-    """Empty if there was nothing to add."""
-    epoch: int
-    """Their epoch, which may be higher than that of the batch."""
-
-
 async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: KafkaTriggerDefinition) -> Plan:
     """Record the next batch of a trigger, the starting offsets of new partitions, and stalls of free partitions.
 
@@ -118,15 +108,16 @@ async def grow_batch(
     *,
     definition: KafkaTriggerDefinition,
     partitions: Iterable[Partition],
-) -> Growth | None:
+) -> tuple[Sequence[BatchRange], int] | None:
     """Add ranges of the trigger's free partitions to a batch whose attempt runs, before any of them is read.
 
     New partitions, and those whose log does not match the ledger, are left to the listener. The connection is in
     autocommit mode. The other ranges of the batch are finished.
 
     Returns:
-        What was added; None if the batch must not grow any more: a newer attempt or an older batch took over, the lease
-        was closed, or a definition or a log has changed.
+        The ranges that were added, and their epoch, which may be higher than that of the batch. None if the batch must
+        not grow any more: a newer attempt or an older batch took over, the lease was closed, or a definition or a log
+        has changed.
 
     Raises:
         KafkaUnavailableError: the cluster did not answer.
@@ -145,10 +136,10 @@ async def grow_batch(
         readable = [log for log in logs if log not in failing and log.log_start <= now[log.partition].next_offset]
         chosen = _choose(definition, readable, now, last)
         if not chosen.ranges:
-            return Growth((), epoch)
+            return (), epoch
         batches.add_ranges(connection, batch.id, batch.trigger, *chosen)
         extended = ledger.extend_epoch(connection, batch.id, epoch)
-        return Growth(batches.load_ranges(connection, batch.id, unfinished=True), extended)
+        return batches.load_ranges(connection, batch.id, unfinished=True), extended
 
 
 def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trigger:

@@ -21,7 +21,7 @@ class DecisionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionFacts:
     """State of a partition when an operator looks: the ledger, the batch that holds it, and Kafka."""
 
     trigger: str
@@ -63,7 +63,7 @@ class Decision:
     """What a decision changes on one partition."""
 
     kind: DecisionKind
-    state: PartitionState
+    state: PartitionFacts
     to: Partition
     to_offset: int
     effect: str
@@ -116,7 +116,7 @@ def cli_command(kind: DecisionKind, trigger: str, partition: Partition) -> str:
     return shlex.join(words)
 
 
-def required_decision(state: PartitionState) -> DecisionKind | None:
+def required_decision(state: PartitionFacts) -> DecisionKind | None:
     """Return the decision without which the partition cannot continue; None if it can."""
     if state.topic_id_now is None:
         return DecisionKind.SKIP_LOST if state.held is not None else None
@@ -128,7 +128,7 @@ def required_decision(state: PartitionState) -> DecisionKind | None:
     return None
 
 
-def decide(kind: DecisionKind, state: PartitionState, offset: int | None = None) -> Decision:
+def decide(kind: DecisionKind, state: PartitionFacts, offset: int | None = None) -> Decision:
     """Return what a decision of this kind means for a partition.
 
     The offset is where to continue. It is required to seek; otherwise it replaces the first offset of a new topic, or
@@ -140,7 +140,7 @@ def decide(kind: DecisionKind, state: PartitionState, offset: int | None = None)
     return _DECIDERS[kind](state, offset)
 
 
-def _skip_lost(state: PartitionState, offset: int | None) -> Decision:
+def _skip_lost(state: PartitionFacts, offset: int | None) -> Decision:
     start = state.next_offset
     if state.topic_id_now not in {None, state.partition.topic_id}:
         raise _refused(state, "its topic was re-created", DecisionKind.ACCEPT_TOPIC)
@@ -177,7 +177,7 @@ def _skip_lost(state: PartitionState, offset: int | None) -> Decision:
     raise _refused(state, f"Kafka has every offset from {start}, so no message is lost", DecisionKind.SEEK)
 
 
-def _skip_after_truncation(state: PartitionState, log: PartitionOffsets, offset: int | None) -> Decision:
+def _skip_after_truncation(state: PartitionFacts, log: PartitionOffsets, offset: int | None) -> Decision:
     """Continue in another log: offsets after its end now are those of other messages, which have work orders.
 
     What is unread before that end is read if nothing there is stored. Otherwise it would be stored twice, so reading
@@ -202,7 +202,7 @@ def _skip_after_truncation(state: PartitionState, log: PartitionOffsets, offset:
     return Decision(DecisionKind.SKIP_LOST, state, state.partition, target, effect, lost, another_log=True)
 
 
-def _accept_topic(state: PartitionState, offset: int | None) -> Decision:
+def _accept_topic(state: PartitionFacts, offset: int | None) -> Decision:
     if state.topic_id_now is None:
         raise _refused(state, "no topic has that name now")
     if state.topic_id_now == state.partition.topic_id:
@@ -229,7 +229,7 @@ def _accept_topic(state: PartitionState, offset: int | None) -> Decision:
     return Decision(DecisionKind.ACCEPT_TOPIC, state, to, target, unread)
 
 
-def _seek(state: PartitionState, offset: int | None) -> Decision:
+def _seek(state: PartitionFacts, offset: int | None) -> Decision:
     if state.topic_id_now is not None and state.topic_id_now != state.partition.topic_id:
         raise _refused(state, "its topic was re-created", DecisionKind.ACCEPT_TOPIC)
     if state.log is None:
@@ -266,24 +266,24 @@ def _lost_text(offsets: tuple[int, int]) -> str:
     return f"offsets [{start}, {end}) ({end - start:,}) get no work order"
 
 
-def _require_none(state: PartitionState, offset: int | None) -> None:
+def _require_none(state: PartitionFacts, offset: int | None) -> None:
     if offset is not None:
         raise _refused(state, "the offset follows from what Kafka has, so none can be given here")
 
 
-def _require_in_log(state: PartitionState, log: PartitionOffsets, offset: int) -> None:
+def _require_in_log(state: PartitionFacts, log: PartitionOffsets, offset: int) -> None:
     if not log.log_start <= offset <= log.high_watermark:
         raise _refused(
             state, f"offset {offset} is not in the log, which is [{log.log_start}, {log.high_watermark}) now"
         )
 
 
-def _refused(state: PartitionState, reason: str, instead: DecisionKind | None = None) -> DecisionRefusedError:
+def _refused(state: PartitionFacts, reason: str, instead: DecisionKind | None = None) -> DecisionRefusedError:
     hint = "" if instead is None else f"; see `{cli_command(instead, state.trigger, state.partition)}`"
     return DecisionRefusedError(f"{state.trigger}: {state.place}: {reason}; nothing was changed{hint}.")
 
 
-_DECIDERS: Mapping[DecisionKind, Callable[[PartitionState, int | None], Decision]] = {
+_DECIDERS: Mapping[DecisionKind, Callable[[PartitionFacts, int | None], Decision]] = {
     DecisionKind.SKIP_LOST: _skip_lost,
     DecisionKind.ACCEPT_TOPIC: _accept_topic,
     DecisionKind.SEEK: _seek,

@@ -16,9 +16,9 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
+from workorders.kafka.ledger.positions import try_exclude_attempts
 from workorders.kafka.partitions import Partition, error_at
-from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionState, decide, required_decision
+from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionFacts, decide, required_decision
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
@@ -131,7 +131,7 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
     return [decide(request.kind, state, offsets.get(state.partition.partition, request.offset)) for state in chosen]
 
 
-def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionState], time: datetime) -> dict[int, int]:
+def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionFacts], time: datetime) -> dict[int, int]:
     """Return where each partition that Kafka has continues at a time, by number."""
     logs = [state.log for state in states if state.log is not None]
     found = asyncio.run(cluster.offsets_at([log.partition for log in logs], int(time.timestamp() * 1000))).require()
@@ -236,14 +236,14 @@ def list_decisions(
         return cursor.execute(_QUERIES["decisions"], wanted).fetchall()
 
 
-def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionState]:
+def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionFacts]:
     """Return the state of each partition in the database, by number; Kafka is not asked."""
     first_stored: dict[int, int] = dict(
         connection.execute(_QUERIES["first_stored"], {"trigger": trigger, "topic": topic}).fetchall()
     )
     (kept_days,) = fetch_row(connection, _QUERIES["kept_days"], {"trigger": trigger})
     return {
-        row.partition: PartitionState(
+        row.partition: PartitionFacts(
             trigger=trigger,
             partition=Partition(topic, row.partition, row.topic_id),
             next_offset=row.next_offset,

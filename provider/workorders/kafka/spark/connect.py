@@ -114,7 +114,7 @@ class ConnectSession:
         self._server = server
         self._id = str(uuid.uuid4())
         self._conf = dict(conf)
-        self._pool = self._entered = "few_messages"
+        self._pool = "few_messages"
         self._session: ConnectSparkSession | None = None
         self._watchdog: _Watchdog | None = None
 
@@ -123,15 +123,6 @@ class ConnectSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _expect(self, offsets: int) -> None:
-        """Choose the scheduler pool of the next query: those that read many offsets have a separate one.
-
-        A free core goes to the pool with the fewest running tasks, and in a pool to the oldest query. Small batches so
-        wait for no backlog, and none waits indefinitely. With a pool for each trigger, Spark prefers the first by name
-        among those that run nothing: under load the last ones starve.
-        """
-        self._pool = "few_messages" if offsets <= FEW_OFFSETS else "many_messages"
 
     def open(self, offsets: int) -> "SparkSession":
         """Return the session for a query that reads so many offsets; open it at the first call.
@@ -143,13 +134,15 @@ class ConnectSession:
             ConfigurationError: its Spark is another version, a setting of the trigger is none of a session's, or the
                 package's files change meanwhile.
         """
-        self._expect(offsets)
+        # A free core goes to the scheduler pool with the fewest running tasks, and in a pool to the oldest query. Small
+        # batches so wait for no backlog, and none waits indefinitely. With a pool for each trigger, Spark prefers the
+        # first by name among those that run nothing: under load the last ones starve.
+        entered, self._pool = self._pool, "few_messages" if offsets <= FEW_OFFSETS else "many_messages"
         if self._session is None:
             self._begin()
-        elif self._pool != self._entered and _POOL not in self._conf:
+        elif self._pool != entered and _POOL not in self._conf:
             with self._explained():
                 self._session.conf.set(_POOL, self._pool)
-        self._entered = self._pool
         return cast("SparkSession", self._session)  # the same interface, without a common base
 
     def _begin(self) -> None:

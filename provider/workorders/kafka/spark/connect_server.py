@@ -35,7 +35,7 @@ _SERVER_SETTINGS: Final[Mapping[str, str]] = {
     "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
     # With isolation each session has separate Python daemons, which outlive it.
     "spark.sql.artifact.isolation.enabled": "false",
-    # Small batches have their own pool; see `ConnectSession.expect`.
+    # Small batches have a separate pool; see `ConnectSession.open`.
     "spark.scheduler.mode": "FAIR",
     # A task that dies leaves its query running until the server has not heard of it for so long. Its reader is fenced
     # by the ledger, but it holds the range.

@@ -89,7 +89,7 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
         psycopg.Error: the database failed outside the ranges' own transactions.
     """
     batch = BatchIngest(attempt, session)
-    results = batch.ingest_planned()
+    results = batch.ingest_round(attempt.prepared.attempts, attempt.prepared.unreadable)
     report(outcome_table(results))
     errors = _errors(results)
     if errors or not attempt.batch.unfinished:  # a replay is what a person asked for, and not more
@@ -97,7 +97,7 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
     try:
         for attempts in attempt.growth().rounds():
             results = batch.ingest_round(attempts)
-            report(outcome_lines(results))
+            report(outcome_table(results, with_headings=False))
             errors = _errors(results)
             if errors:
                 break
@@ -126,11 +126,6 @@ class BatchIngest:
         self._batch = attempt.batch
         self._definition = KafkaTriggerDefinition.model_validate(attempt.batch.definition)
         self._session = session
-
-    def ingest_planned(self) -> list[RangeOutcome]:
-        """Ingest the ranges that the batch has, and return the outcome of each; see `ingest_round`."""
-        prepared = self._attempt.prepared
-        return self.ingest_round(prepared.attempts, prepared.unreadable)
 
     def ingest_round(
         self, attempts: Sequence[Attempt], unreadable: Mapping[OffsetRange, RangeError] = MappingProxyType({})
@@ -275,18 +270,10 @@ def _reconcile(result: RangeOutcome, finished: BatchRange | None) -> RangeOutcom
     return RangeOutcome(result.range, counts, result.seconds)
 
 
-def outcome_table(outcomes: Sequence[RangeOutcome]) -> str:
+def outcome_table(outcomes: Sequence[RangeOutcome], *, with_headings: bool = True) -> str:
     """Return the outcomes as an aligned table of plain text, sorted by partition."""
-    return text_table([_HEADINGS, *_rows(outcomes)], right=_NUMBERS)
-
-
-def outcome_lines(outcomes: Sequence[RangeOutcome]) -> str:
-    """Return the outcomes of a round of a growing batch: the same table without its headings."""
-    return text_table(_rows(outcomes), right=_NUMBERS)
-
-
-def _rows(outcomes: Sequence[RangeOutcome]) -> list[tuple[str, ...]]:
-    return [_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range)]
+    rows = [_cells(outcome) for outcome in sorted(outcomes, key=lambda outcome: outcome.range)]
+    return text_table([_HEADINGS, *rows] if with_headings else rows, right=_NUMBERS)
 
 
 def _cells(outcome: RangeOutcome) -> tuple[str, ...]:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.kafka.client.open import SILENT, open_admin
+from workorders.kafka.client.open import open_admin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
-from workorders.kafka.planning.open_transactions import blocked_by_transactions
 
 if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
@@ -100,7 +99,7 @@ class KafkaAnswers:
             settings = client_settings(extra)  # with the certificates of now, which files may hold
             used, client = self._clients.get(connection_id, (None, None))
             if client is None or used != settings:
-                client = open_admin(connection_id, lambda _: extra, own=SILENT, timeout_seconds=self._timeout_seconds)
+                client = open_admin(connection_id, lambda _: extra, timeout_seconds=self._timeout_seconds)
                 self._clients[connection_id] = (settings, client)
         except ConfigurationError as error:
             return error  # the ledger is shown anyway
@@ -114,12 +113,7 @@ async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> K
     try:
         described = await cluster.partitions([*asked.topics, *asked.known_topics])
         found = await cluster.offsets(described.found)
-        held = await blocked_by_transactions(
-            cluster,
-            {log.partition: log.last_stable for log in found.found},
-            {log.partition: log.high_watermark for log in found.found},
-        )
-        logs = [replace(log, last_stable=held.get(log.partition, log.high_watermark)) for log in found.found]
+        logs = await _without_race(cluster, found.found)
         errors = {**described.errors, **found.errors}
         answer = KafkaAnswer(logs, errors=errors, problem=_problem(asked, errors))
         if asked.group is not None:
@@ -130,6 +124,19 @@ async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> K
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
     return answer
+
+
+async def _without_race(cluster: "KafkaAdmin", logs: Sequence[PartitionOffsets]) -> list[PartitionOffsets]:
+    """Return logs whose last stable offset is below the high watermark only if a transaction is open.
+
+    A message that arrives between the two questions looks like an open transaction. So the last stable offset is asked
+    again: it reaches that high watermark now unless a transaction is open.
+    """
+    stable = await cluster.last_stable_offsets([log.partition for log in logs if log.last_stable < log.high_watermark])
+    return [
+        replace(log, last_stable=min(stable.found.get(log.partition, log.high_watermark), log.high_watermark))
+        for log in logs
+    ]
 
 
 def _problem(asked: Question, errors: Mapping[Place, WorkOrdersError]) -> str | None:

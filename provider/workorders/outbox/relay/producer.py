@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from workorders.kafka.client.broker_errors import FORBIDDEN, first_answer, refused_error
-from workorders.kafka.client.connection_errors import ConnectionErrors
+from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, first_answer, refused_error
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.relay.checkpoints import Checkpoint

@@ -1,7 +1,7 @@
 """The commit of offsets: it follows the ledger whatever happened to the group, and reports why it could not."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -13,17 +13,17 @@ from support.definitions import define
 from support.eventually import eventually
 from support.groups import commit, member
 from support.in_process_trigger import InProcessTrigger
-from support.ingesting import plan
+from support.ingesting import finish, plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.creation.work_orders import Created
+from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.client.admin import KafkaAdmin, run
+from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
-from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange, Partition
 
 pytestmark = pytest.mark.integration
@@ -68,8 +68,7 @@ def task(
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     range_ = OffsetRange(partition, 0, 5)
     batch_id = plan(connection, trigger, range_)
-    positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
-    batches.finish(connection, batch_id, range_, Created(5))
+    finish(connection, batch_id, range_)
     connection.commit()
     return CommitOffsetsOperator(
         task_id="commit_offsets", definition=define(trigger.name), batch_id=batch_id, **unlimited_retries()
@@ -185,3 +184,43 @@ def test_an_unavailable_database_is_reported_as_what_it_is(
     sentence = fail(task)
     assert f"The offsets of consumer group {task.definition.consumer_group} were not committed" in sentence
     assert "secret" not in sentence
+
+
+@pytest.fixture(scope="module")
+def fresh() -> Iterator[LocalStack]:
+    """A stack of its own: that of the other tests had its first group long ago."""
+    with LocalStack(name="first-commit") as stack:
+        yield stack
+
+
+def test_neither_the_first_group_of_a_broker_nor_one_that_it_is_just_reading_fails_the_task(
+    fresh: LocalStack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kafka = json.dumps({"conn_type": "kafka", "extra": dict(fresh.kafka_settings)})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", fresh.database_url)
+    topics = Topics(fresh.kafka_settings)
+    topics.create("orders")
+    (partition,) = run(asked(fresh).partitions(["orders"])).require()
+    commit_batch(fresh, partition, 5)
+    # A broker that was killed has its groups to read when it is back.
+    fresh.kafka.kill()
+    fresh.kafka.start()
+    commit_batch(fresh, partition, 10)
+    assert run(asked(fresh).committed(define("orders").group, [partition])).require() == {partition: 10}
+
+
+def asked(stack: LocalStack) -> KafkaAdmin:
+    return KafkaAdmin(client_settings(stack.kafka_settings))
+
+
+def commit_batch(stack: LocalStack, partition: Partition, end: int) -> None:
+    """Plan and finish a batch of five offsets, and run the first and only try of its commit."""
+    with connect(stack.database_url) as connection:
+        trigger = triggers.register(connection, name="orders", type_="kafka", workflow="admit", definition={})
+        range_ = OffsetRange(partition, end - 5, end)
+        batch_id = plan(connection, trigger, range_)
+        finish(connection, batch_id, range_)
+    CommitOffsetsOperator(
+        task_id="commit", definition=define("orders"), batch_id=batch_id, **unlimited_retries()
+    ).execute(a_try())

@@ -35,7 +35,7 @@ from workorders.core import workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres import connection as connections
 from workorders.core.postgres.connection import Connection, connect
-from workorders.kafka.airflow import create_work_orders, engines, growth_watch
+from workorders.kafka.airflow import create_work_orders, engines, ingest_runs
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
@@ -45,8 +45,8 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
-from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
 from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.positions import try_exclude_attempts
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
 
@@ -618,7 +618,7 @@ def test_a_batch_does_not_grow_once_one_of_its_dags_is_paused(
     connection: Connection, backlog: Backlog, topics: Topics, dag_id: str
 ) -> None:
     """It waits for messages for an hour, unless it notices."""
-    backlog.monkeypatch.setattr(growth_watch, "WATCH_SECONDS", 0.05)
+    backlog.monkeypatch.setattr(ingest_runs, "WATCH_SECONDS", 0.05)
     backlog.trigger.definition = backlog.trigger.definition.model_copy(update={"linger": 3600.0})
     backlog.airflow.paused = {dag_id}
     backlog.task().run()

@@ -82,13 +82,10 @@ def batch(planning: Planning) -> int:
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
-def test_a_batch_whose_run_is_active_is_left_to_it(
-    planning: Planning, batch: int, connection: Connection, state: str
-) -> None:
+def test_a_batch_whose_run_is_active_is_left_to_it(planning: Planning, batch: int, state: str) -> None:
     planning.end_run(batch, state)
     assert planning.started() == []
     assert planning.airflow.cleared == []
-    assert batches.load(connection, batch).dispatched_at is not None
 
 
 def test_a_run_that_becomes_active_between_the_question_and_the_start_is_not_cleared(
@@ -108,25 +105,21 @@ def test_a_run_that_becomes_active_between_the_question_and_the_start_is_not_cle
     assert len(answered) > 1
 
 
-def test_an_attempt_at_a_batch_does_not_wait_while_airflow_is_asked_for_the_runs_of_others(
-    stack: LocalStack, planning: Planning, batch: int, topics: Topics, monkeypatch: pytest.MonkeyPatch
+def test_no_transaction_is_open_while_airflow_is_asked(
+    stack: LocalStack, planning: Planning, batch: int, topics: Topics
 ) -> None:
     topics.produce(planning.name, [b"{}"], 1)
-    asked: list[str] = []
+    asked: list[tuple[str, list[tuple[Any, ...]]]] = []
 
     def own(message: Any) -> bool:
-        with connect(stack.database_url) as writer:
-            writer.execute("SET LOCAL lock_timeout = '2s'")
-            writer.execute("UPDATE workorders.kafka_batches SET dispatched_at = now() WHERE id = %s", (batch,))
-            asked.append(type(message).__name__)
-            writer.rollback()
+        with connect(stack.database_url) as other:
+            states = other.execute("SELECT state FROM pg_stat_activity WHERE application_name = 'workorders plan'")
+            asked.append((type(message).__name__, states.fetchall()))
         return False
 
     planning.airflow.never_answers = own
-    with connect(stack.database_url) as writer:
-        writer.execute("UPDATE workorders.kafka_batches SET dispatched_at = NULL WHERE id = %s", (batch,))
     assert len(planning.started()) == 1
-    assert asked == ["GetDRCount", "TriggerDagRun"]
+    assert asked == [("GetDRCount", [("idle",)]), ("TriggerDagRun", [("idle",)])]
 
 
 def test_a_listener_that_dies_between_the_record_and_the_start_leaves_the_batch_to_the_next_one(
@@ -139,10 +132,9 @@ def test_a_listener_that_dies_between_the_record_and_the_start_leaves_the_batch_
     with pytest.raises(SystemExit):
         planning.started()
     (left,) = batches.list_unfinished(connection, planning.name)
-    assert not left.dispatched
     connection.commit()
     planning.airflow.never_answers = lambda _: False
-    assert planning.started() == [left.id]
+    assert planning.started() == [left]
 
 
 def test_a_batch_whose_run_was_deleted_is_dispatched_again(planning: Planning, batch: int) -> None:

@@ -15,22 +15,21 @@ from airflow.sdk.observability import stats
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.definitions import define
-from support.ingesting import partition_of, plan, row
+from support.ingesting import finish, partition_of, plan, row
 from support.spark_submit import replace_spark_submit
 from support.stalling import let_it_last
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.client import admin
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ledger import batches, positions
+from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import PartitionStatus
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger.stalls import Alert
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -111,9 +110,7 @@ class Ingest:
     def finish(self) -> None:
         """Let the range be ingested after all."""
         (range_,) = batches.load(self.connection, self.batch_id).ranges
-        epoch = positions.take_epoch(self.connection, self.batch_id)
-        positions.advance(self.connection, self.trigger, range_.range, epoch, None)
-        batches.finish(self.connection, self.batch_id, range_.range, Created(10, 0, 0))
+        finish(self.connection, self.batch_id, range_.range)
         self.connection.commit()
 
 

@@ -93,14 +93,6 @@ class Waiting:
         with connect(self._database_url) as connection:
             return self.run(plan_batch(connection, self._cluster, define(self._name))).batch_id
 
-    def plan_and_dispatch(self) -> int:
-        """Plan a batch, write down that it has its ingest run, and return its number."""
-        batch_id = self.plan()
-        assert batch_id is not None
-        with connect(self._database_url) as connection:
-            batches.mark_dispatched(connection, [batch_id])
-        return batch_id
-
     def plan_long_ago(self) -> None:
         """Let the last batch be planned so long ago that its listener run must have died."""
         with connect(self._database_url) as connection:
@@ -229,7 +221,7 @@ def test_a_wait_without_messages_ends_as_skipped(known: Waiting, capfd: pytest.C
 
 def test_it_does_not_fire_for_a_partition_that_a_batch_holds(known: Waiting, name: str, topics: Topics) -> None:
     topics.produce(name, [b"{}"] * 3)
-    known.plan_and_dispatch()
+    known.plan()
     topics.produce(name, [b"{}"] * 3)
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
 
@@ -240,42 +232,11 @@ def test_it_does_not_fire_for_an_open_transaction(known: Waiting, name: str, top
     assert isinstance(known.event(), TaskSuccessEvent)
 
 
-def test_an_open_transaction_that_lasts_is_logged_once(
-    known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
-    lines = []
-
-    async def refresh_on() -> None:
-        lines.append(await until_logged(capfd, "waits for an open transaction"))
-        await asyncio.sleep(1)  # some five refreshes more, which log nothing
-        await asyncio.to_thread(topics.produce, name, [b"{}"], partition=1)
-
-    with topics.open_transaction(name, [b"{}"] * 3):
-        assert isinstance(known.run(event_after(known.trigger(), refresh_on)), TaskSuccessEvent)
-    logged = "".join(lines) + capfd.readouterr().out
-    assert logged.count("waits for an open transaction") == 1
-    assert f"{name} 0 waits for an open transaction: " in logged
-    assert "begins at offset 0, so nothing after it can be read yet." in logged
-
-
-def test_it_fires_for_a_batch_that_was_not_dispatched(
-    known: Waiting, name: str, topics: Topics, capfd: pytest.CaptureFixture[str]
-) -> None:
-    topics.produce(name, [b"{}"] * 3)
-    known.plan()
-    # Its listener run may still be about to dispatch it.
-    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
-    known.plan_long_ago()
-    assert isinstance(known.event(), TaskSuccessEvent)
-    assert "A batch was planned and not dispatched" in capfd.readouterr().out
-
-
 def test_free_partitions_are_left_to_a_batch_that_grows_until_its_lease_has_expired(
     known: Waiting, stack: LocalStack, *, name: str, topics: Topics
 ) -> None:
     topics.produce(name, [b"{}"])
-    batch_id = known.plan_and_dispatch()
+    batch_id = known.plan()
     topics.produce(name, [b"{}"], 1)
     with connect(stack.database_url, autocommit=True) as connection:
         connection.execute(_OPEN, {"batch_id": batch_id, "seconds": 60})
@@ -290,9 +251,9 @@ def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
 ) -> None:
     airflow = DagRuns.in_place(monkeypatch)
     topics.produce(name, [b"{}"] * 3)
-    batch_id = known.plan_and_dispatch()
+    batch_id = known.plan()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
-    assert airflow.asked == []
+    assert airflow.asked == [], "the listener run that planned it may still be about to dispatch it"
     known.plan_long_ago()
     airflow.confs = {f"batch_{batch_id}": {}} if at_work else {}
     event = known.event(ingest_dag_id="an_ingest", idle_after=1.0)
@@ -305,7 +266,7 @@ def test_an_airflow_that_does_not_answer_disturbs_no_wait(
 ) -> None:
     DagRuns.in_place(monkeypatch).never_answers = lambda _: True
     topics.produce(name, [b"{}"] * 3)
-    known.plan_and_dispatch()
+    known.plan()
     known.plan_long_ago()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
     assert "Airflow did not answer which ingest runs exist" in capfd.readouterr().out

@@ -8,6 +8,8 @@ import pytest
 from local_stack.stack import LocalStack
 from support.in_process_trigger import TEN, InProcessTrigger, kept
 from support.topics import Topics
+from workorders.core import workflows
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -128,6 +130,22 @@ def test_a_changed_definition_takes_effect_with_the_next_batch(
     stored = connection.execute("SELECT definition FROM workorders.triggers WHERE name = %s", (name,)).fetchone()
     assert stored is not None
     assert all(stored[0][key] != growing.trigger.definition.model_dump(mode="json")[key] for key in fields)
+
+
+def test_a_changed_workflow_takes_effect_with_the_next_batch(stack: LocalStack, topics: Topics, name: str) -> None:
+    topics.create(name)
+    topics.produce(name, ONE)
+    trigger = InProcessTrigger(stack, name, linger=1.0, workflow=name)
+    growing = Growing(trigger, trigger.batch())
+    ordered = WorkflowDefinition.model_validate({"name": name, "callable": "json:loads", "ordering_key": "key"})
+
+    def changed(rounds: int) -> None:
+        topics.produce(name, ONE)
+        if rounds == 1:
+            workflows.register(growing.database, ordered)
+
+    growing.attempt(changed)
+    assert growing.rounds == [f"{name} 0 [1, 2)"]
 
 
 def test_growth_ends_when_the_lease_is_closed(growing: Growing, topics: Topics, name: str) -> None:

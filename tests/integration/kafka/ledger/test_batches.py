@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from support.ingesting import partition_of, plan
+from support.ingesting import finish, partition_of, plan
 from support.runs import keeping
 from workorders.core import triggers
 from workorders.core.creation.work_orders import Created
@@ -11,7 +11,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ledger import batches, positions
-from workorders.kafka.ledger.batches import UnfinishedBatch
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -22,10 +21,6 @@ def ranges(name: str) -> list[OffsetRange]:
     return [OffsetRange(partition_of(name, number), 100 * number, 100 * number + 50) for number in (0, 1)]
 
 
-def finish(connection: Connection, batch_id: int, range_: OffsetRange, created: Created | None = None) -> None:
-    batches.finish(connection, batch_id, range_, created or Created(3, 1, 0))
-
-
 def test_a_recorded_batch_is_loaded_as_it_was_planned(
     connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
 ) -> None:
@@ -33,7 +28,6 @@ def test_a_recorded_batch_is_loaded_as_it_was_planned(
     assert batch.trigger == trigger
     assert [range_.range for range_ in batch.ranges] == ranges
     assert [(range_.finished, range_.created, range_.rejected) for range_ in batch.ranges] == [(False, None, None)] * 2
-    assert batch.dispatched_at is None
     assert batch.label == f"{name} 0 [0, 50), {name} 1 [100, 150)"
 
 
@@ -67,21 +61,12 @@ def test_a_batch_is_to_be_worked_at_until_its_last_range_is_finished_oldest_firs
 ) -> None:
     first = plan(connection, trigger, *ranges)
     second = plan(connection, trigger, OffsetRange(partition_of(name, 2), 0, 5))
-    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [first, second]
+    assert batches.list_unfinished(connection, name) == [first, second]
     assert batches.list_unfinished(connection, f"{name}-other") == []
     finish(connection, first, ranges[0])
-    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [first, second]
+    assert batches.list_unfinished(connection, name) == [first, second]
     finish(connection, first, ranges[1])
-    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [second]
-
-
-def test_a_batch_that_was_dispatched_is_still_to_be_worked_at(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], name: str
-) -> None:
-    batch_id = plan(connection, trigger, *ranges)
-    assert batches.list_unfinished(connection, name) == [UnfinishedBatch(batch_id, dispatched=False)]
-    batches.mark_dispatched(connection, [batch_id])
-    assert batches.list_unfinished(connection, name) == [UnfinishedBatch(batch_id, dispatched=True)]
+    assert batches.list_unfinished(connection, name) == [second]
 
 
 def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
@@ -93,7 +78,7 @@ def test_a_batch_that_failed_is_left_alone_before_its_next_try_is_due(
     positions.stall(connection, trigger, ranges[1], epoch=epoch, error="no", delay_seconds=1)
     assert batches.list_unfinished(connection, name) == []
     positions.stall(connection, trigger, ranges[1], epoch=epoch, error="no", delay_seconds=0)
-    assert [batch.id for batch in batches.list_unfinished(connection, name)] == [batch_id]
+    assert batches.list_unfinished(connection, name) == [batch_id]
 
 
 def test_the_time_since_the_last_plan_is_the_databases(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.ingesting import partition_of, plan
+from support.ingesting import finish, partition_of, plan
 from support.work_orders import accepted_range, remove
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import work_orders
@@ -26,13 +26,13 @@ def partition(name: str) -> Partition:
 def ingested(connection: Connection, trigger: Trigger, range_: OffsetRange) -> int:
     """Record a batch of one range with its missing work orders, and return its number."""
     batch_id = plan(connection, trigger, range_)
-    finish(connection, trigger, batch_id, range_)
+    ingest_range(connection, trigger, batch_id, range_)
     return batch_id
 
 
-def finish(connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange) -> None:
+def ingest_range(connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange) -> None:
     created = create_for(connection, trigger, accepted_range(stream_name(range_.partition), range_.start, range_.end))
-    batches.finish(connection, batch_id, range_, created)
+    finish(connection, batch_id, range_, created)
     connection.commit()
 
 
@@ -66,7 +66,7 @@ def test_work_orders_of_ranges_that_were_joined_lead_to_their_batch(
 ) -> None:
     batch_id = ingested(connection, trigger, OffsetRange(partition, 0, 5))
     batches.add_ranges(connection, batch_id, trigger, [OffsetRange(partition, 5, 9)])
-    finish(connection, trigger, batch_id, OffsetRange(partition, 5, 9))
+    ingest_range(connection, trigger, batch_id, OffsetRange(partition, 5, 9))
     batches.join_ranges(connection, batch_id)
     assert {batch_of(connection, trigger, position) for position in (0, 8)} == {batch_id}
 

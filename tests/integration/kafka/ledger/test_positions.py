@@ -4,14 +4,20 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.ingesting import partition_of, plan, row
+from local_stack.stack import LocalStack
+from support.eventually import eventually
+from support.ingesting import finish, partition_of, plan, row
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import FencedError
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
+from workorders.kafka.ingest.log_checks import PreflightResult
 from workorders.kafka.ledger import batches, positions
-from workorders.kafka.ledger.positions import LockedPosition
+from workorders.kafka.ledger.positions import LockedPosition, attempt_lock, try_exclude_attempts
+from workorders.kafka.ledger.virtual_partitions import finish_range
 from workorders.kafka.partitions import OffsetRange, Partition
+from workorders.kafka.spark import driver
 
 pytestmark = pytest.mark.integration
 
@@ -46,9 +52,13 @@ def test_moving_is_compare_and_set(
         (OffsetRange(partition, 100, 110), epoch + 1),
     ):
         with pytest.raises(FencedError, match="nothing was committed here"):
-            positions.advance(connection, trigger, range_, of_epoch, 10.0)
+            finish_range(connection, batch_id, range_, of_epoch, Created())
+    connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 101 WHERE trigger_id = %s", (trigger.id,))
+    with pytest.raises(FencedError, match="nothing was committed here"):
+        finish_range(connection, batch_id, OffsetRange(partition, 100, 110), epoch, Created())
+    connection.execute("UPDATE workorders.kafka_ledger SET next_offset = 100 WHERE trigger_id = %s", (trigger.id,))
     assert row(connection, trigger).next_offset == 100
-    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, 10.0)
+    finish_range(connection, batch_id, OffsetRange(partition, 100, 110), epoch, Created())
     entry = row(connection, trigger)
     assert (entry.next_offset, entry.stored_end) == (110, 110)
 
@@ -57,17 +67,19 @@ def test_what_is_stored_keeps_its_end_when_a_ledger_that_went_back_moves(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     connection.execute("UPDATE workorders.kafka_ledger SET stored_end = 150 WHERE trigger_id = %s", (trigger.id,))
-    epoch = positions.take_epoch(connection, batch_id)
-    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    finish(connection, batch_id, OffsetRange(partition, 100, 110))
     assert row(connection, trigger).stored_end == 150
 
 
 def test_the_size_of_messages_is_kept_when_a_range_had_none(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
-    epoch = positions.take_epoch(connection, batch_id)
-    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, 321.5)
-    positions.advance(connection, trigger, OffsetRange(partition, 110, 120), epoch, None)
+    first, second = OffsetRange(partition, 100, 110), OffsetRange(partition, 110, 120)
+    finish_range(
+        connection, batch_id, first, positions.take_epoch(connection, batch_id), Created(), mean_message_bytes=321.5
+    )
+    batches.add_ranges(connection, batch_id, trigger, [second])
+    finish(connection, batch_id, second)
     assert positions.positions(connection, trigger.name)[partition].mean_message_bytes == 321.5
 
 
@@ -92,7 +104,7 @@ def test_an_attempt_takes_the_epoch_of_unfinished_partitions_only(
     ranges = [OffsetRange(partition_of(name, number), 0, 5) for number in (0, 1)]
     batch_id = plan(connection, trigger, *ranges)
     first = positions.take_epoch(connection, batch_id)
-    batches.finish(connection, batch_id, ranges[0], Created(5, 0, 0))
+    finish(connection, batch_id, ranges[0])
     second = positions.take_epoch(connection, batch_id)
     assert [locked(connection, trigger, range_.partition).epoch for range_ in ranges] == [first, second]
 
@@ -141,7 +153,7 @@ def test_an_older_attempt_records_no_stall(
 def test_moving_ends_a_stall(connection: Connection, trigger: Trigger, partition: Partition, batch_id: int) -> None:
     epoch = positions.take_epoch(connection, batch_id)
     positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="no", delay_seconds=1)
-    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
+    finish(connection, batch_id, OffsetRange(partition, 100, 110))
     entry = row(connection, trigger)
     assert (entry.status, entry.attempts, entry.next_attempt_at, entry.last_error) == ("active", 0, None, None)
 
@@ -158,9 +170,10 @@ def test_the_positions_of_a_batch_are_the_ledgers_and_not_the_ranges(
 ) -> None:
     """What is committed to the group can neither overtake the ledger nor go back behind a later batch."""
     assert positions.positions_of_batch(connection, batch_id) == {partition: 100}
-    epoch = positions.take_epoch(connection, batch_id)
-    positions.advance(connection, trigger, OffsetRange(partition, 100, 110), epoch, None)
-    positions.advance(connection, trigger, OffsetRange(partition, 110, 200), epoch, None)
+    for range_ in (OffsetRange(partition, 100, 110), OffsetRange(partition, 110, 200)):
+        if range_.start == 110:
+            batches.add_ranges(connection, batch_id, trigger, [range_])
+        finish(connection, batch_id, range_)
     assert positions.positions_of_batch(connection, batch_id) == {partition: 200}
 
 
@@ -177,3 +190,67 @@ def test_status_shows_one_trigger_or_all_sorted(connection: Connection, trigger:
         positions.insert(connection, trigger, partition_of(name, number), number)
     assert [found.partition for found in positions.status(connection, name)] == [9, 10]
     assert {found.trigger for found in positions.status(connection)} >= {name}
+
+
+def none_at_work(connection: Connection, batch_id: int) -> bool:
+    free = try_exclude_attempts(connection, [batch_id])
+    connection.rollback()
+    return free == {batch_id}
+
+
+def test_an_attempt_is_at_work_until_its_end_and_on_its_batch_alone(
+    stack: LocalStack, connection: Connection, batch_id: int
+) -> None:
+    assert none_at_work(connection, batch_id)
+    with attempt_lock(stack.database_url, batch_id):
+        assert try_exclude_attempts(connection, [batch_id, batch_id + 1]) == {batch_id + 1}
+        connection.rollback()
+    assert none_at_work(connection, batch_id)
+
+
+def test_an_attempt_whose_connection_is_cut_continues_unnoticed_and_ends_well(
+    stack: LocalStack, connection: Connection, batch_id: int
+) -> None:
+    with attempt_lock(stack.database_url, batch_id):
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s",
+            (f"workorders attempt at batch {batch_id}",),
+        )
+        eventually(lambda: none_at_work(connection, batch_id), seconds=10, what="the release of the lock")
+
+
+def test_an_attempt_may_idle_as_long_as_spark_reads_and_holds_no_vacuum_up(
+    stack: LocalStack, connection: Connection, batch_id: int
+) -> None:
+    def horizon() -> tuple[object, ...] | None:
+        connection.rollback()
+        return connection.execute(
+            "SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE application_name = %s",
+            (f"workorders attempt at batch {batch_id}",),
+        ).fetchone()
+
+    with attempt_lock(stack.database_url, batch_id) as held:
+        assert horizon() == (None, None)
+        assert held.execute("SHOW idle_in_transaction_session_timeout").fetchone() == ("0",)
+
+
+def test_the_spark_driver_holds_the_lock_of_its_attempt(
+    stack: LocalStack, connection: Connection, batch_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in stack.environment().items():
+        monkeypatch.setenv(variable, value)
+    seen: list[bool] = []
+    batch = batches.load(connection, batch_id)
+    connection.commit()
+
+    def ingest(*_: object) -> list[str]:
+        seen.append(none_at_work(connection, batch_id))
+        return []
+
+    def resume(attempt: IngestAttempt, _: int | None) -> None:
+        attempt.batch, attempt.prepared = batch, PreflightResult((), {})
+
+    monkeypatch.setattr(driver, "ingest", ingest)
+    monkeypatch.setattr(IngestAttempt, "resume", resume)
+    assert driver.main(["--batch", str(batch_id)]) == 0
+    assert seen == [False]

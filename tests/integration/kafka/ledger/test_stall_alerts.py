@@ -6,13 +6,12 @@ from threading import Barrier
 import pytest
 
 from local_stack.stack import LocalStack
-from support.ingesting import partition_of, plan
+from support.ingesting import finish, partition_of, plan
 from support.stalling import let_it_last, stall
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.ledger import batches, positions, stall_alerts
-from workorders.kafka.ledger.stall_alerts import Alert
+from workorders.kafka.ledger import positions, stalls
+from workorders.kafka.ledger.stalls import Alert
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -33,13 +32,7 @@ def batch_id(connection: Connection, trigger: Trigger, ranges: list[OffsetRange]
 def claim(stack: LocalStack, trigger: Trigger, after_seconds: float = HOUR) -> list[Alert]:
     """Ask on a separate connection, as every attempt does."""
     with connect(stack.database_url, autocommit=True) as own:
-        return stall_alerts.claim(own, trigger, after_seconds=after_seconds)
-
-
-def finish(connection: Connection, trigger: Trigger, batch_id: int, range_: OffsetRange) -> None:
-    positions.advance(connection, trigger, range_, positions.take_epoch(connection, batch_id), None)
-    batches.finish(connection, batch_id, range_, Created(10, 0, 0))
-    connection.commit()
+        return stalls.claim_alerts(own, trigger, after_seconds=after_seconds)
 
 
 def test_a_stall_is_alerted_once_after_the_threshold_however_many_tries_follow(
@@ -67,7 +60,8 @@ def test_the_end_of_an_alerted_stall_is_alerted_once(
 ) -> None:
     stall(connection, batch_id)
     (alert,) = claim(stack, trigger, 0)
-    finish(connection, trigger, batch_id, ranges[0])
+    finish(connection, batch_id, ranges[0])
+    connection.commit()
     (over,) = claim(stack, trigger, 0)
     assert claim(stack, trigger, 0) == []
     assert (over.cleared, over.since, over.next_offset, over.end_offset) == (True, alert.since, 110, None)
@@ -80,7 +74,8 @@ def test_a_stall_without_an_alert_ends_without_one(
 ) -> None:
     stall(connection, batch_id)
     assert claim(stack, trigger) == []
-    finish(connection, trigger, batch_id, ranges[0])
+    finish(connection, batch_id, ranges[0])
+    connection.commit()
     assert claim(stack, trigger, 0) == []
 
 
@@ -89,7 +84,8 @@ def test_a_second_stall_is_alerted_again_also_without_a_check_in_between(
 ) -> None:
     stall(connection, batch_id, "first")
     (first,) = claim(stack, trigger, 0)
-    finish(connection, trigger, batch_id, ranges[0])
+    finish(connection, batch_id, ranges[0])
+    connection.commit()
     stall(connection, plan(connection, trigger, OffsetRange(ranges[0].partition, 110, 120)), "second")
     over, second = claim(stack, trigger, 0)
     assert (over.cleared, over.since) == (True, first.since)
@@ -109,13 +105,14 @@ def test_of_many_who_ask_at_once_one_gets_the_alert(
     def ask(_: int) -> list[Alert]:
         with connect(stack.database_url, autocommit=True) as own:
             barrier.wait(30)
-            return stall_alerts.claim(own, trigger, after_seconds=0)
+            return stalls.claim_alerts(own, trigger, after_seconds=0)
 
     with ThreadPoolExecutor(askers) as pool:
         got = [alert.partition for found in pool.map(ask, range(askers)) for alert in found]
         assert sorted(got) == [0, 1]
     for range_ in ranges:
-        finish(connection, trigger, batch_id, range_)
+        finish(connection, batch_id, range_)
+        connection.commit()
     with ThreadPoolExecutor(askers) as pool:
         over = [(alert.partition, alert.cleared) for found in pool.map(ask, range(askers)) for alert in found]
     assert sorted(over) == [(0, True), (1, True)]

@@ -7,7 +7,7 @@ from support.ingesting import everything, partition_of, plan, row
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
-from workorders.kafka.ledger import batches, positions, stalls
+from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
@@ -35,9 +35,7 @@ def write_down(connection: Connection, batch_id: int, epoch: int, errors: dict[O
 
 
 def finish(connection: Connection, batch_id: int, range_: OffsetRange, epoch: int) -> None:
-    trigger = batches.load(connection, batch_id).trigger
-    positions.advance(connection, trigger, range_, epoch, None)
-    batches.finish(connection, batch_id, range_, Created(5, 0, 0))
+    virtual_partitions.finish_range(connection, batch_id, range_, epoch, Created(5, 0, 0))
     connection.commit()
 
 

@@ -22,7 +22,7 @@ from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, UnknownTopicError
-from workorders.kafka.ingest.preflight import check_batch
+from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.positions import stream_name

@@ -22,8 +22,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import try_exclude_attempts
-from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.ledger.positions import stream_name, try_exclude_attempts
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest, apply, preview

@@ -16,7 +16,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import PartitionUnavailableError
-from workorders.kafka.ingest.preflight import check_batch
+from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.planning.planner import Plan, plan_batch, register

@@ -14,11 +14,10 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.groups import commit
 from support.in_process_trigger import TEN, InProcessTrigger, decided, kept
-from support.ingesting import everything, row, waits_for_a_lock
+from support.ingesting import everything, finish, row, waits_for_a_lock
 from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
-from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
@@ -34,7 +33,7 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.positions import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
@@ -363,7 +362,7 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
     assert (prepared.attempts, dict(prepared.unreadable)) == ((), {})
     assert ledger.positions_of_batch(connection, stalled) == {}
     with pytest.raises(FencedError), connection.transaction():
-        batches.finish(connection, stalled, range_.range, Created(10))
+        finish(connection, stalled, range_.range)
 
 
 def test_a_decision_waits_for_no_attempt_and_overtakes_none(
@@ -391,7 +390,7 @@ def test_a_partition_that_is_about_to_be_committed_is_left_alone(
 
 HOLD = """
 import sys, time
-from workorders.kafka.ledger.attempt_lock import attempt_lock
+from workorders.kafka.ledger.positions import attempt_lock
 with attempt_lock(sys.argv[1], int(sys.argv[2])):
     print("at work", flush=True)
     time.sleep(600)

@@ -1,4 +1,4 @@
-"""What a Kafka connection of Airflow becomes, as far as Airflow's own Kafka hook does more than to pass it on."""
+"""What connections of Airflow become: those of Kafka as by Airflow's own hook, and those of schema registries."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.apache.kafka.hooks.base import KafkaBaseHook
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.airflow.connections import async_kafka_settings, kafka_settings
+from workorders.kafka.airflow.connections import async_kafka_settings, kafka_settings, registry_settings
 from workorders.kafka.client.token_providers import GOOGLE, MSK_IAM
 
 AMAZON = "b-1.orders.abc.c2.kafka.eu-west-1.amazonaws.com:9098,b-2.orders.abc.c2.kafka.eu-west-1.amazonaws.com:9098"
@@ -59,3 +59,46 @@ def test_a_function_that_airflow_does_not_allow_is_refused_by_us_and_by_airflows
     monkeypatch.setenv("AIRFLOW__APACHE_KAFKA__CALLBACK_ALLOWLIST", "a.b, support.given_token.token")
     assert settings(monkeypatch, **extra) == extra
     assert callable(KafkaBaseHook("kafka_default")._build_config()["oauth_cb"])
+
+
+@pytest.mark.parametrize(
+    ("connection", "expected"),
+    [
+        ({"host": "registry", "port": 8081}, {"url": "https://registry:8081"}),
+        ({"host": "registry", "schema": "http"}, {"url": "http://registry"}),
+        ({"port": 8081, "login": "ann"}, {"url": "http://localhost:8081", "basic.auth.user.info": "ann:"}),
+        ({"host": "registry", "schema": "https"}, {"url": "https://registry"}),
+        (
+            {"host": "https://registry/apis/ccompat/v7", "login": "ann", "password": "x:y", "extra": {"timeout": 3}},
+            {"url": "https://registry/apis/ccompat/v7", "basic.auth.user.info": "ann:x:y", "timeout": 3},
+        ),
+        (
+            {"extra": {"url": "https://a,https://b", "ssl.ca.pem": "PEM"}},
+            {"url": "https://a,https://b", "ssl.ca.pem": "PEM"},
+        ),
+    ],
+    ids=["port", "plain", "this machine", "tls", "path and login", "extra"],
+)
+def test_a_connection_of_a_registry_becomes_settings_of_its_client(
+    monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", json.dumps({"conn_type": "http", **connection}))
+    assert registry_settings("registry") == expected
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        {"host": "registry", "schema": "http", "login": "ann", "password": "x"},
+        {"host": "http://ann:x@registry"},
+        {"extra": {"url": "https://a,http://b", "basic.auth.user.info": "ann:x"}},
+        {"host": "http://registry", "extra": {"bearer.auth.token": "x"}},
+    ],
+    ids=["login", "in the address", "in the extra", "token"],
+)
+def test_no_login_of_a_registry_crosses_the_network_in_plain_text(
+    monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", json.dumps({"conn_type": "http", **connection}))
+    with pytest.raises(ConfigurationError, match="the registry was not asked"):
+        registry_settings("registry")

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from support.dag_runs import DagRuns
 from workorders import dag_ids
 from workorders.airflow.dag_runs import client
-from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, _start, active
+from workorders.kafka.airflow.ingest_runs import MAX_NOTE_CHARACTERS, active, dispatch
 from workorders.kafka.partitions import OffsetRange, Partition
 
 LOG = logging.getLogger("ingest runs")
@@ -83,7 +83,7 @@ def test_no_request_names_too_many_runs(table: DagRuns) -> None:
 def started(*, ranges: int = 1, is_new: bool = True) -> bool:
     """Start the Dag run of batch 7, with ranges of 100 messages each."""
     label = ", ".join(str(OffsetRange(Partition("orders", number, "a"), 0, 100)) for number in range(ranges))
-    return _start(client.DagRuns("orders_ingest"), 7, label, LOG, is_new=is_new)
+    return dispatch(client.DagRuns("orders_ingest"), 7, label, LOG, is_new=is_new)
 
 
 def test_a_new_batch_has_its_run_started_with_its_ranges_as_the_note(table: DagRuns, log: Lines) -> None:

@@ -28,7 +28,6 @@ ATTEMPT.batch = Batch(
     Trigger(1, "orders", "kafka", 1, "ship"),
     {},
     NOW,
-    NOW,
     (
         finished("orders", 1, 5, 10),
         finished("orders", 0, 0, 10),

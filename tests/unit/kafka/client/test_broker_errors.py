@@ -1,9 +1,10 @@
-"""The errors when Kafka could not answer."""
+"""The errors when Kafka could not answer, and what is remembered of connections that fail."""
 
 import pytest
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
 
-from workorders.kafka.client.broker_errors import unavailable_error
+from workorders.kafka.client.broker_errors import ConnectionErrors, first_answer, request_error, unavailable_error
+from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,82 @@ def test_what_is_not_known_is_named_before_the_reason() -> None:
     text = str(unavailable_error("broker:9092", error, "the offsets of consumer group g are not known"))
     why = f"the offsets of consumer group g are not known: {error.str()}."
     assert text == f"Kafka at broker:9092 did not answer: {why} [WO-KAFKA-UNAVAILABLE]"
+
+
+TIMED_OUT = KafkaError(KafkaError._TIMED_OUT, "no answer")
+ALERT = "Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate"
+
+
+def remembered(*errors: KafkaError) -> ConnectionErrors:
+    connections = ConnectionErrors()
+    for error in errors:
+        connections(error)
+    return connections
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        KafkaError(KafkaError._AUTHENTICATION, "wrong password"),
+        KafkaError(KafkaError._SSL, "unknown authority"),
+        KafkaError(KafkaError._TRANSPORT, ALERT),
+    ],
+    ids=["login", "authority", "certificate"],
+)
+def test_a_request_without_an_answer_was_refused_if_a_connection_was(refusal: KafkaError) -> None:
+    error = request_error("b:1", TIMED_OUT, remembered(refusal, KafkaError(KafkaError._ALL_BROKERS_DOWN)))
+    assert isinstance(error, KafkaRefusedError)
+    assert str(error) == (
+        f"Kafka at b:1 refused the client: {refusal.str()}; check the credentials and permissions of the Airflow Kafka "
+        f"connection. [WO-KAFKA-REFUSED]"
+    )
+
+
+def test_another_failure_of_a_connection_is_the_end_of_the_sentence() -> None:
+    broken = KafkaError(KafkaError._TRANSPORT, "Connection refused")
+    error = request_error("b:1", TIMED_OUT, remembered(broken, KafkaError(KafkaError._ALL_BROKERS_DOWN)))
+    assert isinstance(error, KafkaUnavailableError)
+    assert "did not answer: no answer (last failure of a connection: Connection refused)." in str(error)
+
+
+def test_nothing_is_remembered_of_what_was_before_an_answer() -> None:
+    connections = remembered(KafkaError(KafkaError._SSL, "unknown authority"), KafkaError(KafkaError._TRANSPORT, "x"))
+    connections.clear()
+    assert isinstance(request_error("b:1", TIMED_OUT, connections), KafkaUnavailableError)
+    assert connections.reason == ""
+
+
+def test_a_right_that_is_missing_is_named() -> None:
+    error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
+    text = str(request_error("b:1", error, ConnectionErrors(), right="Read on group g"))
+    assert "; grant Read on group g to the user of the Airflow Kafka connection. [WO-KAFKA-REFUSED]" in text
+
+
+def test_a_new_client_asks_again_until_it_is_answered_or_refused() -> None:
+    connections, asked = ConnectionErrors(), []
+
+    def ask(limit: float) -> str:
+        asked.append(limit)
+        if len(asked) < 3:
+            raise KafkaException(TIMED_OUT)
+        return "answer"
+
+    assert first_answer("b:1", connections, ask, lambda _: None, 60.0) == "answer"
+    assert asked == [15.0] * 3
+
+    def refuse(_: float) -> None:
+        connections(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
+
+    asked.clear()
+    with pytest.raises(KafkaRefusedError, match="wrong password"):
+        first_answer("b:1", connections, ask, refuse, 60.0)
+    assert len(asked) == 1
+
+
+def test_a_new_client_that_gets_another_error_or_no_answer_in_time_fails() -> None:
+    def ask(limit: float) -> str:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT if limit == 0 else KafkaError.REQUEST_TIMED_OUT))
+
+    for seconds in (0.0, 60.0):
+        with pytest.raises(KafkaException):
+            first_answer("b:1", ConnectionErrors(), ask, lambda _: None, seconds)

@@ -9,7 +9,7 @@ from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.recovery.decisions import (
     Decision,
     DecisionKind,
-    PartitionState,
+    PartitionFacts,
     cli_command,
     decide,
     required_decision,
@@ -20,8 +20,8 @@ NEW_LOG = replace(ORDERS, topic_id="new")
 HELD = OffsetRange(ORDERS, 1200, 1900)
 
 
-def state(log: PartitionOffsets | None, **changes: object) -> PartitionState:
-    before = PartitionState(
+def state(log: PartitionOffsets | None, **changes: object) -> PartitionFacts:
+    before = PartitionFacts(
         trigger="shop",
         partition=ORDERS,
         next_offset=1200,
@@ -50,7 +50,7 @@ GONE = state(None)
 FEWER = state(None, topic_id_now="new")
 
 
-def refusal(kind: DecisionKind, partition_state: PartitionState, offset: int | None = None) -> str:
+def refusal(kind: DecisionKind, partition_state: PartitionFacts, offset: int | None = None) -> str:
     with pytest.raises(DecisionRefusedError, match="nothing was changed") as raised:
         decide(kind, partition_state, offset)
     return str(raised.value)
@@ -71,7 +71,7 @@ def refusal(kind: DecisionKind, partition_state: PartitionState, offset: int | N
         (replace(CUT_INSIDE, held=None, batch_id=None), None),
     ],
 )
-def test_each_loss_calls_for_its_decision(partition_state: PartitionState, kind: DecisionKind | None) -> None:
+def test_each_loss_calls_for_its_decision(partition_state: PartitionFacts, kind: DecisionKind | None) -> None:
     assert required_decision(partition_state) == kind
 
 
@@ -192,7 +192,7 @@ def test_seek_before_a_truncation_is_refused_because_it_would_duplicate_work_ord
     ],
 )
 def test_a_decision_that_does_not_fit_is_refused(
-    kind: DecisionKind, partition_state: PartitionState, offset: int | None, reason: str
+    kind: DecisionKind, partition_state: PartitionFacts, offset: int | None, reason: str
 ) -> None:
     assert reason in refusal(kind, partition_state, offset)
 

@@ -11,7 +11,7 @@ from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.kafka.spark.source import options, reader_group, rounds
 
 TRIGGER = Trigger(1, "orders", "kafka", 1, "admit")
-BATCH = Batch(7, TRIGGER, {}, datetime(2026, 1, 1, tzinfo=UTC), None, (), logs=("id~0",))
+BATCH = Batch(7, TRIGGER, {}, datetime(2026, 1, 1, tzinfo=UTC), (), logs=("id~0",))
 SETTINGS = {"bootstrap.servers": "b:1", "sasl.jaas.config": 'password="hunter2"'}
 
 

@@ -96,7 +96,7 @@ WHERE ranges.batch_id = %(batch_id)s
 
 -- name: unfinished
 -- A batch that failed is left alone until its next try is due, which the ledger knows.
-SELECT batches.id, batches.dispatched_at IS NOT NULL AS dispatched
+SELECT batches.id
 FROM workorders.triggers
 JOIN workorders.kafka_ranges AS ranges
     ON ranges.trigger_id = triggers.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
@@ -107,11 +107,6 @@ WHERE triggers.name = %(trigger)s AND ranges.planned_at <= now() - %(seconds)s *
 GROUP BY batches.id
 HAVING coalesce(max(ledger.next_attempt_at) <= now(), true)
 ORDER BY batches.id;
-
--- name: mark_dispatched
-UPDATE workorders.kafka_batches
-SET dispatched_at = now()
-WHERE id = ANY (%(batch_ids)s) AND dispatched_at IS NULL;
 
 -- name: owner
 -- The trigger of a batch, and how many of its ranges wait.
@@ -133,7 +128,7 @@ ARRAY(
 )
 
 -- name: batch
-SELECT batches.id, batches.planned_at, batches.dispatched_at, triggers.name,
+SELECT batches.planned_at, triggers.name,
     triggers.definition || jsonb_build_object('filter', batches.filter),
 -- use: logs
     AS logs, workflows.definition::text
@@ -174,34 +169,6 @@ LEFT JOIN workorders.kafka_ledger AS ledger
 WHERE ranges.batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR ranges.finished_at IS NULL AND ranges.superseded_by IS NULL)
 ORDER BY ranges.topic, ranges.partition, ranges.start_offset;
-
--- name: finish_range
-WITH counted AS (
-    UPDATE workorders.kafka_ledger AS ledger
-    SET created = ledger.created + %(created)s,
-        rejected = ledger.rejected + %(rejected)s,
-        existing = ledger.existing + %(existing)s,
-        filtered = ledger.filtered + %(filtered)s
-    FROM workorders.kafka_ranges AS ranges
-    WHERE ranges.batch_id = %(batch_id)s
-        AND ranges.topic = %(topic)s
-        AND ranges.partition = %(partition)s
-        AND ranges.start_offset = %(start_offset)s
-        AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-)
-UPDATE workorders.kafka_ranges
-SET finished_at = clock_timestamp(),
-    created = %(created)s,
-    rejected = %(rejected)s,
-    existing = %(existing)s,
-    filtered = %(filtered)s,
-    last_error = NULL
-WHERE batch_id = %(batch_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND start_offset = %(start_offset)s
-    AND finished_at IS NULL
-    AND superseded_by IS NULL;
 
 -- name: first_messages_of_attempt
 -- The caller's transaction began with the attempt. The senders of these messages began a trace.
@@ -263,7 +230,7 @@ WHERE batches.id = ranges.batch_id
 
 -- name: batches
 -- The index selects the page first, and only its batches are aggregated.
-SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.dispatched_at,
+SELECT batches.id, triggers.name AS trigger, batches.planned_at,
     max(coalesce(ranges.finished_at, decisions.decided_at)) FILTER (WHERE NOT EXISTS (
         SELECT FROM workorders.kafka_ranges AS unfinished
         WHERE unfinished.batch_id = batches.id
@@ -275,7 +242,7 @@ SELECT batches.id, triggers.name AS trigger, batches.planned_at, batches.dispatc
     coalesce(sum(ranges.rejected), 0)::bigint AS rejected,
     coalesce(sum(ranges.filtered), 0)::bigint AS filtered
 FROM (
-    SELECT id, trigger_id, planned_at, dispatched_at
+    SELECT id, trigger_id, planned_at
     FROM workorders.kafka_batches
     WHERE (%(trigger)s::text IS NULL OR trigger_id = (SELECT id FROM workorders.triggers WHERE name = %(trigger)s))
         AND (%(before)s::bigint IS NULL OR id < %(before)s)
@@ -285,7 +252,7 @@ FROM (
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
 JOIN workorders.kafka_ranges AS ranges ON ranges.batch_id = batches.id
 LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.superseded_by
-GROUP BY batches.id, batches.planned_at, batches.dispatched_at, triggers.name
+GROUP BY batches.id, batches.planned_at, triggers.name
 ORDER BY batches.id DESC;
 
 -- name: last_planned

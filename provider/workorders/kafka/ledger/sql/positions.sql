@@ -38,6 +38,25 @@ INSERT INTO workorders.kafka_subscriptions (trigger_id, subscription)
 SELECT %(trigger_id)s, unnest(%(subscriptions)s::text[])
 ON CONFLICT (trigger_id, subscription) DO NOTHING;
 
+-- name: keep_transaction
+-- The transaction idles as long as Spark reads. Postgres detects a client whose machine has died within a minute; the
+-- system's default is two hours.
+SELECT set_config(name, value, true)
+FROM (VALUES
+    ('idle_in_transaction_session_timeout', '0'),
+    ('tcp_keepalives_idle', '30'),
+    ('tcp_keepalives_interval', '10'),
+    ('tcp_keepalives_count', '3')
+) AS settings (name, value);
+
+-- name: hold_attempt
+SELECT pg_advisory_xact_lock_shared(%(class)s, hashint8(%(batch_id)s));
+
+-- name: try_exclude_attempts
+SELECT id
+FROM unnest(%(batch_ids)s::bigint[]) AS batches (id)
+WHERE pg_try_advisory_xact_lock(%(class)s, hashint8(id));
+
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
 -- statement_timeout and transaction_timeout when the client's next message arrives, and the client's kernel answers
@@ -98,28 +117,6 @@ FROM workorders.kafka_ledger
 WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
 FOR KEY SHARE;
 
--- name: advance
--- Compare-and-set: a writer with an older epoch or another position changes no row, and reports it.
-UPDATE workorders.kafka_ledger
-SET next_offset = %(end_offset)s,
-    stored_end = greatest(stored_end, %(end_offset)s),
-    status = 'active',
-    status_since = CASE WHEN status = 'active' THEN status_since ELSE now() END,
-    attempts = 0,
-    next_attempt_at = NULL,
-    last_error = NULL,
-    mean_message_bytes = coalesce(%(mean_message_bytes)s, mean_message_bytes)
-WHERE trigger_id = %(trigger_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND next_offset = %(start_offset)s
-    AND epoch = %(epoch)s;
-
--- name: count_attempts
-SELECT coalesce(max(attempts), 1)
-FROM workorders.kafka_ledger
-WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s;
-
 -- name: stall
 -- Only while the ledger is in the range: a writer that reported an error, or was taken for dead, may have committed since.
 -- A row that is locked is being written now. To wait for it would hold up the errors of the other ranges. The epoch is the
@@ -147,7 +144,8 @@ WITH held AS (
 UPDATE workorders.kafka_ledger AS ledger
 SET status = 'stalled',
     status_since = CASE WHEN status = 'stalled' THEN status_since ELSE now() END,
-    next_attempt_at = now() + %(delay_seconds)s * interval '1 second',
+    next_attempt_at = now() + (%(delays)s::double precision[])[least(greatest(attempts, 1), cardinality(%(delays)s))]
+        * interval '1 second',
     last_error = %(error)s
 FROM held
 WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (held.trigger_id, held.topic, held.partition);

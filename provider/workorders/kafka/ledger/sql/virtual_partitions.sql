@@ -68,20 +68,13 @@ WHERE ranges.batch_id = %(batch_id)s
     AND ranges.start_offset = %(range_start)s
 FOR NO KEY UPDATE OF ledger;
 
--- name: advance
--- Compare-and-set under the lock. A separate statement, because its snapshot must have every virtual partition that was
--- committed before the lock was free. The range's row is written in the same statement, and so in the same snapshot.
-WITH prefix AS (
-    SELECT coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset)) AS end_offset,
-        sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
-    FROM workorders.kafka_virtual_partitions AS virtual
-    WHERE batch_id = %(batch_id)s
-        AND topic = %(topic)s
-        AND partition = %(partition)s
-        AND range_start = %(range_start)s
-), moved AS (
+-- block: moved
+-- The ledger moves to the end of what is finished without a gap, by compare-and-set: a writer with an older epoch, or at
+-- another position, changes no row. The range is finished with it in the same statement, and so in the same snapshot.
+moved AS (
     UPDATE workorders.kafka_ledger AS ledger
     SET next_offset = prefix.end_offset,
+        stored_end = greatest(ledger.stored_end, prefix.end_offset),
         status = 'active',
         status_since = CASE WHEN ledger.status = 'active' THEN ledger.status_since ELSE now() END,
         attempts = 0,
@@ -102,7 +95,7 @@ WITH prefix AS (
         AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
         AND ledger.epoch = %(epoch)s
         AND ledger.next_offset >= ranges.start_offset
-        AND ledger.next_offset < prefix.end_offset
+        AND ledger.next_offset < prefix.moves_before
     RETURNING ledger.next_offset
 )
 UPDATE workorders.kafka_ranges AS ranges
@@ -118,3 +111,28 @@ WHERE ranges.batch_id = %(batch_id)s
     AND ranges.partition = %(partition)s
     AND ranges.start_offset = %(range_start)s
     AND ranges.end_offset = moved.next_offset;
+
+-- name: finish_range
+-- A range that is written at once: the ledger is at its start.
+WITH prefix AS (
+    SELECT %(end_offset)s::bigint AS end_offset, %(range_start)s::bigint + 1 AS moves_before,
+        %(created)s::bigint AS created, %(rejected)s::bigint AS rejected, %(existing)s::bigint AS existing,
+        %(filtered)s::bigint AS filtered
+),
+-- use: moved
+
+-- name: advance
+-- A statement of its own under the lock, because its snapshot must have every virtual partition that was committed before
+-- the lock was free.
+WITH ends AS (
+    SELECT coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset)) AS end_offset,
+        sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
+    FROM workorders.kafka_virtual_partitions AS virtual
+    WHERE batch_id = %(batch_id)s
+        AND topic = %(topic)s
+        AND partition = %(partition)s
+        AND range_start = %(range_start)s
+), prefix AS (
+    SELECT *, end_offset AS moves_before FROM ends
+),
+-- use: moved

@@ -68,7 +68,6 @@ CREATE TABLE workorders.kafka_batches (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     trigger_id integer NOT NULL REFERENCES workorders.triggers (id),
     planned_at timestamptz NOT NULL DEFAULT now(),
-    dispatched_at timestamptz,
     epoch bigint NOT NULL DEFAULT 0,
     -- The lease under which the batch's attempt adds ranges: until then the listener leaves free partitions to it. NULL
     -- while the batch does not grow, and -infinity if the attempt was told to add nothing any more.

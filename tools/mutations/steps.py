@@ -71,7 +71,11 @@ STEPS_ONCE = (
     Mutation(
         "retry-in-another-generation",
         12,
-        (Change("core/runs/sql/lifecycle.sql", "attempt + 1, generation, retry + 1", "attempt + 1, 1, retry + 1"),),
+        (
+            Change(
+                "core/runs/sql/finish_and_retry.sql", "attempt + 1, generation, retry + 1", "attempt + 1, 1, retry + 1"
+            ),
+        ),
         (f"{STEPS}::test_a_retry_keeps_the_generation",),
     ),
     Mutation(

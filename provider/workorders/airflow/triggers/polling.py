@@ -17,8 +17,8 @@ from airflow.triggers.base import (
 )
 
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
-from workorders.core.backoff import MAX_SECONDS, delay_seconds
 from workorders.core.exceptions import one_line
+from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
 from workorders.core.postgres.connection import is_outage
 
 Probe = Callable[[], Awaitable[str | None]]

@@ -11,9 +11,9 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import ConfigurationError, KeysBusyError, one_line
 from workorders.core.items import Message
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage
 from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.lifecycle import Finished, RunResult

@@ -15,8 +15,8 @@ from psycopg import conninfo
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
-from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import one_line
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.certificates import with_files
 from workorders.core.postgres.connection import KEEPALIVES, NO_PREPARED_STATEMENTS, Connection, is_outage
 from workorders.core.postgres.named_queries import load_queries

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from workorders.core.backoff import delay_seconds
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import Batch, BatchRange

@@ -158,12 +158,12 @@ def _claim(
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:
-    # A statement of its own reads the inputs: one that cannot be read must not undo the claim of the others.
-    found = connection.execute(_QUERIES[query], arguments).fetchall()
-    if not found:
-        return []
-    # Binary, because a bytea as text takes two hexadecimal digits per byte.
+    # Binary, because a bytea as text takes two hexadecimal digits per byte, and other values take longer to read.
     with connection.cursor(binary=True) as cursor:
+        found = cursor.execute(_QUERIES[query], arguments).fetchall()
+        if not found:
+            return []
+        # A statement of its own reads the inputs: one that cannot be read must not undo the claim of the others.
         asked = {"ids": [row[1] for row in found], "max_bytes": MAX_BYTES}
         inputs = cursor.execute(_QUERIES["inputs"], asked).fetchall()
     if len(inputs) < len(found):

@@ -53,8 +53,6 @@ class ChildProcess:
         self.sent: deque[ClaimedRun] = deque()
         #: Whether it has imported the callable.
         self.ready = False
-        #: Whether a run left something behind in it, so that it must have no other.
-        self.is_used_up = False
         #: Why it must be replaced: it can send no results any more, or what it sends is none.
         self.fault: str | None = None
         #: When the first run was sent, its predecessor ended, or the last part of its result arrived; at first, when

@@ -32,8 +32,9 @@ that one has not begun after twice this time is taken back, for another process.
 _MAX_SENT_BYTES: Final = 256 * 1024
 _PAUSE_SECONDS: Final = 0.002
 """In which a process with enough runs works alone: to wake up for each of its results costs more than the run."""
-_SHORT_SECONDS: Final = 0.002
-"""Shorter runs share one process: that is faster than feeding a second one."""
+_FEED_SECONDS: Final = 0.0003
+"""About what a run costs this process. So it keeps one process busy with runs that last as long, and ten with runs that
+last ten times as long; to feed more would only cost time."""
 _NEWEST_SHARE: Final = 0.1
 
 
@@ -107,10 +108,9 @@ class ProcessPool:
 
     @property
     def _useful_processes(self) -> int:
-        if self.pace is None or self.pace < _SHORT_SECONDS:
-            return 1
         processes = self._definition.processes
-        return min(processes, self._definition.concurrency or processes)
+        most = min(processes, self._definition.concurrency or processes)
+        return 1 if self.pace is None else max(1, min(most, int(self.pace / _FEED_SECONDS)))
 
     @property
     def _sent(self) -> int:
@@ -217,7 +217,7 @@ class ProcessPool:
                 return results
             if any(not step.committed_elsewhere for step in self._steps):
                 return results
-            if results and all(len(process.sent) > 1 for process in self._processes):
+            if results and all(len(process.sent) != 1 for process in self._processes):
                 time.sleep(_PAUSE_SECONDS)
             else:
                 wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
@@ -228,9 +228,7 @@ class ProcessPool:
             # Read first: a run whose result has arrived was neither killed nor crashed.
             received = self._received(process)
             results += received
-            if process.is_used_up:
-                self._remove(process)
-            if received or process.is_used_up:
+            if received:
                 continue
             is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
             if process.ended or process.fault or is_late:
@@ -291,13 +289,6 @@ class ProcessPool:
         became = "it was restored" if is_restored else "its process was replaced"
         what = self._result_maker.error_text(text)
         self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
-        process.is_used_up = not is_restored
-
-    def _remove(self, process: ChildProcess) -> None:
-        """End a process; what it has not begun goes back to the queue."""
-        self._processes.remove(process)
-        self._take_back(process)
-        process.close()
 
     def _take_back(self, process: ChildProcess) -> None:
         for run in reversed(process.take_back()):
@@ -335,9 +326,11 @@ class ProcessPool:
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:
-            self._count_failed_start(process, error)
+            if not process.ready:
+                self._count_failed_start(process, error)
             self._log_output(process)
-        self._remove(process)
+        self._processes.remove(process)
+        process.close()
         return results
 
     def _count_failed_start(self, process: ChildProcess, reason: str) -> None:
@@ -347,7 +340,7 @@ class ProcessPool:
         words = self._output_of(process).splitlines()
         last = f" Its last output: {words[-1]}" if words else ""
         raise ExecutionError(
-            f"The process for {self._definition.callable} ended {_MAX_STARTS} times outside of any run. {reason}{last}"
+            f"The process for {self._definition.callable} ended {_MAX_STARTS} times before any run. {reason}{last}"
         )
 
     def _dispatch(self) -> None:
@@ -363,18 +356,18 @@ class ProcessPool:
                 ChildProcess(self._definition, captured_bytes=self._captured_bytes, user_database=self._user_database)
             )
         ahead = self._ahead
-        for process in self._processes:
+        for number, process in enumerate(self._processes):
             process.push()
             # Many at once, because each call costs a write.
-            if process.ready and not (process.is_used_up or process.is_unsent) and 2 * len(process.sent) <= ahead:
-                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // len(self._processes))))
+            if number < wanted and process.ready and not process.is_unsent and 2 * len(process.sent) <= ahead:
+                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // wanted)))
 
     def _send(self, process: ChildProcess, limit: int) -> None:
         runs: list[ClaimedRun] = []
         size = 0
-        while len(runs) < limit and size < _MAX_SENT_BYTES and (taken := self._queue.take(1)):
-            runs += taken
-            size += taken[0].size
+        while len(runs) < limit and size < _MAX_SENT_BYTES and self._queue.ready:
+            runs.append(self._queue.take())
+            size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
 

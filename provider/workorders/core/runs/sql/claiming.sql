@@ -74,7 +74,7 @@ again AS (
 ), first AS (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at)
-    SELECT (%(ids)s::uuid[])[taken.place], taken.id, %(workflow_id)s, taken.ordering_key, 1, 'claimed', %(worker_id)s,
+    SELECT (%(ids)b::uuid[])[taken.place], taken.id, %(workflow_id)s, taken.ordering_key, 1, 'claimed', %(worker_id)s,
         statement_timestamp()
     FROM taken
     WHERE taken.run_id IS NULL
@@ -212,14 +212,14 @@ WITH RECURSIVE asked AS (SELECT %(workflow_id)s::integer AS id), free AS MATERIA
 WITH claimed AS (
     SELECT * FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s AND worker_id = %(worker_id)s
-        AND claimed_at IS NOT NULL AND finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND runs.id <> ALL (%(but)b::uuid[])
 )
 -- use: claimed_runs
 ORDER BY work_orders.id;
 
 -- name: inputs
 -- In the order of the ids, up to the one that reaches the maximum of bytes, or to one that cannot be written out.
-SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)s::uuid[], %(max_bytes)s);
+SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)b::uuid[], %(max_bytes)s);
 
 -- name: claimable_workflows
 -- The workflows of which a claim would return a run now, or which have a worker whose heartbeat stopped. Rows that another

@@ -2,13 +2,13 @@
 -- Stores how runs ended. Those that failed are retried by the policies of their workflows, which decide after what delay.
 WITH given AS MATERIALIZED (
     SELECT * FROM unnest(
-        %(ids)s::uuid[], %(states)s::workorders.run_state[], %(error_types)s::text[], %(errors)s::text[],
-        %(started)s::timestamptz[], %(finished)s::timestamptz[], %(may_retry)s::boolean[], %(retry_ids)s::uuid[],
-        %(outputs)s::text[], %(logs)s::text[], %(truncated)s::boolean[]
+        %(ids)b::uuid[], %(states)b::text[], %(error_types)b::text[], %(errors)b::text[],
+        %(started)b::timestamptz[], %(finished)b::timestamptz[], %(may_retry)b::boolean[], %(retry_ids)b::uuid[],
+        %(outputs)b::text[], %(logs)b::text[], %(truncated)b::boolean[]
     ) AS given (id, state, error_type, error, started_at, finished_at, may_retry, retry_id, output, log, truncated)
 ), finished AS (
     UPDATE workorders.runs
-    SET state = given.state,
+    SET state = given.state::workorders.run_state,
         started_at = coalesce(given.started_at, runs.started_at),
         finished_at = coalesce(given.finished_at, statement_timestamp()),
         error_type = given.error_type,
@@ -16,7 +16,7 @@ WITH given AS MATERIALIZED (
     FROM given
     -- The planner expects few runs of a worker, and would compare each of them with every result. It cannot look into
     -- coalesce, and so finds the runs by their ids.
-    WHERE runs.id = given.id AND runs.id = ANY (%(ids)s::uuid[])
+    WHERE runs.id = given.id AND runs.id = ANY (%(ids)b::uuid[])
         AND coalesce(runs.worker_id = %(worker_id)s AND runs.state IN ('claimed', 'started'), false)
     RETURNING runs.id, runs.work_order_id, runs.workflow_id, runs.ordering_key, runs.attempt, runs.generation, runs.retry,
         runs.state, given.may_retry, given.retry_id, given.output, given.log, given.truncated
@@ -45,7 +45,7 @@ WITH given AS MATERIALIZED (
     UPDATE workorders.runs
     SET state = 'available', worker_id = NULL, claimed_at = NULL, started_at = NULL
     WHERE workflow_id IN (SELECT id FROM policies) AND worker_id = %(worker_id)s
-        AND claimed_at IS NOT NULL AND finished_at IS NULL AND id <> ALL (%(ids)s)
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND id <> ALL (%(ids)b)
         AND ordering_key IN (SELECT ordering_key FROM decided WHERE again)
     RETURNING id, work_order_id
 ), derived AS (

@@ -156,8 +156,13 @@ class ChildProcess:
         self._since = time.monotonic()
         self._asked.clear()
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether the run in flight waits until a step is stored."""
+        return len(self._asked) > 0
+
     def note_step(self, name: str) -> None:
-        """Note that the run in flight waits until a step is stored."""
+        """Note that the run in flight waits for a step."""
         if not self._asked:
             self._asked_at = time.monotonic()
         self._asked.add(name)
@@ -211,7 +216,7 @@ class ChildProcess:
     @property
     def run_seconds(self) -> float:
         """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
-        return 0.0 if self.in_flight is None else (self._asked_at if self._asked else time.monotonic()) - self._since
+        return 0.0 if self.in_flight is None else (self._asked_at if self.is_asking else time.monotonic()) - self._since
 
     def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
         """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""

@@ -29,7 +29,6 @@ P = ParamSpec("P")
 LOGGER: Final = "workorders.run"
 
 
-
 class Context:
     """The context of one run.
 

@@ -26,6 +26,8 @@ _MAX_STARTS: Final = 3
 _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
 """Results that arrive within this time are returned together."""
+_GATHER_STEPS_SECONDS: Final = 0.001
+"""So are steps, for which runs wait: to store several together takes hardly longer than one."""
 _AHEAD_SECONDS: Final = 0.05
 """How much work the pool holds ready, so that no process waits for the database, and how much of it a process has. What
 that one has not begun after twice this time is taken back, for another process."""
@@ -197,7 +199,7 @@ class ProcessPool:
     def poll(self, seconds: float) -> list[RunResult]:
         """Return the results since the last call; wait for a limited number of seconds if there are none.
 
-        It does not wait if a run has finished a step.
+        It hardly waits if a run has finished a step.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported.
@@ -212,12 +214,14 @@ class ProcessPool:
                 deadline = min(deadline, now + _GATHER_SECONDS)
             results += found
             starting = self._queue.ready and self._processes
-            is_last = results and self.unfinished <= len(self._processes)
+            is_last = len(results) > 0 and self.unfinished <= len(self._processes)
+            if any(not step.committed_elsewhere for step in self._steps):
+                deadline = min(deadline, now + _GATHER_STEPS_SECONDS)
+                is_last |= all(process.is_asking for process in self._processes if process.in_flight)
             if now >= deadline or is_last or not (self._sent or starting):
                 return results
-            if any(not step.committed_elsewhere for step in self._steps):
-                return results
-            if results and all(len(process.sent) != 1 for process in self._processes):
+            has_more = all(len(process.sent) != 1 for process in self._processes)
+            if results and has_more and deadline - now > _PAUSE_SECONDS:
                 time.sleep(_PAUSE_SECONDS)
             else:
                 wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))

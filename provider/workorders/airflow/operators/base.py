@@ -7,7 +7,7 @@ from airflow.sdk import BaseOperator
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -48,7 +48,9 @@ class MaintenanceOperator(BaseOperator):
         with (
             explain_failures(self, context, self.where, self.undone, again="The next Dag run continues."),
             connect(
-                database_url(self.database_connection), application_name=f"workorders {self.task_id}"
+                database_url(self.database_connection),
+                application_name=f"workorders {self.task_id}",
+                may_wait=within_answer_seconds,
             ) as connection,
         ):
             return self.work(connection, context)

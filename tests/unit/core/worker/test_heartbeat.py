@@ -18,8 +18,3 @@ def test_after_a_suspension_of_the_machine_the_processes_are_killed_at_once(monk
         suspended[0] = 50
         assert lost.wait(10)
         assert beating.is_lost
-
-
-@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="Linux")
-def test_the_clock_counts_suspensions() -> None:
-    assert heartbeat._now() == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=1)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -262,14 +262,14 @@ class ChildProcess:
             os.close(descriptor)
 
 
-def wait_for(processes: Iterable[ChildProcess], seconds: float) -> None:
-    """Wait until one of them has sent data or accepts more, for a limited number of seconds."""
+def wait_for(processes: Iterable[ChildProcess], seconds: float) -> Collection[int]:
+    """Wait until one of them has sent data or accepts more, for a limited number of seconds; return those pipes."""
     poll = select.poll()
     for process in processes:
         poll.register(process.results, select.POLLIN)
         if process.is_unsent:
             poll.register(process.commands, select.POLLOUT)
-    poll.poll(seconds * 1000)
+    return {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
 
 
 def ended_by(exit_code: int) -> tuple[str, str]:

@@ -78,7 +78,7 @@ class ProcessPool:
         self.pace: float | None = None
         self._processes: list[ChildProcess] = []
         self._failed_starts = 0
-        self._bounded_at = 0.0
+        self._checked_at = 0.0
         self._is_killed = False
 
     def __enter__(self) -> "ProcessPool":
@@ -207,8 +207,9 @@ class ProcessPool:
         """
         deadline = time.monotonic() + seconds
         results: list[RunResult] = []
+        readable: Collection[int] | None = None
         while True:
-            found = self._step()
+            found = self._step(readable)
             now = time.monotonic()
             if found and not results:
                 deadline = min(deadline, now + _GATHER_SECONDS)
@@ -223,25 +224,29 @@ class ProcessPool:
             has_more = all(len(process.sent) != 1 for process in self._processes)
             if results and has_more and deadline - now > _PAUSE_SECONDS:
                 time.sleep(_PAUSE_SECONDS)
+                readable = None
             else:
-                wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
+                readable = wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
 
-    def _step(self) -> list[RunResult]:
+    def _step(self, readable: Collection[int] | None) -> list[RunResult]:
+        """Take a step, and return the results of the processes whose pipes are `readable`, or of all."""
         results: list[RunResult] = []
+        is_check = self._is_check_due()
         for process in list(self._processes):
+            is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
+            looks = is_check or is_late or readable is None or process.results in readable
             # Read first: a run whose result has arrived was neither killed nor crashed.
-            received = self._received(process)
+            received = self._received(process) if looks else []
             results += received
             if received:
                 continue
-            is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
-            if process.ended or process.fault or is_late:
-                results += self._end(process, is_late=not process.ended)
+            has_ended = looks and process.ended
+            if has_ended or process.fault or is_late:
+                results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
                 self._take_back(process)
         longest = max((process.run_seconds for process in self._processes), default=0.0)
         self.pace = max(self._mean_seconds or 0.0, longest) or None
-        self._bound_logs()
         self._dispatch()
         return results
 
@@ -379,12 +384,14 @@ class ProcessPool:
         limit = self._definition.timeout
         return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
-    def _bound_logs(self) -> None:
+    def _is_check_due(self) -> bool:
         now = time.monotonic()
-        if now - self._bounded_at >= _CHECK_SECONDS:
-            self._bounded_at = now
+        is_due = now - self._checked_at >= _CHECK_SECONDS
+        if is_due:
+            self._checked_at = now
             for process in self._processes:
                 process.bound_log()
+        return is_due
 
     def _log_output(self, process: ChildProcess) -> None:
         if text := self._output_of(process):

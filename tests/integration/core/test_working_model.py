@@ -31,7 +31,7 @@ pytestmark = pytest.mark.integration
 SEEDS = int(os.environ.get("WORKING_MODEL_SEEDS", "1"))
 """More of them look for longer."""
 WORKERS = 3
-WORK_ORDERS = 600
+WORK_ORDERS = 200
 LOST_SHARE = 0.3
 """Of the COMMITs, or of the answers to them."""
 KILL_SECONDS = (5, 15)

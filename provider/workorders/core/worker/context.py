@@ -254,6 +254,7 @@ class Context:
                 timestamp_ms=timestamp_ms,
                 event_id=None if event_id is None else UUID(str(event_id)),
             )
+            # JSON has no text that UTF-8 has not, and no number of more than 64 bits.
+            self._published.add(message)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"A message for {to!r} can never be sent: {error}.") from error
-        self._published.add(message)

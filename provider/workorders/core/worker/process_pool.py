@@ -233,15 +233,14 @@ class ProcessPool:
         results: list[RunResult] = []
         is_check = self._is_check_due()
         for process in list(self._processes):
-            is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
-            looks = is_check or is_late or readable is None or process.results in readable
-            # Read first: a run whose result has arrived was neither killed nor crashed.
+            looks = is_check or readable is None or process.results in readable or self._is_late(process)
+            # Read first: a run whose result has arrived, if only in part, was neither killed nor crashed.
             received = self._received(process) if looks else []
             results += received
             if received:
                 continue
             has_ended = looks and process.ended
-            if has_ended or process.fault or is_late:
+            if has_ended or process.fault or self._is_late(process):
                 results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
                 self._take_back(process)
@@ -379,6 +378,9 @@ class ProcessPool:
             size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
+
+    def _is_late(self, process: ChildProcess) -> bool:
+        return process.seconds_left(self._definition.timeout, START_SECONDS) < 0
 
     def _until_time_out(self) -> float:
         limit = self._definition.timeout

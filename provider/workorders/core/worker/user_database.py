@@ -63,7 +63,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
         text = psycopg.ClientCursor(self).mogrify(query, arguments)
         with self.lock:
             self.pgconn.send_query(text.encode(self.info.encoding))
-            results = self.wait(execute(self.pgconn))
+            results: list[PGresult] = self.wait(execute(self.pgconn))
         if results[-1].status == ExecStatus.FATAL_ERROR:
             raise psycopg.errors.error_from_result(results[-1], self.info.encoding)
         return results

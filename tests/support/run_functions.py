@@ -100,9 +100,9 @@ def work_alone(body: dict[str, Any], context: Context) -> None:
         with (folder / "begun").open("a") as begun:
             begun.write(f"{json.dumps([*event, faults])}\n")
         time.sleep(random.choice((0, 0, 0.001, 0.02)))
-        if (chance := random.random()) < 0.1:
+        if (chance := random.random()) < 0.2:
             raise ValueError("by chance")
-        if chance < 0.13:
+        if chance < 0.23:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -7,19 +7,21 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from local_stack.stack import LocalStack
 from workorders.core.worker.context import Context
 from workorders.core.worker.user_database import CREATE_TABLE
+
+if TYPE_CHECKING:
+    from local_stack.stack import LocalStack
 
 TABLES = "CREATE TABLE counters (name text PRIMARY KEY, number integer NOT NULL)"
 CONNECTION = "shop_db"
 
 
-def user_database(stack: LocalStack, name: str) -> str:
+def user_database(stack: "LocalStack", name: str) -> str:
     """Create a database of a user, and return its URL."""
     stack.postgres.create_database(name)
     url = stack.postgres.url(name)

@@ -40,12 +40,12 @@ def main(database_url: str, proxy_url: str, name: str, folder: str, seed: str) -
         config = WorkerConfig(
             database_url=proxy_url,
             enqueue=lambda connection, messages: None,
-            claim_seconds=random.uniform(0.5, 5),
+            claim_seconds=random.uniform(1, 10),
             linger=60,
         )
         worker = Worker(workflow, config)
         (Path(folder) / str(os.getpid())).write_text(str(worker.id))
-        stop = Timer(random.uniform(0.5, 10), worker.stop)
+        stop = Timer(random.uniform(1, 20), worker.stop)
         stop.start()
         try:
             with mock.patch.object(result_store, "_MAX_DELAY_SECONDS", 0):

@@ -27,11 +27,11 @@ _NAME: Final = "execute"
 _BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)
 _STEPS: Final[Mapping[str, Mapping[str, Any]]] = {
     "no step": {"callable": "support.run_functions:echo", "processes": 1},
-    # A function that waits for a database leaves a core to another one.
-    "a step": {"callable": "support.step_functions:no_op_step", "processes": 4},
+    # A function that waits for a commit leaves a core to others, and commits together are one write to the disk.
+    "a step": {"callable": "support.step_functions:no_op_step", "processes": 8},
     "a transaction": {
         "callable": "support.step_functions:no_op_transaction",
-        "processes": 4,
+        "processes": 8,
         "database": CONNECTION,
     },
 }

@@ -618,7 +618,7 @@ def steps(bench: Bench) -> list[Figure]:
     runs: dict[str, list[float]] = {"a step": [], "a transaction": []}
     for number in range(bench.sizes.rounds):
         for what, speeds in runs.items():
-            count = bench.sizes.executed // 4
+            count = bench.sizes.executed // 2
             bench.say(f"executing {count:,} runs with {what}, round {number + 1} of {bench.sizes.rounds}")
             speeds.append(execute.through_postgres(bench.stack, count, what).per_second)
     step, transaction = runs.values()

@@ -349,8 +349,8 @@ ISOLATED_AND_SEEN = (
     Mutation(
         "wait-grows-without-end",
         6,
-        (Change("core/backoff.py", "min(MAX_SECONDS, 1 << doublings)", "1 << doublings"),),
-        ("unit/core/test_backoff.py::test_the_wait_doubles_up_to_a_minute",),
+        (Change("core/outage_delay.py", "min(MAX_SECONDS, 1 << doublings)", "1 << doublings"),),
+        ("unit/core/test_outage_delay.py::test_the_wait_doubles_up_to_a_minute",),
     ),
     Mutation(
         "replay-that-lost-messages-succeeds",

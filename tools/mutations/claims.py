@@ -40,7 +40,13 @@ CLAIMS = (
     Mutation(
         "retry-that-looks-as-if-it-could-be-claimed",
         11,
-        (Change("core/runs/sql/lifecycle.sql", "THEN 'requeued' ELSE state::text", "THEN 'pending' ELSE state::text"),),
+        (
+            Change(
+                "core/runs/sql/finish_and_retry.sql",
+                "THEN 'requeued' ELSE state::text",
+                "THEN 'pending' ELSE state::text",
+            ),
+        ),
         (
             f"{CLAIMABLE}::test_a_work_order_between_many_that_wait_for_a_retry_is_found",
             f"{CLAIMING}::test_work_orders_that_wait_for_a_retry_neither_delay_a_claim_nor_fill_it",

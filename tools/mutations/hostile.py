@@ -93,7 +93,7 @@ HOSTILE_VALUES = (
     Mutation(
         "run-in-hand-given-back",
         2,
-        (Change("core/runs/sql/claiming.sql", " AND runs.id <> ALL (%(but)s::uuid[])", ""),),
+        (Change("core/runs/sql/claiming.sql", " AND runs.id <> ALL (%(but)b::uuid[])", ""),),
         (f"{UNREADABLE}::test_what_a_group_finds_again_is_bounded_and_what_it_has_in_hand_stays_its_own",),
     ),
 )

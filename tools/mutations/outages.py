@@ -79,6 +79,24 @@ OUTAGES = (
         ),
     ),
     Mutation(
+        "suspension-of-the-machine-not-noticed",
+        5,
+        (Change("core/worker/heartbeat.py", "min(max(self._seconds_left, 0.0), _LOOK_SECONDS)", "self._seconds_left"),),
+        (
+            "unit/core/worker/test_heartbeat.py::"
+            "test_after_a_suspension_of_the_machine_the_processes_are_killed_at_once",
+        ),
+    ),
+    Mutation(
+        "task-waits-without-a-limit-before-its-first-run",
+        5,
+        (Change("core/postgres/connection.py", "return waited < MAX_ANSWER_SECONDS", "return True"),),
+        (
+            "integration/airflow/operators/test_execute_runs.py::"
+            "test_no_task_waits_indefinitely_for_a_database_that_does_not_answer_before_its_first_run",
+        ),
+    ),
+    Mutation(
         "runs-owned-without-a-row",
         5,
         (Change("core/workers.py", "        raise lost(worker_id)\n\n\ndef record", "        pass\n\n\ndef record"),),

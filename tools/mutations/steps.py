@@ -9,7 +9,11 @@ STEPS_ONCE = (
     Mutation(
         "transaction-not-asked-whether-it-was-committed",
         12,
-        (Change(USER_DATABASE, "return cursor.statusmessage == _INSERTED\n", "return True\n"),),
+        (
+            Change(
+                USER_DATABASE, "return any(result.command_status == _INSERTED for result in results)\n", "return True\n"
+            ),
+        ),
         (
             f"{DATABASE}::test_what_is_written_commits_with_the_result_and_a_later_attempt_gets_that",
             f"{DATABASE}::test_a_lost_commit_or_answer_to_it_writes_once",
@@ -71,7 +75,11 @@ STEPS_ONCE = (
     Mutation(
         "retry-in-another-generation",
         12,
-        (Change("core/runs/sql/lifecycle.sql", "attempt + 1, generation, retry + 1", "attempt + 1, 1, retry + 1"),),
+        (
+            Change(
+                "core/runs/sql/finish_and_retry.sql", "attempt + 1, generation, retry + 1", "attempt + 1, 1, retry + 1"
+            ),
+        ),
         (f"{STEPS}::test_a_retry_keeps_the_generation",),
     ),
     Mutation(

@@ -100,6 +100,11 @@ def encode_message(
         TypeError: a part has a type that cannot be sent, or the headers are neither a mapping nor pairs.
         ValueError: a part has no such form: JSON has no such value, UTF-8 no such text, or a header's name a NUL.
     """
+    if not isinstance(to, str) or not {type(partition), type(timestamp_ms)} <= {int, type(None)}:
+        raise TypeError(
+            "its destination is a text, and partition and timestamp_ms are whole numbers; got "
+            f"{to!r}, {partition!r}, and {timestamp_ms!r}"
+        )
     if value is not None and not isinstance(value, str | bytes):
         try:
             value = json_text.dumps(value)

@@ -31,7 +31,11 @@ pytestmark = pytest.mark.integration
 SEEDS = int(os.environ.get("WORKING_MODEL_SEEDS", "1"))
 """More of them look for longer."""
 WORKERS = 3
-WORK_ORDERS = 150
+WORK_ORDERS = 200
+LOST_SHARE = 0.3
+"""Of the COMMITs, or of the answers to them."""
+KILL_SECONDS = (5, 15)
+"""Between two kills of a worker; with fewer seconds, few workers live until they have runs behind a failed one."""
 ORDERING_KEYS = 4
 STREAMS = 3
 """Each ordering key has work orders of each stream."""
@@ -103,7 +107,7 @@ def test_whatever_happens_no_run_begins_twice_or_beside_another_and_neither_conc
     database_url: str, name: str, tmp_path: Path, fields: dict[str, Any], seed: int
 ) -> None:
     random = Random(f"{fields} {seed}")
-    proxy = LosingProxy(database_url, random, share=0.1)
+    proxy = LosingProxy(database_url, random, LOST_SHARE)
     with connect(database_url) as connection, proxy:
         at = Working.on(connection, name, callable="support.run_functions:work_alone", processes=2, **fields)
         _create(at, tmp_path, random)
@@ -115,13 +119,16 @@ def test_whatever_happens_no_run_begins_twice_or_beside_another_and_neither_conc
 
         deadline = time.monotonic() + SECONDS
         with working(proxy, name, tmp_path, random) as processes:
+            kill_at = time.monotonic() + random.uniform(*KILL_SECONDS)
             while left():
                 assert time.monotonic() < deadline, "something was never executed"
                 assert not any(process.has_ended for process in processes), "a process of workers has ended"
-                time.sleep(random.uniform(1, 6))
-                place = random.randrange(WORKERS)
-                processes[place].kill()
-                processes[place] = WorkerProcess(proxy, name, tmp_path, str(random.random()))
+                time.sleep(0.2)
+                if time.monotonic() > kill_at:
+                    place = random.randrange(WORKERS)
+                    processes[place].kill()
+                    processes[place] = WorkerProcess(proxy, name, tmp_path, str(random.random()))
+                    kill_at = time.monotonic() + random.uniform(*KILL_SECONDS)
         assert proxy.lost.is_set()
         states, stored = set(at.states()), at.runs()
 

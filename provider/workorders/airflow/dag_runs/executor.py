@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns, is_outage
+from workorders.airflow.dag_runs.conf import with_context
 from workorders.airflow.dag_runs.ends import RunEnds, max_dag_runs
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
@@ -18,7 +19,6 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker import json_values
-from workorders.core.worker.dag_conf import with_context
 from workorders.core.worker.exceptions import ExecutionError, InputUnreadableError
 from workorders.core.worker.result_store import ResultStore, RunSummary
 from workorders.core.worker.run_results import without_input

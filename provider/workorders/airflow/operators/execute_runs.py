@@ -17,7 +17,7 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import identities, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import one_line
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
@@ -65,7 +65,7 @@ class WorkflowOperator(BaseOperator):
         """
         with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
-            with connect(url, application_name="workorders execute") as connection:
+            with connect(url, application_name="workorders execute", may_wait=within_answer_seconds) as connection:
                 identities.require_ahead(connection)
                 workflow = workflows.register(connection, self.definition)
                 connection.commit()

@@ -17,7 +17,7 @@ from workorders.core.admission import gap_alerts
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.maintenance import refresh, retention
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 
@@ -153,6 +153,10 @@ class MaintenanceOperator(BaseOperator):
         duty = DUTIES[self.duty]
         with (
             explain_failures(self, context, duty.where, duty.undone, again="The next Dag run continues."),
-            connect(database_url(self.database_connection), application_name=f"workorders {self.duty}") as connection,
+            connect(
+                database_url(self.database_connection),
+                application_name=f"workorders {self.duty}",
+                may_wait=within_answer_seconds,
+            ) as connection,
         ):
             return duty.work(connection, self.log, context)

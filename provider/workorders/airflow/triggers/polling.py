@@ -20,8 +20,8 @@ from airflow.triggers.base import (
 
 from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
-from workorders.core.backoff import MAX_SECONDS, delay_seconds
 from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
 from workorders.core.postgres.connection import is_outage
 
 if TYPE_CHECKING:

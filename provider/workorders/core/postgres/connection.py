@@ -67,6 +67,15 @@ KEEPALIVES: Final[Mapping[str, Any]] = {
 }
 
 
+MAX_ANSWER_SECONDS: Final = 330.0
+"""The server ends a statement after 300 s, so an answer that takes longer will never arrive."""
+
+
+def within_answer_seconds(waited: float) -> bool:
+    """Return whether an answer may still arrive: a `may_wait` for `connect`."""
+    return waited < MAX_ANSWER_SECONDS
+
+
 def connection_string(database_url: str, application_name: str, session: Mapping[str, str] | None = None) -> str:
     """Return `database_url` (a libpq URI or keyword string) with this package's session settings added.
 

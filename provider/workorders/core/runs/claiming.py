@@ -8,9 +8,9 @@ from uuid import UUID
 
 from workorders.core import workers
 from workorders.core.ids import run_ids
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import lifecycle, steps
+from workorders.core.runs import concurrency, lifecycle, steps
 from workorders.core.runs.steps import StoredSteps
 from workorders.core.workflows import Workflow
 
@@ -101,7 +101,7 @@ def claim(
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.ordering_key is None):
         return _claim(connection, "claim", workflow, limit, worker_id)
-    capacity = _lock(connection, workflow, limit)
+    capacity = concurrency.lock_capacity(connection, workflow, limit)
     if capacity < 1:
         return []
     if definition.ordering_key is None:
@@ -150,17 +150,6 @@ def claimed(
     return _runs(connection, "claimed", {"workflow_id": workflow.id, "worker_id": worker_id, "but": list(but)})
 
 
-def _lock(connection: Connection, workflow: Workflow, limit: int) -> int:
-    """Return how many runs may be claimed, and block other claims of the workflow until the transaction ends."""
-    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
-    if concurrency is None:
-        return limit
-    asked = {"workflow_id": workflow.id, "concurrency": concurrency}
-    # A separate statement: only that one sees what was committed while the lock was awaited.
-    (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
-    return min(limit, int(concurrency - at_work))
-
-
 def _claim(
     connection: Connection, query: str, workflow: Workflow, limit: int, worker_id: UUID, **asked: int
 ) -> list[ClaimedRun]:
@@ -169,12 +158,12 @@ def _claim(
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:
-    # A separate statement reads the inputs: one that cannot be read must not undo the claim of the others.
-    found = connection.execute(_QUERIES[query], arguments).fetchall()
-    if not found:
-        return []
-    # Binary, because a bytea as text takes two hexadecimal digits per byte.
+    # Binary, because a bytea as text takes two hexadecimal digits per byte, and other values take longer to read.
     with connection.cursor(binary=True) as cursor:
+        found = cursor.execute(_QUERIES[query], arguments).fetchall()
+        if not found:
+            return []
+        # A separate statement reads the inputs: one that cannot be read must not undo the claim of the others.
         asked = {"ids": [row[1] for row in found], "max_bytes": MAX_BYTES}
         inputs = cursor.execute(_QUERIES["inputs"], asked).fetchall()
     if len(inputs) < len(found):

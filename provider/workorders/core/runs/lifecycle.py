@@ -17,6 +17,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.workflows import Workflow
 
 _QUERIES = load_queries("workorders.core.runs", "sql/lifecycle.sql")
+_FINISH: Final = load_queries("workorders.core.runs", "sql/finish_and_retry.sql")["finish"]
 
 _LOST: Final = (
     "The worker that owned it sent no heartbeat any more. Whether its function was called, and how far it came, is not "
@@ -102,7 +103,7 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
     workers.lock_worker(connection, worker_id)
     retry_ids = run_ids(len(results))
     rows = connection.execute(
-        _QUERIES["finish"],
+        _FINISH,
         {
             "worker_id": worker_id,
             "ids": [result.run_id for result in results],

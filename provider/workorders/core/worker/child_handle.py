@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -53,8 +53,6 @@ class ChildProcess:
         self.sent: deque[ClaimedRun] = deque()
         #: Whether it has imported the callable.
         self.ready = False
-        #: Whether a run left something behind in it, so that it must have no other.
-        self.is_used_up = False
         #: Why it must be replaced: it can send no results any more, or what it sends is none.
         self.fault: str | None = None
         #: When the first run was sent, its predecessor ended, or the last part of its result arrived; at first, when
@@ -158,8 +156,13 @@ class ChildProcess:
         self._since = time.monotonic()
         self._asked.clear()
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether the run in flight waits until a step is stored."""
+        return len(self._asked) > 0
+
     def note_step(self, name: str) -> None:
-        """Note that the run in flight waits until a step is stored."""
+        """Note that the run in flight waits for a step."""
         if not self._asked:
             self._asked_at = time.monotonic()
         self._asked.add(name)
@@ -213,7 +216,7 @@ class ChildProcess:
     @property
     def run_seconds(self) -> float:
         """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
-        return 0.0 if self.in_flight is None else (self._asked_at if self._asked else time.monotonic()) - self._since
+        return 0.0 if self.in_flight is None else (self._asked_at if self.is_asking else time.monotonic()) - self._since
 
     def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
         """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""
@@ -259,14 +262,14 @@ class ChildProcess:
             os.close(descriptor)
 
 
-def wait_for(processes: Iterable[ChildProcess], seconds: float) -> None:
-    """Wait until one of them has sent data or accepts more, for a limited number of seconds."""
+def wait_for(processes: Iterable[ChildProcess], seconds: float) -> Collection[int]:
+    """Wait until one of them has sent data or accepts more, for a limited number of seconds; return those pipes."""
     poll = select.poll()
     for process in processes:
         poll.register(process.results, select.POLLIN)
         if process.is_unsent:
             poll.register(process.commands, select.POLLOUT)
-    poll.poll(seconds * 1000)
+    return {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
 
 
 def ended_by(exit_code: int) -> tuple[str, str]:

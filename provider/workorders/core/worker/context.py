@@ -1,11 +1,7 @@
 """The context of a run, which a workflow's function gets in addition to the input."""
 
 import logging
-import re
-import secrets
-from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 from uuid import UUID, uuid4
@@ -20,6 +16,7 @@ from workorders.core.items import (
     encode_message,
     header_pairs,
 )
+from workorders.core.trace_headers import TRACEPARENT, child_traceparent, first_header_values
 from workorders.core.worker.exceptions import InvalidValueError
 from workorders.core.worker.published_messages import PublishedMessages, decode_messages
 from workorders.core.worker.steps import StepHost, Steps, require_outside_steps
@@ -30,14 +27,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 
 LOGGER: Final = "workorders.run"
-
-_TRACEPARENT: Final = "traceparent"
-#: https://www.w3.org/TR/trace-context/; a later version may add fields after the flags.
-_TRACE: Final = re.compile(
-    r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})"
-    r"(?P<more>-.*)?",
-    re.DOTALL,
-)
 
 
 class Context:
@@ -135,7 +124,7 @@ class Context:
         """W3C trace context of this run: the trace of the message or request with its own span."""
         if self._span_traceparent is not None:
             return self._span_traceparent
-        return child_traceparent(first_header_values(self.request, [_TRACEPARENT]).get(_TRACEPARENT))
+        return child_traceparent(first_header_values(self.request, [TRACEPARENT]).get(TRACEPARENT))
 
     @cached_property
     def logger(self) -> logging.Logger:
@@ -255,7 +244,7 @@ class Context:
         try:
             pairs = header_pairs(headers)
             named = {name.lower() for name, _ in pairs}
-            own = {**self.headers, _TRACEPARENT: self.traceparent}
+            own = {**self.headers, TRACEPARENT: self.traceparent}
             message = encode_message(
                 to,
                 value,
@@ -265,49 +254,7 @@ class Context:
                 timestamp_ms=timestamp_ms,
                 event_id=None if event_id is None else UUID(str(event_id)),
             )
+            # JSON has no text that UTF-8 has not, and no number of more than 64 bits.
+            self._published.add(message)
         except (TypeError, ValueError) as error:
             raise InvalidValueError(f"A message for {to!r} can never be sent: {error}.") from error
-        self._published.add(message)
-
-
-def child_traceparent(traceparent: str | None) -> str:
-    """Return the traceparent of a run: the sender's trace with a new span, or a new trace if the sender named none.
-
-    A header of a later version is read like one of version 00, as the recommendation has it.
-    """
-    match = _TRACE.fullmatch((traceparent or "").strip())
-    if match is None or (match["version"] == "00" and match["more"]):
-        return f"00-{_random(16)}-{_random(8)}-00"
-    return f"00-{match['trace']}-{_random(8)}-{match['flags']}"
-
-
-def _random(length: int) -> str:
-    """Return this number of random bytes in hexadecimal, never all zero, because that would mean none."""
-    while not int(drawn := secrets.token_hex(length), 16):
-        pass
-    return drawn
-
-
-def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
-    """Return the first value of each named header that the request has as text; case does not count.
-
-    A request contains headers as a list of pairs. A value that is null, or bytes that are no text, is left out.
-    """
-    wanted = {name.lower(): name for name in names}
-    found: dict[str, str] = {}
-    pairs = request.get("headers")
-    for pair in pairs if isinstance(pairs, list) else ():
-        match pair:
-            case [str(name), value] if name.lower() in wanted and (text := _text(value)) is not None:
-                found.setdefault(wanted[name.lower()], text)
-    return found
-
-
-def _text(value: Any) -> str | None:
-    match value:
-        case str():
-            return value
-        case {"base64": str(encoded)}:
-            with suppress(ValueError):
-                return b64decode(encoded).decode()
-    return None

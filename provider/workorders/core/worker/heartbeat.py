@@ -15,6 +15,9 @@ from workorders.core.postgres.connection import Connection, connect
 _SILENT_SHARE: Final = 0.8
 _MAX_ANSWER_SECONDS: Final = 10.0
 """A heartbeat that takes longer is sent again on a new connection."""
+_LOOK_SECONDS: Final = 1.0
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Linux's other clocks do not count the time for which a machine is suspended, but Postgres does."""
 
 
 class Heartbeat:
@@ -48,7 +51,7 @@ class Heartbeat:
         self._log = log
         self._end = threading.Event()
         self._has_no_row = False
-        self._last = time.monotonic()
+        self._last = _now()
         # The second thread only reads the clock: a heartbeat may wait for the database, the network, or the log.
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
@@ -60,7 +63,7 @@ class Heartbeat:
 
     def __enter__(self) -> "Heartbeat":
         """Start the threads."""
-        self._last = time.monotonic()
+        self._last = _now()
         for thread in self._threads:
             thread.start()
         return self
@@ -78,10 +81,11 @@ class Heartbeat:
 
     @property
     def _seconds_left(self) -> float:
-        return self._max_silence - (time.monotonic() - self._last)
+        return self._max_silence - (_now() - self._last)
 
     def _watch_until_end(self) -> None:
-        while not self._end.wait(max(self._seconds_left, 0.0)):
+        # In short waits: after a suspension, the rest of a long one would begin.
+        while not self._end.wait(min(max(self._seconds_left, 0.0), _LOOK_SECONDS)):
             if self.is_lost:
                 self._on_loss()
                 return
@@ -94,7 +98,7 @@ class Heartbeat:
                     connection = connect(
                         self._url, autocommit=True, application_name="workorders heartbeat", may_wait=self._may_wait
                     )
-                begun = time.monotonic()
+                begun = _now()
                 workers.record_heartbeat(connection, self._worker_id, self._grace_seconds)
                 self._last = begun
             except OwnershipLostError:
@@ -111,3 +115,7 @@ class Heartbeat:
 
     def _may_wait(self, waited: float) -> bool:
         return waited < _MAX_ANSWER_SECONDS and not self.is_lost and not self._end.is_set()
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)

@@ -50,11 +50,10 @@ class OrderedQueue:
         self._length += 1
         self._ready.appendleft(run)
 
-    def take(self, limit: int) -> list[ClaimedRun]:
-        """Take runs that may begin; the ordering key of each is in use until it is freed."""
-        taken = [self._ready.popleft() for _ in range(min(limit, len(self._ready)))]
-        self._length -= len(taken)
-        return taken
+    def take(self) -> ClaimedRun:
+        """Take a run that may begin; its ordering key is in use until it is freed."""
+        self._length -= 1
+        return self._ready.popleft()
 
     def free(self, ordering_key: int | None) -> None:
         """Let the next run with an ordering key begin."""

@@ -26,14 +26,17 @@ _MAX_STARTS: Final = 3
 _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
 """Results that arrive within this time are returned together."""
+_GATHER_STEPS_SECONDS: Final = 0.001
+"""So are steps, for which runs wait: to store several together takes hardly longer than one."""
 _AHEAD_SECONDS: Final = 0.05
 """How much work the pool holds ready, so that no process waits for the database, and how much of it a process has. What
 that one has not begun after twice this time is taken back, for another process."""
 _MAX_SENT_BYTES: Final = 256 * 1024
 _PAUSE_SECONDS: Final = 0.002
 """In which a process with enough runs works alone: to wake up for each of its results costs more than the run."""
-_SHORT_SECONDS: Final = 0.002
-"""Shorter runs share one process: that is faster than feeding a second one."""
+_FEED_SECONDS: Final = 0.0003
+"""About what a run costs this process. So it keeps one process busy with runs that last as long, and ten with runs that
+last ten times as long; to feed more would only cost time."""
 _NEWEST_SHARE: Final = 0.1
 
 
@@ -75,7 +78,7 @@ class ProcessPool:
         self.pace: float | None = None
         self._processes: list[ChildProcess] = []
         self._failed_starts = 0
-        self._bounded_at = 0.0
+        self._checked_at = 0.0
         self._is_killed = False
 
     def __enter__(self) -> "ProcessPool":
@@ -107,10 +110,9 @@ class ProcessPool:
 
     @property
     def _useful_processes(self) -> int:
-        if self.pace is None or self.pace < _SHORT_SECONDS:
-            return 1
         processes = self._definition.processes
-        return min(processes, self._definition.concurrency or processes)
+        most = min(processes, self._definition.concurrency or processes)
+        return 1 if self.pace is None else max(1, min(most, int(self.pace / _FEED_SECONDS)))
 
     @property
     def _sent(self) -> int:
@@ -197,7 +199,7 @@ class ProcessPool:
     def poll(self, seconds: float) -> list[RunResult]:
         """Return the results since the last call; wait for a limited number of seconds if there are none.
 
-        It does not wait if a run has finished a step.
+        It hardly waits if a run has finished a step.
 
         Raises:
             CallableUnavailableError: the callable cannot be imported.
@@ -205,41 +207,45 @@ class ProcessPool:
         """
         deadline = time.monotonic() + seconds
         results: list[RunResult] = []
+        readable: Collection[int] | None = None
         while True:
-            found = self._step()
+            found = self._step(readable)
             now = time.monotonic()
             if found and not results:
                 deadline = min(deadline, now + _GATHER_SECONDS)
             results += found
             starting = self._queue.ready and self._processes
-            is_last = results and self.unfinished <= len(self._processes)
+            is_last = len(results) > 0 and self.unfinished <= len(self._processes)
+            if any(not step.committed_elsewhere for step in self._steps):
+                deadline = min(deadline, now + _GATHER_STEPS_SECONDS)
+                is_last |= all(process.is_asking for process in self._processes if process.in_flight)
             if now >= deadline or is_last or not (self._sent or starting):
                 return results
-            if any(not step.committed_elsewhere for step in self._steps):
-                return results
-            if results and all(len(process.sent) > 1 for process in self._processes):
+            has_more = all(len(process.sent) != 1 for process in self._processes)
+            if results and has_more and deadline - now > _PAUSE_SECONDS:
                 time.sleep(_PAUSE_SECONDS)
+                readable = None
             else:
-                wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
+                readable = wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
 
-    def _step(self) -> list[RunResult]:
+    def _step(self, readable: Collection[int] | None) -> list[RunResult]:
+        """Take a step, and return the results of the processes whose pipes are `readable`, or of all."""
         results: list[RunResult] = []
+        is_check = self._is_check_due()
         for process in list(self._processes):
-            # Read first: a run whose result has arrived was neither killed nor crashed.
-            received = self._received(process)
+            looks = is_check or readable is None or process.results in readable or self._is_late(process)
+            # Read first: a run whose result has arrived, if only in part, was neither killed nor crashed.
+            received = self._received(process) if looks else []
             results += received
-            if process.is_used_up:
-                self._remove(process)
-            if received or process.is_used_up:
+            if received:
                 continue
-            is_late = process.seconds_left(self._definition.timeout, START_SECONDS) < 0
-            if process.ended or process.fault or is_late:
-                results += self._end(process, is_late=not process.ended)
+            has_ended = looks and process.ended
+            if has_ended or process.fault or self._is_late(process):
+                results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
                 self._take_back(process)
         longest = max((process.run_seconds for process in self._processes), default=0.0)
         self.pace = max(self._mean_seconds or 0.0, longest) or None
-        self._bound_logs()
         self._dispatch()
         return results
 
@@ -291,13 +297,6 @@ class ProcessPool:
         became = "it was restored" if is_restored else "its process was replaced"
         what = self._result_maker.error_text(text)
         self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
-        process.is_used_up = not is_restored
-
-    def _remove(self, process: ChildProcess) -> None:
-        """End a process; what it has not begun goes back to the queue."""
-        self._processes.remove(process)
-        self._take_back(process)
-        process.close()
 
     def _take_back(self, process: ChildProcess) -> None:
         for run in reversed(process.take_back()):
@@ -335,9 +334,11 @@ class ProcessPool:
             ended = self._result_maker.interrupted(run, state, (error_type, error), output, seconds=process.run_seconds)
             results.append(self._noted(run, ended))
         else:
-            self._count_failed_start(process, error)
+            if not process.ready:
+                self._count_failed_start(process, error)
             self._log_output(process)
-        self._remove(process)
+        self._processes.remove(process)
+        process.close()
         return results
 
     def _count_failed_start(self, process: ChildProcess, reason: str) -> None:
@@ -347,7 +348,7 @@ class ProcessPool:
         words = self._output_of(process).splitlines()
         last = f" Its last output: {words[-1]}" if words else ""
         raise ExecutionError(
-            f"The process for {self._definition.callable} ended {_MAX_STARTS} times outside of any run. {reason}{last}"
+            f"The process for {self._definition.callable} ended {_MAX_STARTS} times before any run. {reason}{last}"
         )
 
     def _dispatch(self) -> None:
@@ -363,31 +364,36 @@ class ProcessPool:
                 ChildProcess(self._definition, captured_bytes=self._captured_bytes, user_database=self._user_database)
             )
         ahead = self._ahead
-        for process in self._processes:
+        for number, process in enumerate(self._processes):
             process.push()
             # Many at once, because each call costs a write.
-            if process.ready and not (process.is_used_up or process.is_unsent) and 2 * len(process.sent) <= ahead:
-                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // len(self._processes))))
+            if number < wanted and process.ready and not process.is_unsent and 2 * len(process.sent) <= ahead:
+                self._send(process, min(ahead - len(process.sent), -(-self._queue.ready // wanted)))
 
     def _send(self, process: ChildProcess, limit: int) -> None:
         runs: list[ClaimedRun] = []
         size = 0
-        while len(runs) < limit and size < _MAX_SENT_BYTES and (taken := self._queue.take(1)):
-            runs += taken
-            size += taken[0].size
+        while len(runs) < limit and size < _MAX_SENT_BYTES and self._queue.ready:
+            runs.append(self._queue.take())
+            size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
+
+    def _is_late(self, process: ChildProcess) -> bool:
+        return process.seconds_left(self._definition.timeout, START_SECONDS) < 0
 
     def _until_time_out(self) -> float:
         limit = self._definition.timeout
         return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
-    def _bound_logs(self) -> None:
+    def _is_check_due(self) -> bool:
         now = time.monotonic()
-        if now - self._bounded_at >= _CHECK_SECONDS:
-            self._bounded_at = now
+        is_due = now - self._checked_at >= _CHECK_SECONDS
+        if is_due:
+            self._checked_at = now
             for process in self._processes:
                 process.bound_log()
+        return is_due
 
     def _log_output(self, process: ChildProcess) -> None:
         if text := self._output_of(process):

@@ -2,7 +2,7 @@
 
 from workorders.core.items import Message
 from workorders.core.json_bytes import bytes_of
-from workorders.core.worker.exceptions import InvalidValueError, PublishLimitError
+from workorders.core.worker.exceptions import PublishLimitError
 from workorders.core.worker.ipc import Frame, FrameReader
 
 
@@ -25,7 +25,7 @@ class PublishedMessages:
         """Add a message.
 
         Raises:
-            InvalidValueError: it can never be sent.
+            TypeError: a part of it is no text of UTF-8, or a number of more than 64 bits.
             PublishLimitError: it is one too many, or exceeds the bytes.
         """
         encoded = _encode(message)
@@ -53,17 +53,9 @@ class PublishedMessages:
 
 
 def _encode(message: Message) -> bytes:
-    rest = [message.partition, message.timestamp_ms, message.event_id]
-    given = [message.to, message.key is not None, message.value is not None, message.json_headers, *rest]
-    if not isinstance(message.to, str) or any(type(number) not in {int, type(None)} for number in rest[:2]):
-        raise InvalidValueError(
-            f"The destination of a message is a text, and partition and timestamp_ms are whole numbers; got "
-            f"{message.to!r}, {message.partition!r}, and {message.timestamp_ms!r}."
-        )
-    try:
-        return Frame(given, message.key or b"", message.value or b"").encode()
-    except TypeError as error:
-        raise InvalidValueError(f"A message for {message.to!r} can never be sent: {error}.") from error
+    header = [message.to, message.key is not None, message.value is not None, message.json_headers]
+    header += [message.partition, message.timestamp_ms, message.event_id]
+    return Frame(header, message.key or b"", message.value or b"").encode()
 
 
 def decode_messages(encoded: bytes) -> tuple[Message, ...]:

@@ -11,10 +11,10 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import ConfigurationError, KeysBusyError, one_line
 from workorders.core.items import Message
-from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage
+from workorders.core.outage_delay import delay_seconds
+from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage, within_answer_seconds
 from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.lifecycle import Finished, RunResult
 from workorders.core.runs.steps import FinishedStep
@@ -41,8 +41,6 @@ MAX_OUTAGE_SECONDS: Final = 300.0
 # Meanwhile the worker does nothing else: it reads no result and stops no process.
 _MAX_DELAY_SECONDS: Final = 8
 
-_MAX_ANSWER_SECONDS: Final = 330.0
-"""The server ends a statement after 300 s, so an answer that takes longer will never arrive."""
 # The runs of a worker are not recovered while its transaction is open, so one that hangs ends in the grace period.
 _SESSION: Final = {"idle_in_transaction_session_timeout": "30s"}
 
@@ -283,7 +281,7 @@ class ResultStore:
                 autocommit=True,
                 application_name="workorders execute",
                 session=_SESSION,
-                may_wait=lambda waited: waited < _MAX_ANSWER_SECONDS and self._may_continue(),
+                may_wait=lambda waited: within_answer_seconds(waited) and self._may_continue(),
             )
         return self._connection
 

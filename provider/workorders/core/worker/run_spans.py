@@ -8,7 +8,7 @@ import orjson
 from workorders.core import tracing
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
-from workorders.core.worker.context import first_header_values
+from workorders.core.trace_headers import first_header_values
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

@@ -12,11 +12,13 @@ from uuid import UUID
 
 import psycopg
 from psycopg import conninfo
-from psycopg.pq import TransactionStatus
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
-from workorders.core.backoff import delay_seconds
 from workorders.core.exceptions import one_line
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.certificates import with_files
 from workorders.core.postgres.connection import KEEPALIVES, NO_PREPARED_STATEMENTS, Connection, is_outage
 from workorders.core.postgres.named_queries import load_queries
@@ -26,8 +28,7 @@ from workorders.core.worker.steps import StepKey
 _QUERIES = load_queries("workorders.core.worker", "sql/user_database.sql")
 CREATE_TABLE: Final = _QUERIES["create_table"]
 
-_INSERTED: Final = "INSERT 0 1"
-_INSERTED_OR_NOT: Final = (_INSERTED, "INSERT 0 0")
+_INSERTED: Final = b"INSERT 0 1"
 _NO_ROW: Final = "no row of this transaction"
 """In the error of `finish` if there is none, so that nothing is committed."""
 _OPEN: Final = frozenset({TransactionStatus.INTRANS, TransactionStatus.INERROR})
@@ -54,15 +55,18 @@ class Committed:
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection whose transactions begin and end with queries that are needed anyway, and not by its user."""
 
-    def begin(self, query: LiteralString, arguments: Mapping[str, Any]) -> psycopg.ClientCursor[tuple[Any, ...]]:
-        """Execute a query that contains BEGIN."""
-        cursor = psycopg.ClientCursor(self)
-        # Otherwise psycopg would send another BEGIN before it.
-        self._autocommit = True
-        try:
-            return cursor.execute(query, arguments)
-        finally:
-            self._autocommit = False
+    def run(self, query: LiteralString, arguments: Mapping[str, Any]) -> list[PGresult]:
+        """Execute the statements of a query, and return their results.
+
+        A cursor would send a BEGIN before it, and prepare each result for being read.
+        """
+        text = psycopg.ClientCursor(self).mogrify(query, arguments)
+        with self.lock:
+            self.pgconn.send_query(text.encode(self.info.encoding))
+            results: list[PGresult] = self.wait(execute(self.pgconn))
+        if results[-1].status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(results[-1], self.info.encoding)
+        return results
 
     def undo(self) -> None:
         """Roll back the open transaction."""
@@ -142,15 +146,13 @@ class UserDatabase:
     def insert(self, connection: _Connection, run_id: str, key: StepKey) -> bool:
         """Begin a transaction with the row of a step, and return whether there was none; wait for another's."""
         try:
-            cursor = connection.begin(_QUERIES["begin"], {**key._asdict(), "run_id": run_id, **self._limits})
+            results = connection.run(_QUERIES["begin"], {**key._asdict(), "run_id": run_id, **self._limits})
         except psycopg.errors.UndefinedTable as error:
             raise StepsTableMissingError(
                 f"The database of the Airflow connection {self._name} has no table workorders_steps, so "
                 f"{key.name!r} was not begun; run `workorders steps create-table --connection {self._name}`."
             ) from error
-        while cursor.statusmessage not in _INSERTED_OR_NOT and cursor.nextset():
-            pass
-        return cursor.statusmessage == _INSERTED
+        return any(result.command_status == _INSERTED for result in results)
 
 
 class _Transaction:
@@ -209,9 +211,8 @@ class _Transaction:
         return Committed(result, self._finish(connection, result), UUID(self._run_id))
 
     def _finish(self, connection: _Connection, result: bytes) -> float:
-        cursor = psycopg.ClientCursor(connection, row_factory=tuple_row)
         try:
-            cursor.execute(_QUERIES["finish"], {**self._key._asdict(), "result": result.decode()})
+            results = connection.run(_QUERIES["finish"], {**self._key._asdict(), "result": result.decode()})
         except psycopg.errors.InvalidTextRepresentation as error:
             if _NO_ROW not in str(error):
                 raise
@@ -220,10 +221,8 @@ class _Transaction:
                 "ROLLBACK, so its result was not stored, and it is not called again; leave both to the context, and "
                 "see in your tables what it has committed."
             ) from error
-        while cursor.description is None:
-            cursor.nextset()
-        (finished_at,) = cursor.fetchone() or (0.0,)
-        return float(finished_at)
+        (finished_at,) = (found.get_value(0, 0) for found in results if found.ntuples)
+        return float(bytes(finished_at or b"0"))
 
     def _stored(self, row: tuple[Any, ...] | None) -> Committed:
         if row is None or row[0] is None:

@@ -8,7 +8,7 @@ from workorders.airflow.notifications import Log
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 from workorders.core import tracing
 from workorders.core.postgres.connection import fetch_row
-from workorders.core.worker.context import first_header_values
+from workorders.core.trace_headers import first_header_values
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger import batches
 

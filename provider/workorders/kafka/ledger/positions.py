@@ -10,7 +10,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.rows import class_row
 
-from workorders.core.backoff import delay_seconds
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import Connection, connect, drop_snapshot, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Final
 
 from workorders.core import tracing
-from workorders.core.worker.context import first_header_values
+from workorders.core.trace_headers import first_header_values
 from workorders.outbox.store.backlog import ROW_HEADERS, OutboxRow, Row
 
 MAX_MESSAGES: Final = 100

@@ -1,5 +1,6 @@
 """The tasks that execute runs, on a real database, and an Airflow that is a table of Dag runs."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,11 +11,14 @@ from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.executing import Executing
+from support.proxies import HangingProxy
 from support.step_functions import user_database
 from support.tries import a_try
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import unlimited_retries
+from workorders.core import identities
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.postgres import connection
 from workorders.core.worker.exceptions import ExecutionError
 
 pytestmark = pytest.mark.integration
@@ -41,6 +45,18 @@ def make(stack: LocalStack, name: str) -> Make:
 def definition(executing: Executing) -> WorkflowDefinition:
     assert executing.workflow.definition is not None
     return executing.workflow.definition
+
+
+def test_no_task_waits_indefinitely_for_a_database_that_does_not_answer_before_its_first_run(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executing = make()
+    with HangingProxy(executing.url) as proxy:
+        monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", re.sub(r":\d+/", f":{proxy.port}/", executing.url))
+        monkeypatch.setattr(connection, "MAX_ANSWER_SECONDS", 1.0)
+        monkeypatch.setattr(identities, "require_ahead", lambda _: proxy.hang())
+        with pytest.raises(ExecutionError, match="did not answer for 1 s"):
+            ExecuteRunsOperator(task_id="execute", definition=definition(executing)).execute(TRY)
 
 
 def test_failures_of_runs_leave_the_task_green(make: Make) -> None:

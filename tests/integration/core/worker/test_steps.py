@@ -347,6 +347,49 @@ def test_a_killed_worker_loses_no_step(make: Make, shop: str, tmp_path: Path) ->
     assert work(executing, shop) == {"success": 1}
 
 
+def test_a_worker_that_is_killed_between_the_commit_of_a_step_and_its_answer_loses_no_step(
+    make: Make, shop: str, tmp_path: Path, name: str
+) -> None:
+    executing, file = make("ship"), tmp_path / "lines"
+    executing.create([{"order": name, "file": str(file)}])
+    pid = os.fork()
+    if pid == 0:
+        store = ResultStore.store_steps
+        ResultStore.store_steps = lambda *given: (store(*given), os.kill(os.getpid(), signal.SIGKILL))  # type: ignore
+        try:
+            executing.worker(user_database=shop).work()
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    assert [(row[0], row[3]) for row in executing.rows(STEPS)] == [("line", 1)]
+    executing.recover()
+    assert work(executing, shop) == {"success": 1}
+    assert (numbers(shop, [name]), len(file.read_text().splitlines())) == ([1], 1)
+    assert [message.key for message in executing.sent] == [name.encode()]
+
+
+@pytest.mark.parametrize(("wakes", "timeout"), [(True, 120), (False, 5)], ids=["and wakes up", "and stays so"])
+def test_a_process_that_is_stopped_delays_its_own_run_only(
+    make: Make, shop: str, tmp_path: Path, *, wakes: bool, timeout: float
+) -> None:
+    executing, file = make(processes=2, timeout=timeout), tmp_path / "process"
+    executing.create([{"do": "stay", "file": str(file)}, *[{"do": "pid"}] * 20])
+    worker = executing.worker(user_database=shop)
+    with ThreadPoolExecutor() as threads:
+        ended = threads.submit(worker.work)
+        eventually(lambda: file.exists() and file.read_text(), seconds=30, what="the step")
+        process = file.read_text()
+        os.kill(int(process), signal.SIGSTOP)
+        eventually(lambda: worker.summary.states["success"] == 20, seconds=60, what="the success of the others")
+        if wakes:
+            os.kill(int(process), signal.SIGCONT)
+        else:
+            eventually(lambda: file.read_text() not in {"", process}, seconds=60, what="the next attempt")
+        file.unlink()
+        assert ended.result(60).states == ({"success": 21} if wakes else {"success": 21, "killed": 1})
+    assert [row[3] for row in executing.rows(STEPS) if row[0] == "stay"] == [1 if wakes else 2]
+
+
 def test_a_rerun_continues_after_committed_steps_and_one_from_the_start_executes_them_again(
     make: Make, shop: str, tmp_path: Path, name: str
 ) -> None:

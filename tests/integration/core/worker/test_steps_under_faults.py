@@ -1,11 +1,13 @@
 """A worker, its processes, and its connections end at random; what its functions have done is counted."""
 
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -51,6 +53,7 @@ class Faults:
         self._shop = shop
         self._proxies = LosingProxy(executing.url), LosingProxy(shop)
         self._worker = self._start()
+        self._zombies: list[subprocess.Popen[bytes]] = []
 
     def run(self) -> None:
         """Inject faults, and then let all work orders succeed."""
@@ -63,13 +66,17 @@ class Faults:
             if self.injected.total() >= self._orders / 20:
                 continue
             self._kill_process()
-            fault: Any = self._random.choice([self._kill_worker, self._end_session, self._lose, self._lose])
+            faults = [self._kill_worker, self._end_session, self._lose, self._lose, self._cut, self._freeze]
+            fault: Any = self._random.choice(faults)
             fault()
+        for zombie in self._zombies:
+            zombie.wait(60)
 
     def close(self) -> None:
         """End everything."""
-        self._worker.kill()
-        self._worker.wait()
+        for worker in (self._worker, *self._zombies):
+            worker.kill()
+            worker.wait()
         for proxy in self._proxies:
             proxy.close()
 
@@ -100,6 +107,23 @@ class Faults:
             self._worker.wait()
             self.injected["worker killed"] += 1
 
+    def _freeze(self) -> None:
+        """Stop a worker and its processes, let another one execute their runs, and wake them up."""
+        if self._random.random() > 0.3:
+            return
+        frozen = [self._worker.pid, *(process.pid for process in psutil.Process(self._worker.pid).children())]
+        _signal(frozen, signal.SIGSTOP)
+        self._zombies.append(self._worker)
+        self._worker = self._start()
+        time.sleep(self._random.uniform(1, 8))
+        _signal(frozen, signal.SIGCONT)
+        self.injected["zombies"] += 1
+
+    def _cut(self) -> None:
+        with self._random.choice(self._proxies).unreachable():
+            time.sleep(self._random.uniform(0, 3))
+        self.injected["databases lost"] += 1
+
     def _end_session(self) -> None:
         url = self._random.choice([self.executing.url, self._shop])
         with psycopg.connect(url, autocommit=True) as connection:
@@ -115,6 +139,12 @@ class Faults:
         proxy.lose(what)  # type: ignore[arg-type]
         if proxy.lost.wait(0.5):
             self.injected[f"COMMIT's {what} lost"] += 1
+
+
+def _signal(processes: list[int], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
 
 
 @pytest.mark.parametrize(

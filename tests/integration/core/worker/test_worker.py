@@ -47,6 +47,12 @@ RUNS = """
     SELECT state::text, error_type, error FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id, attempt
 """
+# A lock of the outbox is that of one key in 1,024.
+OTHER_KEYS = """
+    SELECT 'other-' || number FROM generate_series(1, 1000) AS number
+    WHERE workorders.outbox_lock_number(workorders.outbox_hash(%s, convert_to('other-' || number, 'UTF8')))
+        <> workorders.outbox_lock_number(workorders.outbox_hash(%s, 'busy'))
+"""
 TIMES = """
     SELECT started_at - claimed_at, finished_at - started_at FROM workorders.runs WHERE workflow_id = %(workflow_id)s
 """
@@ -414,7 +420,8 @@ def test_a_busy_key_delays_the_runs_that_publish_to_it_and_no_others(
     make: Make, name: str, application: Connection
 ) -> None:
     executing = make("publish", processes=2)
-    executing.create(publishing(name, ["busy" if n in {5, 50} else f"other-{n}" for n in range(100)]))
+    keys = [key for (key,) in application.execute(OTHER_KEYS, [name, name]).fetchall()]
+    executing.create(publishing(name, [*keys[:5], "busy", *keys[5:49], "busy", *keys[49:98]]))
     worker = executing.worker(enqueue=enqueue_published, linger=600, heartbeat_seconds=0.2)
     with at_work(worker) as ended:
         eventually(lambda: worker.summary.total == 98, seconds=30, what="the success of the others")

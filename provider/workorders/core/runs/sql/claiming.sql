@@ -74,7 +74,7 @@ again AS (
 ), first AS (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at)
-    SELECT (%(ids)s::uuid[])[taken.place], taken.id, %(workflow_id)s, taken.ordering_key, 1, 'claimed', %(worker_id)s,
+    SELECT (%(ids)b::uuid[])[taken.place], taken.id, %(workflow_id)s, taken.ordering_key, 1, 'claimed', %(worker_id)s,
         statement_timestamp()
     FROM taken
     WHERE taken.run_id IS NULL
@@ -87,18 +87,6 @@ again AS (
 -- use: claimed_runs
 LEFT JOIN taken ON taken.id = claimed.work_order_id
 ORDER BY taken.place;
-
--- name: lock_workflow
--- Not FOR UPDATE: registering a trigger, which refers to the workflow, need not wait for claims.
--- The planner expects many streams, and would compile the claim in half a second to save nothing.
-SELECT concurrency, set_config('jit', 'off', true) FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
-
--- name: count_at_work
-SELECT count(*) FROM (
-    SELECT FROM workorders.runs
-    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
-    LIMIT %(concurrency)s
-) AS at_work;
 
 -- name: claim
 -- The lists of the queue, locked.
@@ -224,14 +212,14 @@ WITH RECURSIVE asked AS (SELECT %(workflow_id)s::integer AS id), free AS MATERIA
 WITH claimed AS (
     SELECT * FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s AND worker_id = %(worker_id)s
-        AND claimed_at IS NOT NULL AND finished_at IS NULL AND runs.id <> ALL (%(but)s::uuid[])
+        AND claimed_at IS NOT NULL AND finished_at IS NULL AND runs.id <> ALL (%(but)b::uuid[])
 )
 -- use: claimed_runs
 ORDER BY work_orders.id;
 
 -- name: inputs
 -- In the order of the ids, up to the one that reaches the maximum of bytes, or to one that cannot be written out.
-SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)s::uuid[], %(max_bytes)s);
+SELECT request, body, is_unreadable FROM workorders.read_inputs(%(ids)b::uuid[], %(max_bytes)s);
 
 -- name: claimable_workflows
 -- The workflows of which a claim would return a run now, or which have a worker whose heartbeat stopped. Rows that another

@@ -4,13 +4,13 @@ WITH owner AS MATERIALIZED (
     SELECT FROM workorders.workers WHERE id = %(worker_id)s FOR KEY SHARE
 ), given AS MATERIALIZED (
     SELECT * FROM unnest(
-        %(ids)s::uuid[], %(names)s::text[], %(results)s::text[], %(finished)s::timestamptz[], %(made_by)s::uuid[],
-        %(elsewhere)s::boolean[]
+        %(ids)b::uuid[], %(names)b::text[], %(results)b::text[], %(finished)b::timestamptz[], %(made_by)b::uuid[],
+        %(elsewhere)b::boolean[]
     ) AS given (run_id, name, result, finished_at, made_by, committed_elsewhere)
 ), owned AS (
     SELECT id, work_order_id, generation FROM workorders.runs
     -- As in `finish`: the runs are found by their ids.
-    WHERE EXISTS (SELECT FROM owner) AND id = ANY (%(ids)s::uuid[])
+    WHERE EXISTS (SELECT FROM owner) AND id = ANY (%(ids)b::uuid[])
         AND coalesce(worker_id = %(worker_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL, false)
 ), stored AS (
     INSERT INTO workorders.steps (work_order_id, finished_at, run_id, generation, committed_elsewhere, name, result)
@@ -27,4 +27,4 @@ SELECT runs.id, runs.generation, steps.name, steps.result::text
 FROM workorders.runs
 LEFT JOIN workorders.steps ON steps.work_order_id = runs.work_order_id AND steps.generation = runs.generation
     AND NOT steps.committed_elsewhere
-WHERE runs.id = ANY (%(ids)s::uuid[]);
+WHERE runs.id = ANY (%(ids)b::uuid[]);

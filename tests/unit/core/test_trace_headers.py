@@ -1,11 +1,11 @@
-"""Headers and traces of a run, whatever its trigger."""
+"""The headers of a request, and the trace that they continue."""
 
 import re
 from typing import Any
 
 import pytest
 
-from workorders.core.worker.context import child_traceparent, first_header_values
+from workorders.core.trace_headers import child_traceparent, first_header_values
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SPAN = "b7ad6b7169203331"

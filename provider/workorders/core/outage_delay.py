@@ -1,4 +1,7 @@
-"""The delay before the next try: 1, 2, 4 ... 60 seconds, indefinitely."""
+"""The delay before the next try during an outage or a stall: 1, 2, 4 ... 60 seconds, until it succeeds.
+
+Runs that failed are retried by the policy of their workflow instead: `runs/sql/finish_and_retry.sql`.
+"""
 
 MAX_SECONDS = 60
 _DOUBLINGS_TO_LONGEST = 6

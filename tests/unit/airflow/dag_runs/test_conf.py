@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
+from workorders.airflow.dag_runs.conf import with_context
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.worker.dag_conf import with_context
 from workorders.core.worker.exceptions import ContextKeyTakenError
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

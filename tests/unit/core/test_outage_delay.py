@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workorders.core.backoff import delay_seconds
+from workorders.core.outage_delay import delay_seconds
 
 
 def test_the_wait_doubles_up_to_a_minute() -> None:

@@ -1,0 +1,59 @@
+"""The headers of an event as its request contains them, and the trace that one of them continues."""
+
+import re
+import secrets
+from base64 import b64decode
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+TRACEPARENT: Final = "traceparent"
+#: https://www.w3.org/TR/trace-context/; a later version may add fields after the flags.
+_TRACE: Final = re.compile(
+    r"(?!ff)(?P<version>[0-9a-f]{2})-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})"
+    r"(?P<more>-.*)?",
+    re.DOTALL,
+)
+
+
+def child_traceparent(traceparent: str | None) -> str:
+    """Return the traceparent of a run: the sender's trace with a new span, or a new trace if the sender named none.
+
+    A header of a later version is read like one of version 00, as the recommendation has it.
+    """
+    match = _TRACE.fullmatch((traceparent or "").strip())
+    if match is None or (match["version"] == "00" and match["more"]):
+        return f"00-{_random(16)}-{_random(8)}-00"
+    return f"00-{match['trace']}-{_random(8)}-{match['flags']}"
+
+
+def _random(length: int) -> str:
+    """Return this number of random bytes in hexadecimal, never all zero, because that would mean none."""
+    while not int(drawn := secrets.token_hex(length), 16):
+        pass
+    return drawn
+
+
+def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:
+    """Return the first value of each named header that the request has as text; case does not count.
+
+    A request contains headers as a list of pairs. A value that is null, or bytes that are no text, is left out.
+    """
+    wanted = {name.lower(): name for name in names}
+    found: dict[str, str] = {}
+    pairs = request.get("headers")
+    for pair in pairs if isinstance(pairs, list) else ():
+        match pair:
+            case [str(name), value] if name.lower() in wanted and (text := _text(value)) is not None:
+                found.setdefault(wanted[name.lower()], text)
+    return found
+
+
+def _text(value: Any) -> str | None:
+    match value:
+        case str():
+            return value
+        case {"base64": str(encoded)}:
+            with suppress(ValueError):
+                return b64decode(encoded).decode()
+    return None

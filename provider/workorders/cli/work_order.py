@@ -1,5 +1,6 @@
 """`workorders work-orders show`: one work order, from where it came to what became of each run."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -75,7 +76,8 @@ def _write_raw(work_order: WorkOrder, file: Path) -> None:
             f"{file} was not written."
         )
     try:
-        with file.open("xb") as stream:
+        # Only its owner may read it, as an export.
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(work_order.raw)
     except OSError as error:
         raise ConfigurationError(

@@ -24,24 +24,22 @@ class _UnknownIds:
     """Ids that no registry had when this process asked, for a minute."""
 
     def __init__(self) -> None:
-        self._ids: set[tuple[RegistryDecoder, int]] = set()
+        self._faults: dict[tuple[RegistryDecoder, int], str] = {}
         self._until = 0.0
 
     def fault(self, decoder: "RegistryDecoder", schema_id: int) -> str | None:
         """Return why the registry need not be asked for an id, as a clause without its subject."""
         if time.monotonic() >= self._until:
-            self._ids.clear()
-        if (decoder, schema_id) in self._ids:
-            return "does not have"
-        if len(self._ids) >= MAX_UNKNOWN:
-            return f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
-        return None
+            self._faults.clear()
+        if len(self._faults) < MAX_UNKNOWN or (decoder, schema_id) in self._faults:
+            return self._faults.get((decoder, schema_id))
+        return f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
 
-    def add(self, decoder: "RegistryDecoder", schema_id: int) -> None:
+    def add(self, decoder: "RegistryDecoder", schema_id: int, fault: str) -> None:
         """Remember an id."""
-        if not self._ids:
+        if not self._faults:
             self._until = time.monotonic() + _UNKNOWN_SECONDS
-        self._ids.add((decoder, schema_id))
+        self._faults[decoder, schema_id] = fault
 
 
 unknown_ids: Final = _UnknownIds()
@@ -87,9 +85,9 @@ class RegistryDecoder:
                 return self._readers[schema_id]
         except (RegistryUnavailableError, RegistryRefusedError):
             raise
-        except UnknownSchemaError:
-            unknown_ids.add(self, schema_id)
-            fault = "does not have"
+        except UnknownSchemaError as error:
+            fault = str(error)
+            unknown_ids.add(self, schema_id, fault)
         except Exception as error:  # noqa: BLE001 - parsers raise what their code happens to meet in hostile schemas
             clause = error if isinstance(error, UnsafeSchemaError) else f"it is malformed ({type(error).__name__})"
             unusable = Rejection("unusable-schema", f"schema {schema_id} of the {self._kind} cannot be used: {clause}")

@@ -19,6 +19,13 @@ from workorders.kafka.formats.registry import SchemaRegistry
 _MAX_INDEX_BYTES: Final = 5
 _MAIN: Final = "schema.proto"
 _COMPILE_SECONDS: Final = 60
+_COMPILER: Final = """
+import contextlib, resource, runpy
+with contextlib.suppress(ValueError, OSError):  # macOS
+    resource.setrlimit(resource.RLIMIT_AS, (2**29, 2**29))
+runpy.run_module("grpc_tools.protoc", run_name="__main__")
+"""
+"""With at most 512 MiB: a few sources can make it need any memory."""
 _INSIDE_ANY: Final = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 """Files of types that an Any may have, although its schema does not import them."""
 
@@ -64,7 +71,7 @@ def _compiled(texts: dict[str, str]) -> Iterator[descriptor_pb2.FileDescriptorPr
         compiled = Path(folder, "compiled")
         subprocess.run(  # noqa: S603 - our own interpreter, and files that we named
             [
-                *(sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}/sources", "--include_imports"),
+                *(sys.executable, "-c", _COMPILER, f"-I{folder}/sources", "--include_imports"),
                 *(f"--descriptor_set_out={compiled}", _MAIN),
             ],
             check=True,

@@ -108,11 +108,11 @@ def nested(depth: int) -> Any:
     return inner
 
 
-def chain(length: int) -> Any:
+def chain(length: int, name: str = "x") -> Any:
     """Return a type of so many levels."""
     inner: Any = "long"
     for level in range(length):
-        inner = {"type": "record", "name": f"C{level}", "fields": [{"name": "x", "type": inner}]}
+        inner = {"type": "record", "name": f"C{level}", "fields": [{"name": name, "type": inner}]}
     return inner
 
 
@@ -297,6 +297,15 @@ def test_a_value_without_an_exact_text_is_rejected_with_its_path_and_no_data(
     assert isinstance(found, Rejection)
     assert found.code == "undecodable"
     assert found.detail.startswith(f"the value violates schema 7: {fault}")
+
+
+def test_a_long_path_is_shown_by_its_end() -> None:
+    found = decode(decoder(chain(150, "x" * 256)), framed(7, b""))
+    assert isinstance(found, Rejection)
+    path = f"/{'x' * 256}"[-200:]
+    assert found.detail == (
+        f"the value violates schema 7: ...{path} is cut off: the bytes end before the value does; {BAD_BYTES}"
+    )
 
 
 def test_the_wrong_value_of_a_long_message_is_not_looked_for() -> None:

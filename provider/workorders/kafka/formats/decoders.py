@@ -16,6 +16,8 @@ ParseSchema = Callable[[SchemaRegistry, int], ReadPayload]
 MAX_UNKNOWN: Final = 20
 """Senders choose the ids, and each is a request."""
 _UNKNOWN_SECONDS: Final = 60.0
+_MAX_KEPT_CHARACTERS: Final = 8 * 1024 * 1024
+"""Of the schemas of a decoder: one may take a hundred times as many bytes."""
 _MAGIC: Final = 0
 _HEADER_BYTES: Final = 5
 
@@ -54,6 +56,8 @@ class RegistryDecoder:
         self._parse = parse
         self._kind = kind
         self._readers: dict[int, ReadPayload | Rejection] = {}
+        self._kept: dict[int, int] = {}
+        """Characters of each schema that is kept."""
         self._registrations: dict[tuple[int, str], bytes] = {}
 
     def rule(self, payload: bytes) -> str:
@@ -81,8 +85,7 @@ class RegistryDecoder:
         fault = unknown_ids.fault(self, schema_id)
         try:
             if fault is None:
-                self._readers[schema_id] = self._parse(self._registry, schema_id)
-                return self._readers[schema_id]
+                return self._keep(schema_id)
         except (RegistryUnavailableError, RegistryRefusedError):
             raise
         except UnknownSchemaError as error:
@@ -94,6 +97,15 @@ class RegistryDecoder:
             self._readers[schema_id] = unusable
             return unusable
         return Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}")
+
+    def _keep(self, schema_id: int) -> ReadPayload:
+        before = self._registry.characters
+        read = self._parse(self._registry, schema_id)
+        while self._kept and sum(self._kept.values()) + self._registry.characters - before > _MAX_KEPT_CHARACTERS:
+            oldest = next(iter(self._kept))
+            del self._kept[oldest], self._readers[oldest]
+        self._kept[schema_id], self._readers[schema_id] = self._registry.characters - before, read
+        return read
 
     def _registration(self, schema_id: int, topic: str) -> bytes:
         found = self._registry.registration(schema_id, f"{topic}-{self._kind}")

@@ -43,7 +43,7 @@ _MAX_ANSWER_BYTES: Final = 4 * _MAX_SCHEMA_CHARACTERS
 
 
 class UnknownSchemaError(LookupError):
-    """The registry does not have a schema of that id, or does not show it; the text says what the registry does."""
+    """The registry does not have a schema of that id, or does not show it; the text names which."""
 
     def __init__(self, clause: str = "does not have") -> None:
         super().__init__(clause)
@@ -59,6 +59,9 @@ class _NotFoundError(RegistryUnavailableError):
 
 class SchemaRegistry:
     """A registry. Nothing is cached here, because a schema is parsed once and kept by its decoder."""
+
+    characters = 0
+    """Of all texts that were returned, so that the decoder knows how long the schemas are that it keeps."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Make a client.
@@ -138,6 +141,7 @@ class SchemaRegistry:
         main = self.schema(schema_id, serialized=serialized)
         collect(main, 0)
         _require_few(texts, (*texts.values(), main.schema_str))
+        self.characters += sum(map(len, texts.values())) + len(main.schema_str)
         return {**texts, name: main.schema_str}
 
     def _with_text(self, schema: Schema) -> Schema:
@@ -176,12 +180,14 @@ class SchemaRegistry:
             raise RegistryUnavailableError(
                 f"{self._where} did not answer ({reason}); nothing was committed there."
             ) from None
+        finally:
+            self._client.clear_caches()  # without a bound
 
     def _shows_subjects(self) -> bool:
         """Return whether this is a registry that shows the client any subject, so that it refuses one schema alone."""
         try:
             found = self._client.get_subjects(limit=1)
-        except Exception:  # noqa: BLE001 - the first answer says what is wrong
+        except Exception:  # noqa: BLE001 - the first answer is reported
             return False
         return isinstance(found, list) and len(found) > 0
 

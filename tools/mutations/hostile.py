@@ -154,7 +154,11 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "refusal-of-one-schema-stops-its-partition",
         4,
-        (Change("kafka/formats/registry.py", "_ABOUT_A_SCHEMA and self._shows_subjects()", "_ABOUT_A_SCHEMA and False"),),
+        (
+            Change(
+                "kafka/formats/registry.py", "_ABOUT_A_SCHEMA and self._shows_subjects()", "_ABOUT_A_SCHEMA and False"
+            ),
+        ),
         (f"{REGISTRY}::test_an_answer_about_one_schema_is_no_outage_if_the_registry_shows_others",),
     ),
     Mutation(

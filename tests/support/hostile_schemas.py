@@ -23,6 +23,8 @@ class Case(NamedTuple):
     schema: str | None = None
     references: Mapping[str, tuple[Any, Sequence[str]]] = {}
     headers: Sequence[tuple[str | bytes, bytes | None]] = ()
+    times: int = 1
+    """How often the message is sent."""
 
 
 def zigzag(number: int) -> bytes:
@@ -254,4 +256,59 @@ cloudevents: Final = st.builds(
         max_size=8,
     ),
 )
+MANY_MESSAGES: Final = 50
+_LONG: Final = 20_000
+"""Types, fields, or values of a schema of a megabyte."""
+
+
+def _records(count: int) -> list[Any]:
+    fields = [{"name": "a", "type": "long"}]
+    return [{"type": "record", "name": f"R{place}", "fields": fields} for place in range(count)]
+
+
+def _descriptor(fill: str) -> str:
+    file = descriptor_pb2.FileDescriptorProto(name="schema.proto", package="p", syntax="proto2")
+    row = file.message_type.add(name="Row")
+    row.extension_range.add(start=1, end=2**29)
+    for place in range(2 * _LONG):
+        match fill:
+            case "messages":
+                file.message_type.add(name=f"M{place}")
+            case "extensions":
+                file.extension.add(name=f"x{place}", number=20_000 + place, label=1, type=9, extendee=".p.Row")
+            case "symbols":
+                color = file.enum_type[0] if file.enum_type else file.enum_type.add(name="E")
+                color.value.add(name=f"V{place}", number=place)
+    return b64encode(file.SerializeToString()).decode()
+
+
+_LONG_JSON: Final[Mapping[str, Any]] = {
+    "pattern": {"pattern": "a" * 2**20},
+    "alternatives": {"pattern": "|".join(f"a{place}" for place in range(6 * _LONG))},
+    "combined": {"allOf": [{}] * 9 * _LONG},
+    "referred": {
+        "$defs": {f"d{place}": {"minimum": 1} for place in range(_LONG)},
+        "allOf": [{"$ref": f"#/$defs/d{place}"} for place in range(_LONG)],
+    },
+    "required": {"required": [f"r{place}" for place in range(4 * _LONG)]},
+}
+LONG: Final = {
+    **{
+        f"avro {name}": Case("avro", payload, json.dumps(schema), times=MANY_MESSAGES)
+        for name, payload, schema in (
+            ("union", b"\0\0", _records(_LONG)),
+            ("array", b"\0", {"type": "array", "items": ["null", *_records(_LONG)]}),
+            ("symbols", b"\0", {"type": "enum", "name": "E", "symbols": [f"s{place}" for place in range(5 * _LONG)]}),
+        )
+    },
+    **{
+        f"protobuf {fill}": Case("protobuf", b"\0", _descriptor(fill), times=MANY_MESSAGES)
+        for fill in ("messages", "extensions", "symbols")
+    },
+    **{
+        f"json {name}": Case("json_schema", b"{}", json.dumps(schema), times=MANY_MESSAGES)
+        for name, schema in _LONG_JSON.items()
+    },
+}
+"""Schemas of a megabyte: what of them is done again for each message is seen by many messages."""
 cases: Final = st.one_of(avro(), protobuf(), json_values, references, cloudevents)

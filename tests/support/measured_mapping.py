@@ -118,5 +118,6 @@ def _outcome(case: Case, registry: Registered) -> str:
     mapping = RecordMapping(
         max_message_bytes=MEBIBYTE, payloads=payloads.Payloads(case.format, "text", None, case.schema, MEBIBYTE)
     )
-    item = mapping.map_record(Record("orders", 0, 0, None, payload, 0, 0, case.headers), "s")
+    for _ in range(case.times):
+        item = mapping.map_record(Record("orders", 0, 0, None, payload, 0, 0, case.headers), "s")
     return "accepted" if item.rejection is None else item.rejection.code

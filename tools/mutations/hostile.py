@@ -142,7 +142,7 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "request-for-every-invented-id",
         4,
-        (Change("kafka/formats/decoders.py", "if len(self._ids) >= MAX_UNKNOWN:", "if False:"),),
+        (Change("kafka/formats/decoders.py", "if len(self._faults) < MAX_UNKNOWN or", "if True or"),),
         (f"{DECODED}::test_ids_that_senders_invent_are_few_requests_in_a_minute",),
     ),
     Mutation(
@@ -150,6 +150,49 @@ HOSTILE_SCHEMAS = (
         4,
         (Change("kafka/formats/registry.py", "time.sleep(min(int(seconds[:9]), _MAX_WAIT_SECONDS))", "pass"),),
         (f"{REGISTRY}::test_a_registry_that_is_asked_too_often_is_asked_again_when_it_says",),
+    ),
+    Mutation(
+        "refusal-of-one-schema-stops-its-partition",
+        4,
+        (
+            Change(
+                "kafka/formats/registry.py", "_ABOUT_A_SCHEMA and self._shows_subjects()", "_ABOUT_A_SCHEMA and False"
+            ),
+        ),
+        (f"{REGISTRY}::test_an_answer_about_one_schema_is_no_outage_if_the_registry_shows_others",),
+    ),
+    Mutation(
+        "answer-of-a-registry-without-an-end",
+        4,
+        (
+            Change(
+                "kafka/formats/registry.py",
+                "if len(content) > _MAX_ANSWER_BYTES or time.monotonic() > until:",
+                "if False:",
+            ),
+        ),
+        (f"{REGISTRY}::test_an_answer_that_is_far_longer_than_a_schema_is_given_up_before_it_is_in_memory",),
+    ),
+    Mutation(
+        "parsed-schema-of-a-sender-believed",
+        4,
+        (Change("kafka/formats/avro.py", "**{name: schema[name] for name in _KEPT if name in schema}", "**schema"),),
+        (f"{DECODED}::test_a_parsed_schema_that_a_schema_contains_is_not_believed",),
+    ),
+    Mutation(
+        "long-schema-without-a-bound",
+        4,
+        (
+            Change("kafka/definition/json_schema.py", "sum(map(len, patterns)) > _PATTERN_CHARACTERS", "False"),
+            Change("kafka/formats/protobuf.py", "sum(map(_count_types, files)) > _MAX_TYPES", "False"),
+        ),
+        (f"{PROPERTY}::test_a_long_schema_is_bounded",),
+    ),
+    Mutation(
+        "schemas-kept-without-a-bound",
+        4,
+        (Change("kafka/formats/decoders.py", "while self._kept and", "while False and"),),
+        (f"{DECODED}::test_only_some_characters_of_schemas_are_kept",),
     ),
     Mutation(
         "references-without-a-memory",
@@ -160,7 +203,7 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "references-without-a-bound",
         4,
-        (Change("kafka/formats/registry.py", "if depth == _MAX_REFERENCE_DEPTH or", "if False and"),),
+        (Change("kafka/formats/registry.py", "if len(references) > _MAX_REFERENCES or", "if False and"),),
         (f"{REGISTRY}::test_a_schema_that_refers_to_very_many_others_is_not_used",),
     ),
     Mutation(

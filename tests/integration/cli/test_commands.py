@@ -99,6 +99,7 @@ def test_a_message_cannot_command_the_terminal(
         assert not {"\x1b", "\x07", "\u009b", "\u202e"} & set(text)
     assert "00000000  1b 5d 30 3b 6f 77 6e 65 64 07 ff 00" in shown.out
     assert (tmp_path / "raw").read_bytes() == raw
+    assert (tmp_path / "raw").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_raw_value_overwrites_no_file(

@@ -16,6 +16,8 @@ _BACKTRACKS: Final = 5000
 """After so many steps back, a pattern does not match; a hostile text must not hold a partition."""
 _PATTERN_BYTES: Final = 64 * 1024 * 1024
 """Memory of all regular expressions of a schema; one has at most a sixth of it."""
+_PATTERN_CHARACTERS: Final = 128 * 1024
+"""Of all regular expressions of a schema: to read them takes 350 times as many bytes."""
 
 
 class Validator:
@@ -36,6 +38,8 @@ class Validator:
         documents = [schema, *(document for _, document in references)]
         objects = [one for document in documents for one in objects_in(document)]
         patterns = {pattern for node in objects for pattern in patterns_of(node)}
+        if sum(map(len, patterns)) > _PATTERN_CHARACTERS:
+            raise ValueError(f"its regular expressions have more than {_PATTERN_CHARACTERS} characters")
         size = _PATTERN_BYTES // max(6, len(patterns))
         slow = {pattern for pattern in patterns if not _is_linear(jsonschema_rs, pattern, size)}
         self._cost = SchemaCost(schema, references, slow)

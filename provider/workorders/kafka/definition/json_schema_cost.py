@@ -21,7 +21,7 @@ _ONE_OF: Final = ("properties", "prefixItems", "items")
 """Keywords of whose schemas one looks at a part of a value."""
 _BY_NAME: Final = ("properties", "patternProperties", "dependentSchemas", "dependencies")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
-_MAX_NODES: Final = 200_000
+_MAX_NODES: Final = 100_000
 
 _MAX_STEPS: Final = 64
 """Of references and combinations between two levels of a value."""

@@ -31,6 +31,8 @@ from workorders.kafka.formats.registry import SchemaRegistry
 
 _BYTES: Final = {"float": 4, "double": 8, "null": 0}
 _MARK: Final = "workorders-"
+_KEPT: Final = ("type", "name", "namespace", "symbols", "size", "logicalType", "precision", "scale")
+"""What a reader needs of a type. The library believes other names, such as that of its own mark of a parsed schema."""
 _MAX_SCALE: Final = 1000
 """A decimal of a few bytes is a text of as many digits."""
 _MAX_DECIMAL_BYTES: Final = 1000
@@ -52,11 +54,14 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
         UnknownSchemaError: the registry does not have it, or one that it refers to.
     """
     named: dict[str, Any] = {}
-    schema: Any = None
-    for text in dict.fromkeys(registry.texts(schema_id).values()):
-        schema = fastavro.parse_schema(_marked(orjson.loads(text)), named_schemas=named)
-    Types(named).require_bounded(schema)
-    return partial(_read, schema, named)
+    *references, text = registry.texts(schema_id).values()
+    for reference in dict.fromkeys(references):
+        fastavro.parse_schema(_marked(orjson.loads(reference)), named_schemas=named)
+    # In a record, because the library parses any other type again for each message; in no namespace of ours.
+    field = {"name": "value", "type": _marked(orjson.loads(text))}
+    whole = fastavro.parse_schema({"type": "record", "name": "WorkordersMessage", "fields": [field]}, named)
+    Types(named).require_bounded(whole)
+    return partial(_read, whole, named)
 
 
 class Size(NamedTuple):
@@ -132,7 +137,7 @@ def _marked(schema: Any) -> Any:
         logical = str(schema.get("logicalType"))
         if "fields" in schema:
             require_short([schema["name"], *(field["name"] for field in schema["fields"])])
-            marked["fields"] = [{**field, "type": _marked(field["type"])} for field in schema["fields"]]
+            marked["fields"] = [{"name": field["name"], "type": _marked(field["type"])} for field in schema["fields"]]
             marked[_COST] = (1 + len(schema["fields"]), 2 + sum(len(field["name"]) + 4 for field in schema["fields"]))
             logical = "record"
         elif "symbols" in schema:
@@ -141,7 +146,7 @@ def _marked(schema: Any) -> Any:
         if f"{schema.get('type')}-{_MARK}{logical}" in _TEXTS and _applies(schema, logical):
             marked["logicalType"] = f"{_MARK}{logical}"
         # A name of ours in the schema itself would be believed.
-        return {**schema, "logicalType": None, **marked}
+        return {**{name: schema[name] for name in _KEPT if name in schema}, "logicalType": None, **marked}
     return {"type": schema, "logicalType": f"{_MARK}number"} if schema in {"float", "double"} else schema
 
 
@@ -250,20 +255,20 @@ def _read(schema: Any, named: Mapping[str, Any], payload: bytes, budget: Budget)
     stream = BytesIO(payload)
     _budget.set(budget)
     try:
-        value = fastavro.schemaless_reader(stream, schema, None)
+        whole: Any = fastavro.schemaless_reader(stream, schema, None)
     except OverBudgetError:
         raise
     except Exception:
         # To find the wrong value of a long payload, piece by piece, would take too long.
         _budget.set(Budget(0, len(payload)))
         with suppress(OverBudgetError):
-            _require_readable(named, BytesIO(payload), schema, "")
+            _require_readable(named, BytesIO(payload), schema["fields"][0]["type"], "")
         raise
     if stream.tell() != len(payload):
         raise RefusedPayloadError(f"{len(payload) - stream.tell()} bytes follow the value; {BAD_BYTES}")
     # A copy, because orjson's results have a buffer of 1 KiB: to keep those of a block takes four times as long as to
     # make them.
-    return b"%b" % orjson.dumps(value, default=_base64, option=orjson.OPT_UTC_Z)
+    return b"%b" % orjson.dumps(whole["value"], default=_base64, option=orjson.OPT_UTC_Z)
 
 
 def _base64(value: bytes) -> str:

@@ -9,9 +9,12 @@ Headers = Sequence[tuple[str | bytes, bytes | None]]
 MAX_DEPTH: Final = 200
 """Levels of a schema's types; orjson writes 254."""
 _MAX_NAME: Final = 256
+_MAX_PATH: Final = 200
 _FREE: Final = 64 * 1024
 _VALUES_PER_BYTE: Final = 64
 _BYTES_PER_BYTE: Final = 1000
+_MIN_BYTES_OF_VALUE: Final = 4
+"""In JSON; what Protobuf leaves out of it takes memory, too."""
 
 BAD_BYTES: Final = "the sender must write by the schema whose id it sends"
 BAD_VALUE: Final = "the sender must correct the value"
@@ -33,7 +36,8 @@ class Budget:
     def __init__(self, payload_bytes: int, max_bytes: int) -> None:
         """Allow at most `max_bytes`."""
         self.max_bytes = self._bytes = min(max_bytes, _FREE + _BYTES_PER_BYTE * payload_bytes)
-        self._values = _FREE + _VALUES_PER_BYTE * payload_bytes
+        max_values = max(_FREE, max_bytes // _MIN_BYTES_OF_VALUE)
+        self._values = min(max_values, _FREE + _VALUES_PER_BYTE * payload_bytes)
 
     def spend(self, values: int, size: int) -> None:
         """Count values and bytes before they are made.
@@ -81,15 +85,18 @@ class RefusedPayloadError(ValueError):
         self.code = code
 
     @classmethod
-    def at(cls, path: str, clause: str, remedy: str) -> "RefusedPayloadError":
+    def at(cls, path: str, clause: str, remedy: str, code: str = "undecodable") -> "RefusedPayloadError":
         """Return the error of a value that cannot be JSON without being changed.
 
         Args:
-            path: of the value, as a JSON Pointer into the result, with `*` for the key of a map, which is data.
+            path: of the value, as a JSON Pointer into the result, with `*` for the key of a map, which is data. Each
+                rejection stores it, so of a long one the end is kept.
             clause: what is wrong with the value.
             remedy: what the sender can do.
+            code: of the rejection.
         """
-        return cls(f"{path or 'it'} {clause}; {remedy}", "undecodable")
+        shown = path if len(path) <= _MAX_PATH else f"...{path[-_MAX_PATH:]}"
+        return cls(f"{shown or 'it'} {clause}; {remedy}", code)
 
 
 class UnsafeSchemaError(ValueError):

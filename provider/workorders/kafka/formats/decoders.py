@@ -16,6 +16,8 @@ ParseSchema = Callable[[SchemaRegistry, int], ReadPayload]
 MAX_UNKNOWN: Final = 20
 """Senders choose the ids, and each is a request."""
 _UNKNOWN_SECONDS: Final = 60.0
+_MAX_KEPT_CHARACTERS: Final = 8 * 1024 * 1024
+"""Of the schemas of a decoder: one may take a hundred times as many bytes."""
 _MAGIC: Final = 0
 _HEADER_BYTES: Final = 5
 
@@ -24,24 +26,22 @@ class _UnknownIds:
     """Ids that no registry had when this process asked, for a minute."""
 
     def __init__(self) -> None:
-        self._ids: set[tuple[RegistryDecoder, int]] = set()
+        self._faults: dict[tuple[RegistryDecoder, int], str] = {}
         self._until = 0.0
 
     def fault(self, decoder: "RegistryDecoder", schema_id: int) -> str | None:
         """Return why the registry need not be asked for an id, as a clause without its subject."""
         if time.monotonic() >= self._until:
-            self._ids.clear()
-        if (decoder, schema_id) in self._ids:
-            return "does not have"
-        if len(self._ids) >= MAX_UNKNOWN:
-            return f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
-        return None
+            self._faults.clear()
+        if len(self._faults) < MAX_UNKNOWN or (decoder, schema_id) in self._faults:
+            return self._faults.get((decoder, schema_id))
+        return f"did not have {MAX_UNKNOWN} other schemas within a minute and was not asked for"
 
-    def add(self, decoder: "RegistryDecoder", schema_id: int) -> None:
+    def add(self, decoder: "RegistryDecoder", schema_id: int, fault: str) -> None:
         """Remember an id."""
-        if not self._ids:
+        if not self._faults:
             self._until = time.monotonic() + _UNKNOWN_SECONDS
-        self._ids.add((decoder, schema_id))
+        self._faults[decoder, schema_id] = fault
 
 
 unknown_ids: Final = _UnknownIds()
@@ -56,6 +56,8 @@ class RegistryDecoder:
         self._parse = parse
         self._kind = kind
         self._readers: dict[int, ReadPayload | Rejection] = {}
+        self._kept: dict[int, int] = {}
+        """Characters of each schema that is kept."""
         self._registrations: dict[tuple[int, str], bytes] = {}
 
     def rule(self, payload: bytes) -> str:
@@ -83,19 +85,27 @@ class RegistryDecoder:
         fault = unknown_ids.fault(self, schema_id)
         try:
             if fault is None:
-                self._readers[schema_id] = self._parse(self._registry, schema_id)
-                return self._readers[schema_id]
+                return self._keep(schema_id)
         except (RegistryUnavailableError, RegistryRefusedError):
             raise
-        except UnknownSchemaError:
-            unknown_ids.add(self, schema_id)
-            fault = "does not have"
+        except UnknownSchemaError as error:
+            fault = str(error)
+            unknown_ids.add(self, schema_id, fault)
         except Exception as error:  # noqa: BLE001 - parsers raise what their code happens to meet in hostile schemas
             clause = error if isinstance(error, UnsafeSchemaError) else f"it is malformed ({type(error).__name__})"
             unusable = Rejection("unusable-schema", f"schema {schema_id} of the {self._kind} cannot be used: {clause}")
             self._readers[schema_id] = unusable
             return unusable
         return Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}")
+
+    def _keep(self, schema_id: int) -> ReadPayload:
+        before = self._registry.characters
+        read = self._parse(self._registry, schema_id)
+        while self._kept and sum(self._kept.values()) + self._registry.characters - before > _MAX_KEPT_CHARACTERS:
+            oldest = next(iter(self._kept))
+            del self._kept[oldest], self._readers[oldest]
+        self._kept[schema_id], self._readers[schema_id] = self._registry.characters - before, read
+        return read
 
     def _registration(self, schema_id: int, topic: str) -> bytes:
         found = self._registry.registration(schema_id, f"{topic}-{self._kind}")

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -19,6 +19,17 @@ from workorders.kafka.formats.registry import SchemaRegistry
 _MAX_INDEX_BYTES: Final = 5
 _MAIN: Final = "schema.proto"
 _COMPILE_SECONDS: Final = 60
+_COMPILE_BYTES: Final = 512 * 1024 * 1024
+"""Memory of the compiler."""
+_COMPILER: Final = """
+import contextlib, resource, runpy, sys
+bytes = int(sys.argv.pop(1))
+with contextlib.suppress(ValueError, OSError):  # macOS
+    resource.setrlimit(resource.RLIMIT_AS, (bytes, bytes))
+runpy.run_module("grpc_tools.protoc", run_name="__main__")
+"""
+_MAX_TYPES: Final = 20_000
+"""With extensions; each takes a kilobyte of memory, and some the square of their number in time."""
 _INSIDE_ANY: Final = ("any", "duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
 """Files of types that an Any may have, although its schema does not import them."""
 
@@ -33,11 +44,20 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
     texts = registry.texts(schema_id, _MAIN, serialized=True)
     pool = descriptor_pool.DescriptorPool()
     files = list(_described(texts) or _compiled(texts))
+    if sum(map(_count_types, files)) > _MAX_TYPES:
+        raise UnsafeSchemaError(f"it has more than {_MAX_TYPES} types")
     for file in files:
         _add(file, pool)
     has_any = _add_inside_any(pool)
     messages = Messages(pool, [pool.FindFileByName(file.name) for file in files])
-    return partial(_read, messages, pool.FindFileByName(_MAIN), has_any)
+    return partial(_read, messages, list(pool.FindFileByName(_MAIN).message_types_by_name.values()), has_any)
+
+
+def _count_types(parent: Any) -> int:
+    """Return the number of types in a file or a message."""
+    is_file = isinstance(parent, descriptor_pb2.FileDescriptorProto)
+    inner = parent.message_type if is_file else parent.nested_type
+    return len(parent.enum_type) + len(parent.extension) + sum(1 + _count_types(one) for one in inner)
 
 
 def _described(texts: dict[str, str]) -> list[descriptor_pb2.FileDescriptorProto] | None:
@@ -64,11 +84,12 @@ def _compiled(texts: dict[str, str]) -> Iterator[descriptor_pb2.FileDescriptorPr
         compiled = Path(folder, "compiled")
         subprocess.run(  # noqa: S603 - our own interpreter, and files that we named
             [
-                *(sys.executable, "-m", "grpc_tools.protoc", f"-I{folder}/sources", "--include_imports"),
-                *(f"--descriptor_set_out={compiled}", _MAIN),
+                *(sys.executable, "-c", _COMPILER, str(_COMPILE_BYTES)),
+                *(f"-I{folder}/sources", "--include_imports", f"--descriptor_set_out={compiled}", _MAIN),
             ],
             check=True,
-            capture_output=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
             timeout=_COMPILE_SECONDS,
         )
         yield from descriptor_pb2.FileDescriptorSet.FromString(compiled.read_bytes()).file
@@ -102,14 +123,13 @@ def _add_inside_any(pool: Any) -> bool:
     return True
 
 
-def _read(messages: Messages, file: Any, has_any: bool, payload: bytes, budget: Budget) -> bytes:
+def _read(messages: Messages, types: Sequence[Any], has_any: bool, payload: bytes, budget: Budget) -> bytes:
     indexes, rest = _message_indexes(payload)
-    types = list(file.message_types_by_name.values())
     for index in indexes:
         if index >= len(types):
             raise RefusedPayloadError(f"it is of a message type that the schema does not have; {BAD_BYTES}")
         message_type = types[index]
-        types = list(message_type.nested_types)
+        types = message_type.nested_types
     reading = Reading(messages, budget)
     is_proved = has_any or messages.may_grow(rest)
     if is_proved:

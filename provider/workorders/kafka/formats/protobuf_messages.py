@@ -140,7 +140,8 @@ class Reading:
                 seen[number] += 1
         for field in message_type.fields:
             if field.is_required and field.number not in seen:
-                raise RefusedPayloadError(f"{path}/{field.name} is required and missing; the sender must set it")
+                at = f"{path}/{field.name}"
+                raise RefusedPayloadError.at(at, "is required and missing", "the sender must set it", "schema-violated")
 
     def _require_field(self, field: Any, wire: int, content: int | bytes, path: str, index: int) -> None:
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry

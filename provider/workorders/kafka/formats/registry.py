@@ -2,7 +2,7 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -28,16 +28,29 @@ _NOT_FOUND: Final = 404
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
 """The registry's own codes: no such subject, no such version, no such schema."""
 _SHOWN_CHARACTERS: Final = 200
-_REFUSALS: Final = frozenset({401, 403})
+_UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
 _TOO_MANY_REQUESTS: Final = 429
+_ABOUT_A_SCHEMA: Final = frozenset({400, 403, 404, 422})
+"""May be about the schema alone: senders choose ids that no registry can read, or that it does not show."""
 _MAX_WAIT_SECONDS: Final = 30
+_MAX_ANSWER_SECONDS: Final = 30
+"""The client's own limit is for the next bytes, however few."""
 _MAX_REFERENCES: Final = 100
 _MAX_REFERENCE_DEPTH: Final = 20
 _MAX_SCHEMA_CHARACTERS: Final = 4 * 1024 * 1024
+_MAX_ANSWER_BYTES: Final = 4 * _MAX_SCHEMA_CHARACTERS
 
 
 class UnknownSchemaError(LookupError):
-    """The registry does not have a schema of that id."""
+    """The registry does not have a schema of that id, or does not show it; the text names which."""
+
+    def __init__(self, clause: str = "does not have") -> None:
+        super().__init__(clause)
+
+
+class _TooMuchError(Exception):
+    """An answer is too long, or takes too long."""
 
 
 class _NotFoundError(RegistryUnavailableError):
@@ -46,6 +59,9 @@ class _NotFoundError(RegistryUnavailableError):
 
 class SchemaRegistry:
     """A registry. Nothing is cached here, because a schema is parsed once and kept by its decoder."""
+
+    characters = 0
+    """Of all texts that were returned, so that the decoder knows how long the schemas are that it keeps."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Make a client.
@@ -117,21 +133,16 @@ class SchemaRegistry:
             for reference in found.references or ():
                 place = (reference.subject, reference.version)
                 if place not in asked:
-                    if depth == _MAX_REFERENCE_DEPTH or len(asked) == _MAX_REFERENCES:
-                        raise UnsafeSchemaError(
-                            f"it refers to more than {_MAX_REFERENCES} schemas, or in more than "
-                            f"{_MAX_REFERENCE_DEPTH} steps"
-                        )
+                    _require_few([*asked, place], (one.schema_str for one in asked.values()), depth)
                     asked[place] = self.reference(*place, serialized=serialized)
                     collect(asked[place], depth + 1)
-                texts.setdefault(reference.name, asked[place].schema_str or "")
+                texts.setdefault(reference.name, asked[place].schema_str)
 
         main = self.schema(schema_id, serialized=serialized)
         collect(main, 0)
-        texts[name] = main.schema_str or ""
-        if sum(map(len, texts.values())) > _MAX_SCHEMA_CHARACTERS:
-            raise UnsafeSchemaError(f"it has more than {_MAX_SCHEMA_CHARACTERS} characters with those it refers to")
-        return texts
+        _require_few(texts, (*texts.values(), main.schema_str))
+        self.characters += sum(map(len, texts.values())) + len(main.schema_str)
+        return {**texts, name: main.schema_str}
 
     def _with_text(self, schema: Schema) -> Schema:
         if not isinstance(schema.schema_str, str):
@@ -145,14 +156,17 @@ class SchemaRegistry:
             answer = (
                 f"answered {error.http_status_code}: {one_line(error.error_message or 'no reason')[:_SHOWN_CHARACTERS]}"
             )
-            if error.http_status_code in _REFUSALS:
+            if error.http_status_code == _NOT_FOUND and error.error_code in _UNKNOWN:
+                raise UnknownSchemaError from None
+            if error.http_status_code in _ABOUT_A_SCHEMA and self._shows_subjects():
+                is_forbidden = error.http_status_code == _FORBIDDEN
+                raise UnknownSchemaError(*(["does not let its client read"] if is_forbidden else [])) from None
+            if error.http_status_code in {_UNAUTHORIZED, _FORBIDDEN}:
                 raise RegistryRefusedError(
                     f"{self._where} {answer}; nothing was committed there. Correct the login of its connection."
                 ) from None
             if error.http_status_code != _NOT_FOUND:
                 raise RegistryUnavailableError(f"{self._where} {answer}; nothing was committed there.") from None
-            if error.error_code in _UNKNOWN:
-                raise UnknownSchemaError(error.error_message) from None
             raise self._misled(answer, _NotFoundError) from None
         except (
             ValueError,
@@ -166,6 +180,16 @@ class SchemaRegistry:
             raise RegistryUnavailableError(
                 f"{self._where} did not answer ({reason}); nothing was committed there."
             ) from None
+        finally:
+            self._client.clear_caches()  # without a bound
+
+    def _shows_subjects(self) -> bool:
+        """Return whether this is a registry that shows the client any subject, so that it refuses one schema alone."""
+        try:
+            found = self._client.get_subjects(limit=1)
+        except Exception:  # noqa: BLE001 - the first answer is reported
+            return False
+        return isinstance(found, list) and len(found) > 0
 
     def _misled(
         self, answer: str, kind: type[RegistryUnavailableError] = RegistryUnavailableError
@@ -173,6 +197,15 @@ class SchemaRegistry:
         return kind(
             f"{self._where} {answer}, which is not an answer of a schema registry; nothing was committed there. Check "
             f"the address in its connection, and proxies on the way."
+        )
+
+
+def _require_few(references: Collection[Any], texts: Iterable[str], depth: int = 0) -> None:
+    too_long = sum(map(len, texts)) > _MAX_SCHEMA_CHARACTERS
+    if len(references) > _MAX_REFERENCES or depth >= _MAX_REFERENCE_DEPTH or too_long:
+        raise UnsafeSchemaError(
+            f"it refers to more than {_MAX_REFERENCES} schemas, in more than {_MAX_REFERENCE_DEPTH} steps, or has more "
+            f"than {_MAX_SCHEMA_CHARACTERS} characters with them"
         )
 
 
@@ -186,15 +219,30 @@ def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
                 write_private(file, given.pop(pem))
                 given[location] = str(file)
         client = SchemaRegistryClient(given)
-    # The client retries, but has no setting to wait for as long as the registry asks.
-    client._rest_client.session.event_hooks["response"].append(_wait)
+    # The client has no setting for this.
+    client._rest_client.session.event_hooks["response"] += [_wait, _receive]
     return client
 
 
 def _wait(response: Any) -> None:
+    """Wait for as long as the registry asks, before the client retries."""
     seconds = response.headers.get("retry-after", "")
     if response.status_code == _TOO_MANY_REQUESTS and seconds.isdecimal():
         time.sleep(min(int(seconds[:9]), _MAX_WAIT_SECONDS))
+
+
+def _receive(response: Any) -> None:
+    """Read an answer in bounded time and memory.
+
+    Raises:
+        _TooMuchError: it is longer.
+    """
+    content, until = bytearray(), time.monotonic() + _MAX_ANSWER_SECONDS
+    for part in response.iter_bytes():
+        content += part
+        if len(content) > _MAX_ANSWER_BYTES or time.monotonic() > until:
+            raise _TooMuchError(f"more than {_MAX_ANSWER_BYTES} bytes or {_MAX_ANSWER_SECONDS} s")
+    response._content = bytes(content)  # what `response.read()` would have kept
 
 
 def _without_login(urls: str) -> str:

@@ -1,6 +1,7 @@
 """What becomes of each type of Avro, and which schemas are not read by."""
 
 import datetime as dt
+import json
 import math
 import time
 import uuid
@@ -83,10 +84,11 @@ def test_each_type_has_one_form_in_json(type_: Any, value: Any, expected: Any) -
     assert decoded(type_, value) == expected
 
 
-def test_a_schema_may_refer_to_others_and_is_parsed_once() -> None:
-    line = {"type": "record", "name": "shop.Line", "fields": [{"name": "sku", "type": "string"}]}
-    schema = field({"type": "array", "items": "shop.Line"})
-    one = decoder(schema, {"shop.Line": line})
+@pytest.mark.parametrize("name", ["Line", "shop.Line"])
+def test_a_schema_may_refer_to_others_and_is_parsed_once(name: str) -> None:
+    line = {"type": "record", "name": name, "fields": [{"name": "sku", "type": "string"}]}
+    schema = field({"type": "array", "items": name})
+    one = decoder(schema, {name: line})
     whole = field({"type": "array", "items": line})
     message = avro(7, whole, {"a": [{"sku": "x"}]})
     for _ in range(3):
@@ -94,6 +96,15 @@ def test_a_schema_may_refer_to_others_and_is_parsed_once() -> None:
         assert isinstance(found, Decoded)
         assert found.json == b'{"a":[{"sku":"x"}]}'
     assert asked(one) == 2
+
+
+def test_only_some_characters_of_schemas_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = field("long")
+    one = decoder(schema)
+    monkeypatch.setattr(decoders, "_MAX_KEPT_CHARACTERS", 3 * len(json.dumps(schema)))
+    for schema_id, requests in ((1, 1), (2, 2), (3, 3), (1, 3), (4, 4), (3, 4), (1, 5)):
+        assert isinstance(decode(one, framed(schema_id, b"\0")), Decoded)
+        assert asked(one) == requests
 
 
 NODE = {"type": "record", "name": "Node", "fields": [{"name": "next", "type": ["null", "Node"]}]}
@@ -108,11 +119,11 @@ def nested(depth: int) -> Any:
     return inner
 
 
-def chain(length: int) -> Any:
+def chain(length: int, name: str = "x") -> Any:
     """Return a type of so many levels."""
     inner: Any = "long"
     for level in range(length):
-        inner = {"type": "record", "name": f"C{level}", "fields": [{"name": "x", "type": inner}]}
+        inner = {"type": "record", "name": f"C{level}", "fields": [{"name": name, "type": inner}]}
     return inner
 
 
@@ -169,6 +180,14 @@ def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_while_
     assert isinstance(found, Rejection)
     assert found.code == "too-large"
     assert found.detail.startswith("the value violates schema 7: as JSON, it has more than ")
+
+
+def test_a_parsed_schema_that_a_schema_contains_is_not_believed() -> None:
+    named = {"Wide": {**field("boolean"), "workorders-cost": [-(10**9), -(10**9)]}}
+    schema = {**field({"type": "array", "items": "Wide"}), "__fastavro_parsed": True, "__named_schemas": named}
+    found = decode(decoder(schema), framed(7, b"\0"))
+    assert isinstance(found, Rejection)
+    assert found.detail == "schema 7 of the value cannot be used: it is malformed (UnknownType)"
 
 
 def test_a_reader_of_ours_that_a_schema_names_is_not_believed() -> None:
@@ -297,6 +316,15 @@ def test_a_value_without_an_exact_text_is_rejected_with_its_path_and_no_data(
     assert isinstance(found, Rejection)
     assert found.code == "undecodable"
     assert found.detail.startswith(f"the value violates schema 7: {fault}")
+
+
+def test_a_long_path_is_shown_by_its_end() -> None:
+    found = decode(decoder(chain(150, "x" * 256)), framed(7, b""))
+    assert isinstance(found, Rejection)
+    path = f"/{'x' * 256}"[-200:]
+    assert found.detail == (
+        f"the value violates schema 7: ...{path} is cut off: the bytes end before the value does; {BAD_BYTES}"
+    )
 
 
 def test_the_wrong_value_of_a_long_message_is_not_looked_for() -> None:

@@ -64,6 +64,11 @@ def test_references_are_bounded(worker: MeasuredMapping, case: Case) -> None:
     require_bounded(worker, case)
 
 
+@pytest.mark.parametrize("name", hostile_schemas.LONG)
+def test_a_long_schema_is_bounded(worker: MeasuredMapping, name: str) -> None:
+    require_bounded(worker, hostile_schemas.LONG[name])
+
+
 @MANY
 @given(hostile_schemas.cloudevents)
 def test_cloudevents_are_bounded(worker: MeasuredMapping, case: Case) -> None:

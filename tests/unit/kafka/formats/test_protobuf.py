@@ -193,15 +193,17 @@ def test_an_any_is_read_by_the_types_of_its_schema(type_: str, value: bytes, exp
     assert found["other"] == {"@type": url, **expected}
 
 
-def described(fields: int = 1, name: str = "f", symbol: str = "S") -> RegistryDecoder:
+def described(
+    fields: int = 1, name: str = "f", symbol: str = "S", *, type_: int = 5, syntax: str = "proto3"
+) -> RegistryDecoder:
     """Return the decoder of messages that repeat one with so many fields, and symbols."""
-    file = descriptor_pb2.FileDescriptorProto(name="schema.proto", package="p", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(name="schema.proto", package="p", syntax=syntax)
     file.enum_type.add(name="E").value.add(name=symbol, number=0)
     row, wide = file.message_type.add(name="Row"), file.message_type.add(name="W")
     row.field.add(name="a", number=1, label=3, type=11, type_name=".p.W")
     row.field.add(name="e", number=2, label=3, type=14, type_name=".p.E")
     for number in range(1, fields + 1):
-        wide.field.add(name=f"{name}{number}", number=number, label=1, type=5)
+        wide.field.add(name=f"{name}{number}", number=number, label=1, type=type_)
     return RegistryDecoder(Registered(b64encode(file.SerializeToString()).decode()), protobuf.parse, "value")
 
 
@@ -211,17 +213,26 @@ def described(fields: int = 1, name: str = "f", symbol: str = "S") -> RegistryDe
         (described(10_000), b"\x0a\0" * 300, "too-large"),
         (described(10_000), b"\x0a\0", "too-large"),
         (described(300), b"\x0a\0" * 30, None),
+        (described(500, type_=9, syntax="proto2"), b"\x0a\0" * 500_000, "too-large"),
         (described(symbol="s" * 256), b"\x12\xd0\x86\x03" + b"\0" * 50_000, "too-large"),
         (described(symbol="s" * 257), b"", "unusable-schema"),
         (described(name="f" * 257), b"", "unusable-schema"),
     ],
-    ids=["defaults", "few defaults", "usual", "symbols", "symbol", "name"],
+    ids=["defaults", "few defaults", "usual", "left out", "symbols", "symbol", "name"],
 )
 def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_before_it_is_read(
     decoder: RegistryDecoder, payload: bytes, code: str | None
 ) -> None:
     found = decode(decoder, framed(7, b"\0" + payload))
     assert (found.code if isinstance(found, Rejection) else None) == code
+
+
+def test_the_compiler_of_sources_gets_no_more_memory_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = RegistryDecoder(Registered(PROTO3), protobuf.parse, "value")
+    monkeypatch.setattr(protobuf, "_COMPILE_BYTES", 64 * 1024 * 1024)
+    found = decode(decoder, framed(7, ROW))
+    assert isinstance(found, Rejection)
+    assert found.detail == "schema 7 of the value cannot be used: it is malformed (CalledProcessError)"
 
 
 def test_an_any_of_an_unknown_type_is_rejected_with_its_path() -> None:

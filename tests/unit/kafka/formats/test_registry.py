@@ -1,19 +1,29 @@
 """The registry's client: TLS by a private authority, a login, and errors that repeat no password."""
 
+import gzip
+import socket
+import threading
 import time
+import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
 import pytest
+from confluent_kafka.schema_registry import Schema, SchemaReference
 
 from local_stack.certificates import Authority
 from local_stack.loopback_server import LoopbackServer, Request
-from support.schema_registry import Registered
+from support.schema_registry import Registered, decode, framed
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.items import Rejection
 from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.formats import avro
+from workorders.kafka.formats import registry as registry_module
 from workorders.kafka.formats.decoded import UnsafeSchemaError
+from workorders.kafka.formats.decoders import RegistryDecoder
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
 
 PASSWORD = "correct horse battery staple"
@@ -44,6 +54,7 @@ ANSWERS = {
     "5": (404, b'{"message": "no Route matched with those values"}'),
     "6": (200, b"<html>sign in</html>"),
     "7": (200, b'{"status": "ok"}'),
+    "10": (302, b"", {"Location": "1"}),
 }
 
 
@@ -99,8 +110,9 @@ def test_a_registry_that_cannot_be_asked_is_an_error_with_its_cause_and_without_
             "answered with something else than a schema (JSONDecodeError), which is not an answer of a schema",
         ),
         (7, "answered with JSON that is not a schema, which is not an answer of a schema registry; nothing was"),
+        (10, "answered 302: Unknown Schema Registry Error: b''; nothing was committed there."),
     ],
-    ids=["error", "page", "gateway", "sign in", "another service"],
+    ids=["error", "page", "gateway", "sign in", "another service", "redirect"],
 )
 def test_an_answer_that_is_not_the_registrys_is_an_outage_and_no_verdict(
     settings: dict[str, Any], schema_id: int, words: str
@@ -117,6 +129,68 @@ def test_a_registry_that_is_asked_too_often_is_asked_again_when_it_says(settings
     assert second - first >= 2
 
 
+@pytest.mark.parametrize(
+    ("subjects", "is_registry"),
+    [((200, b'["orders-value"]'), True), ((200, b"[]"), False), ((200, b'{"a": 1}'), False), ((403, b"{}"), False)],
+    ids=["some", "none", "another service", "refused"],
+)
+@pytest.mark.parametrize(
+    ("status", "body", "fault"),
+    [
+        (403, {"error_code": 40301, "message": "User is denied operation Read"}, "does not let its client read"),
+        (404, {"error_code": 404, "message": "HTTP 404 Not Found"}, "does not have"),
+        (422, {}, "does not have"),
+    ],
+    ids=str,
+)
+def test_an_answer_about_one_schema_is_no_outage_if_the_registry_shows_others(
+    subjects: tuple[int, bytes], is_registry: bool, status: int, body: Any, fault: str
+) -> None:
+    """Whoever sends a message chooses the id, also one of another team's schema or one that no registry can read."""
+
+    def answer(request: Request) -> tuple[int, bytes]:
+        return subjects if "/subjects" in request.path else (status, orjson.dumps(body))
+
+    with LoopbackServer(answer) as server:
+        decoder = RegistryDecoder(SchemaRegistry({"url": server.url, "max.retries": 0}), avro.parse, "value")
+        message = framed(2**32 - 1, b"")
+        if is_registry:
+            assert decode(decoder, message) == Rejection(
+                "unknown-schema", f"the registry {fault} schema {2**32 - 1} of the value"
+            )
+        else:
+            with pytest.raises(RegistryRefusedError if status == 403 else RegistryUnavailableError):
+                decode(decoder, message)
+
+
+def drip(connection: socket.socket) -> None:
+    """Answer with a byte now and then, and never come to an end."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    with suppress(OSError):
+        while True:
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+
+def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry_module, "_MAX_ANSWER_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=lambda: drip(server.accept()[0]), daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RegistryUnavailableError, match=r"did not answer \(_TooMuchError: more than"):
+            SchemaRegistry({"url": url, "max.retries": 0}).schema(1)
+
+
+def test_an_answer_that_is_far_longer_than_a_schema_is_given_up_before_it_is_in_memory() -> None:
+    packed = gzip.compress(b'{"schema": "' + b" " * 2**27 + b'"}')
+    with LoopbackServer(lambda _: (200, packed, {"Content-Encoding": "gzip"})) as server:
+        tracemalloc.start()
+        with pytest.raises(RegistryUnavailableError, match=r"did not answer \(_TooMuchError: more than"):
+            SchemaRegistry({"url": server.url, "max.retries": 0}).schema(1)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+        tracemalloc.stop()
+
+
 def layers(count: int, width: int) -> Registered:
     """Return a registry whose schema refers to all of a layer, and each of these to all of the next one."""
     names = [[f"{layer}-{place}" for place in range(width)] for layer in range(count)]
@@ -130,9 +204,32 @@ def test_each_schema_that_others_refer_to_is_got_once() -> None:
     assert registry.asked == 41
 
 
-@pytest.mark.parametrize(("registry", "requests"), [(layers(200, 1), 21), (layers(1, 200), 101)], ids=["deep", "many"])
+def wide(count: int, text: str) -> Registered:
+    """Return a registry whose schema refers to so many others."""
+    return Registered("{}", {f"s{place}": (text, []) for place in range(count)})
+
+
+class OneByManyNames(Registered):
+    """Has one schema, to which the other one refers by very many names."""
+
+    def schema(self, _schema_id: int, *, serialized: bool = False) -> Schema:
+        """Return the schema that refers to the other one."""
+        self.asked += 1
+        return Schema("{}", "AVRO", [SchemaReference(f"n{place}", "s", 1) for place in range(1000)])
+
+
+@pytest.mark.parametrize(
+    ("registry", "requests"),
+    [
+        (layers(200, 1), 21),
+        (layers(1, 200), 101),
+        (wide(50, "x" * 2**20), 6),
+        (OneByManyNames("{}", {"s": ("{}", [])}), 2),
+    ],
+    ids=["deep", "many", "long", "names"],
+)
 def test_a_schema_that_refers_to_very_many_others_is_not_used(registry: Registered, requests: int) -> None:
-    with pytest.raises(UnsafeSchemaError, match="it refers to more than 100 schemas, or in more than 20 steps"):
+    with pytest.raises(UnsafeSchemaError, match="it refers to more than 100 schemas, in more than 20 steps, or has"):
         registry.texts(1)
     assert registry.asked == requests
 

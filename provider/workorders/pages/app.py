@@ -17,6 +17,7 @@ from workorders.pages import (
     dag_run,
     jobs,
     kafka_trigger,
+    last_audit,
     outbox,
     overview,
     resolve,
@@ -43,6 +44,7 @@ ROUTERS: Final = (
     jobs.router,
     workflow.router,
     outbox.router,
+    last_audit.router,
     dag_run.router,
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 
@@ -13,7 +14,6 @@ from workorders.audit import stored
 from workorders.audit.findings import MAX_FINDINGS, AuditReport, Check, Finding
 from workorders.audit.messages import Block, assign, choose_blocks
 from workorders.audit.partitions import Ledger, Move, Walk, check_counts, check_ledger
-from workorders.audit.rereading import Rereading, SettingsOf
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import positions
@@ -21,6 +21,9 @@ from workorders.kafka.ledger.positions import PartitionStatus, stream_name
 from workorders.kafka.partitions import Partition, PartitionOffsets, PartitionState
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow, merge, source_of
+
+if TYPE_CHECKING:
+    from workorders.audit.rereading import Rereading, SettingsOf
 
 SAMPLE: Final = 200
 """Messages of a partition that are read again, unless another number is asked for."""
@@ -33,7 +36,7 @@ class _Task:
     """A partition to check: what the ledger and Kafka tell about it."""
 
     row: PartitionStatus
-    source: KafkaSource
+    question: Question
     seen: PartitionRow
     log: PartitionOffsets | None
     """None if Kafka does not have the partition, or did not answer."""
@@ -62,8 +65,8 @@ class Audit:
     def __init__(
         self,
         connection: Connection,
-        kafka_settings: SettingsOf,
-        registry_settings: SettingsOf,
+        kafka_settings: "SettingsOf",
+        registry_settings: "SettingsOf",
         *,
         sample: int = SAMPLE,
         max_seconds: float = MAX_SECONDS,
@@ -71,7 +74,7 @@ class Audit:
     ) -> None:
         self._connection = connection
         self._kafka = KafkaAnswers(kafka_settings)
-        self._reader_of = partial(Rereading, connection, kafka_settings, registry_settings)
+        self._settings = (kafka_settings, registry_settings)
         self._sample = sample
         self._random = random or Random()  # noqa: S311 - a sample is no secret
         self._begun = time.monotonic()
@@ -100,6 +103,7 @@ class Audit:
         progress(len(tasks), len(tasks))
         return AuditReport(
             trigger=trigger,
+            ended_at=datetime.now(UTC),
             seconds=round(time.monotonic() - self._begun, 1),
             partitions=self._partitions,
             partitions_left=len(tasks) - self._partitions,
@@ -150,7 +154,7 @@ class Audit:
             answer = answers[question]
             if answer.problem is not None:
                 self._problems.append(f"{name}: {answer.problem}")
-            tasks += _tasks_of(sources[name], rows[name], answer)
+            tasks += _tasks_of(question, rows[name], answer)
         return tasks
 
     def _check(self, task: _Task) -> None:
@@ -163,7 +167,11 @@ class Audit:
         for block in blocks:
             if self._is_over:
                 return
-            self._add(self._reader(task.row.trigger).check(ledger, block))
+            try:
+                self._add(self._reader(task.row.trigger).check(ledger, block))
+            except Exception:
+                if not self._is_deleted(task, block):
+                    raise
 
     def _walk(self, task: _Task) -> tuple[Ledger, list[Move], list[Block]] | None:
         """Compare the ledger with decisions and ranges; return them, and the blocks that are to be read again."""
@@ -211,19 +219,26 @@ class Audit:
         if state is PartitionState.MESSAGES_DELETED and log is not None and log.log_start <= now:
             state = None
         if state is not None and state.is_contradiction:
-            action = (
-                f"`workorders status {task.trigger}` shows more, and `workorders resolve` decides how it continues."
-            )
+            action = f"`workorders status {row.trigger}` shows more, and `workorders resolve` decides how it continues."
             self._add([ledger.found(Check.LOG, f"The ledger and Kafka contradict each other: {state}.", action)])
         is_same_log = log is not None and log.partition.topic_id == ledger.topic_id
         if is_same_log and seen.group_offset is not None and seen.group_offset > now:
-            what = f"The consumer group {task.source.group} is at {seen.group_offset}, and the ledger at {now}."
+            what = f"The consumer group {task.question.group} is at {seen.group_offset}, and the ledger at {now}."
             action = "Find the program that commits to this group. The next batch commits the ledger's offset again."
             self._add([ledger.found(Check.GROUP, what, action, (now, seen.group_offset))])
 
-    def _reader(self, trigger: str) -> Rereading:
+    def _is_deleted(self, task: _Task, block: Block) -> bool:
+        """Return whether Kafka has deleted the beginning of a block meanwhile."""
+        logs = self._kafka.ask([task.question])[task.question].logs or ()
+        place = (task.row.topic, task.row.partition)
+        return any(log.partition.topic_partition == place and log.log_start > block.start for log in logs)
+
+    def _reader(self, trigger: str) -> "Rereading":
+        # The client is an extra: what needs only the database works without it.
+        from workorders.audit.rereading import Rereading  # noqa: PLC0415
+
         if trigger not in self._readers:
-            self._readers[trigger] = self._reader_of(trigger)
+            self._readers[trigger] = Rereading(self._connection, trigger, *self._settings)
         return self._readers[trigger]
 
 
@@ -231,7 +246,7 @@ def _question(source: KafkaSource, rows: list[PartitionStatus]) -> Question:
     return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.group)
 
 
-def _tasks_of(source: KafkaSource, rows: list[PartitionStatus], answer: KafkaAnswer) -> list[_Task]:
+def _tasks_of(question: Question, rows: list[PartitionStatus], answer: KafkaAnswer) -> list[_Task]:
     logs = {log.partition.topic_partition: log for log in answer.logs or ()}
     seen = {(found.topic, found.partition): found for found in merge(rows, answer)}
-    return [_Task(row, source, seen[row.topic, row.partition], logs.get((row.topic, row.partition))) for row in rows]
+    return [_Task(row, question, seen[row.topic, row.partition], logs.get((row.topic, row.partition))) for row in rows]

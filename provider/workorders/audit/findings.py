@@ -1,6 +1,7 @@
 """What an audit reports."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -64,6 +65,7 @@ class AuditReport:
 
     trigger: str | None
     """The only trigger that was checked; None for all."""
+    ended_at: datetime
     seconds: float
     partitions: int
     """Partitions that were checked to the end."""

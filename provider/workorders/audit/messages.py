@@ -10,11 +10,9 @@ from uuid import UUID
 from workorders.audit.partitions import FinishedRange
 from workorders.core.admission.pipeline import REASONS
 from workorders.core.items import Item
-from workorders.kafka.partitions import Record
 
 BLOCK: Final = 50
 """Offsets that are read with one consumer."""
-UNREADABLE_HEADERS: Final = "workorders.unreadable-headers"
 _IN_FLIGHT: Final = timedelta(hours=1)
 """So long after a trigger was changed, an attempt may still use its definition of before."""
 
@@ -76,14 +74,14 @@ def is_missing(ranges: Sequence[FinishedRange], deletes_before: datetime | None)
     return any(range_.planned_at >= deletes_before and not range_.existing for range_ in ranges)
 
 
-def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, record: Record) -> str | None:
+def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, has_headers: bool) -> str | None:
     """Return in which words a work order differs from its message; None if it does not, or its input is erased.
 
     Args:
         item: what the message makes now.
         stored: its work order.
         is_decoded: whether a schema registry decides, whose schemas may be other ones by now.
-        record: the message.
+        has_headers: whether the client could read the headers, as Spark's can.
     """
     if not stored.is_whole:
         return "has neither an input nor a rejection, or both"
@@ -96,14 +94,9 @@ def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, record: R
         return "has another content than its message"
     # A message that was rejected is written with its key as it came.
     is_comparable = not is_decoded or stored.has_input or stored.code in REASONS
-    if is_comparable and _has_headers(record) and not stored.same_request:
+    if is_comparable and has_headers and not stored.same_request:
         return "has another key, other headers, or another timestamp than its message"
     return None
-
-
-def _has_headers(record: Record) -> bool:
-    """Return whether the client could read the headers, as Spark's can."""
-    return not (record.headers and record.headers[0][0] == UNREADABLE_HEADERS)
 
 
 def assign(blocks: Iterable[Block], range_: FinishedRange) -> None:

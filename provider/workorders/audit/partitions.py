@@ -13,6 +13,8 @@ from workorders.kafka.recovery.decisions import DecisionKind, cli_command
 
 Interval = tuple[int, int]
 """Half-open offsets."""
+Move = tuple[int, int]
+"""A decision within a log: from which offset to which one it set the ledger, forward or back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +52,6 @@ class Ledger:
         start, end = offsets or (None, None)
         place = {"trigger": self.trigger, "topic": self.topic, "partition": self.partition}
         return Finding(check=check, what=what, action=action, start=start, end=end, **place)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A decision within the log: the ledger went from one offset to another."""
-
-    from_offset: int
-    to_offset: int
-
-    @property
-    def skipped(self) -> Interval:
-        """Return the offsets that are in no range; empty if it went back."""
-        return self.from_offset, self.to_offset
-
-    @property
-    def repeated(self) -> Interval:
-        """Return the offsets that may be in two ranges; empty if it went forward."""
-        return self.to_offset, self.from_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +114,7 @@ class Walk:
         """Compare the next range with those before it."""
         yield from self._check_gap(range_.start)
         overlap = (range_.start, min(range_.end, self._reached))
-        for part in uncovered(overlap, (move.repeated for move in self.moves)):
+        for part in uncovered(overlap, map(_back, self.moves)):
             what = f"Batch {range_.batch_id} has finished offsets that another batch has finished before"
             yield self.ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
         counts = (range_.created, range_.rejected, range_.existing, range_.filtered)
@@ -142,7 +126,7 @@ class Walk:
         """Compare the ledger with all of them."""
         ledger = self.ledger
         yield from self._check_gap(ledger.next_offset)
-        for part in uncovered((ledger.next_offset, self._reached), (move.repeated for move in self.moves)):
+        for part in uncovered((ledger.next_offset, self._reached), map(_back, self.moves)):
             what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
             partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
             command = cli_command(DecisionKind.SEEK, ledger.trigger, partition)
@@ -155,7 +139,7 @@ class Walk:
             yield ledger.found(Check.COUNTS, what)
 
     def _check_gap(self, until: int) -> Iterator[Finding]:
-        for part in uncovered((self._reached, until), (move.skipped for move in self.moves)):
+        for part in uncovered((self._reached, until), self.moves):
             if self._may_be_deleted():
                 self._is_whole = False
                 continue
@@ -207,7 +191,7 @@ def check_counts(ledger: Ledger, moves: Iterable[Move], counts: StoredCounts) ->
     if counts.positions < (least if counts.has_retention else total) and not counts.is_expired:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, replay_action(ledger, counts.batch_id), offsets)
-    is_repeated = counts.is_read_twice or any(_overlap(offsets, move.repeated) for move in moves)
+    is_repeated = counts.is_read_twice or any(_overlap(offsets, _back(move)) for move in moves)
     if counts.positions > total and not is_repeated:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, REPORT, offsets)
@@ -225,7 +209,7 @@ def replay_action(ledger: Ledger, batch_id: int) -> str:
 
 
 def uncovered(wanted: Interval, by: Iterable[Interval]) -> Iterator[Interval]:
-    """Yield the parts of an interval that are in none of the others."""
+    """Yield the parts of an interval that are in none of the others, of which some may be empty."""
     at, end = wanted
     for start, until in sorted(interval for interval in by if interval[0] < interval[1]):
         if at >= end:
@@ -235,6 +219,11 @@ def uncovered(wanted: Interval, by: Iterable[Interval]) -> Iterator[Interval]:
         at = max(at, until)
     if at < end:
         yield at, end
+
+
+def _back(move: Move) -> Interval:
+    """Return the offsets that a decision let be read again; none if it went forward."""
+    return move[1], move[0]
 
 
 def _overlap(one: Interval, other: Interval) -> bool:

@@ -14,14 +14,15 @@ from workorders.core.creation.work_orders import rejection_of
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import Item
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
-from workorders.kafka.client.open import SILENT, open_admin
+from workorders.kafka.client.admin import run, shared_admin
+from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, read_range
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
 from workorders.kafka.partitions import OffsetRange, Partition, Record
 
 SettingsOf = Callable[[str], Mapping[str, Any]]
-"""Returns the settings of a connection to Kafka, or to a schema registry."""
+"""Returns the settings of a connection to Kafka, or to a schema registry; it may raise a ConfigurationError."""
 
 
 class Rereading:
@@ -29,9 +30,9 @@ class Rereading:
 
     Args:
         connection: without an open transaction.
+        trigger: the trigger.
         kafka_settings: returns librdkafka settings.
         registry_settings: returns settings of a schema registry's client.
-        trigger: the trigger.
 
     Raises:
         ConfigurationError: the trigger needs a registry that is not known here.
@@ -39,15 +40,14 @@ class Rereading:
     """
 
     def __init__(
-        self, connection: Connection, kafka_settings: SettingsOf, registry_settings: SettingsOf, trigger: str
+        self, connection: Connection, trigger: str, kafka_settings: SettingsOf, registry_settings: SettingsOf
     ) -> None:
         self.messages = self.undecided = 0
         self._connection = connection
         self._trigger = trigger
         self._definition, self._changed_at = stored.definition(connection, trigger)
         known = KafkaTriggerDefinition.model_validate(self._definition)
-        self._kafka_connection = known.kafka_connection
-        self._extra = kafka_settings(known.kafka_connection)
+        self._settings = client_settings(kafka_settings(known.kafka_connection))
         registry = known.registry_connection
         self._registry = None if registry is None else registry_settings(registry)
         self._mappings: dict[bytes, RecordMapping] = {}
@@ -59,13 +59,10 @@ class Rereading:
             WorkOrdersError: Kafka, or the registry, did not answer or refused.
             KafkaException: Kafka refused, for example because the offset was deleted.
         """
-        # The client is an extra: what needs only the database works without it.
-        from workorders.kafka.client.range_consumer import read_range  # noqa: PLC0415
-
         partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
         without_message = stored.positions(self._connection, self._trigger, ledger.stream, block.start, block.end)
         asked = OffsetRange(partition, block.start, block.end)
-        with closing(read_range(client_settings(self._extra), asked, block.start)) as records:
+        with closing(read_range(self._settings, asked, block.start)) as records:
             for record in records:
                 without_message.discard(record.offset)
                 yield from self._check_record(ledger, block, record)
@@ -88,14 +85,15 @@ class Rereading:
         offsets = (record.offset, record.offset + 1)
         item, found = self._compare(item, record)
         if found is None and is_missing([range_ for range_, _ in taken], ledger.deletes_before):
-            what = "Kafka has a message that its batch took, and it has no work order."
-            yield ledger.found(Check.MESSAGES, what, replay_action(ledger, range_.batch_id), offsets)
+            missing = "Kafka has a message that its batch took, and it has no work order."
+            yield ledger.found(Check.MESSAGES, missing, replay_action(ledger, range_.batch_id), offsets)
             return
-        what = None if found is None else difference(item, found, is_decoded=self._is_decoded, record=record)
+        has_headers = not record.headers or record.headers[0][0] != UNREADABLE_HEADERS
+        what = found and difference(item, found, is_decoded=self._is_decoded, has_headers=has_headers)
         if found is None or (what and was_changed_since(found.created_at, self._changed_at)):
             self.undecided += 1
         elif what:
-            action = f"Compare it with a backup. `workorders work-orders show {found.id}` shows it. {REPORT}"
+            action = f"Compare it with a backup; `workorders work-orders show {found.id}` prints it. {REPORT}"
             yield ledger.found(Check.MESSAGES, f"Work order {found.id} {what}.", action, offsets)
 
     def _compare(self, item: Item, record: Record) -> tuple[Item, StoredMessage | None]:
@@ -119,10 +117,7 @@ class Rereading:
 
     def _keeps_all(self, topic: str) -> bool:
         """Return whether only the beginning of a topic is deleted; False if it is compacted, or that is not known."""
-        from workorders.kafka.client.admin import run  # noqa: PLC0415 - as above
-
         try:
-            cluster = open_admin(self._kafka_connection, lambda _: self._extra, own=SILENT)
-            return not run(cluster.is_compacted(topic))
+            return not run(shared_admin(self._settings).is_compacted(topic))
         except WorkOrdersError:
             return False

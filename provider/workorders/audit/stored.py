@@ -47,8 +47,7 @@ def ledger(connection: Connection, place: Mapping[str, Any]) -> Ledger | None:
 
 def moves(connection: Connection, log: Mapping[str, Any]) -> list[Move]:
     """Return the decisions within a log."""
-    with connection.cursor(row_factory=class_row(Move)) as cursor:
-        return cursor.execute(_PARTITIONS["moves"], log).fetchall()
+    return connection.execute(_PARTITIONS["moves"], log).fetchall()
 
 
 def ranges(connection: Connection, log: Mapping[str, Any]) -> Iterator[FinishedRange]:

@@ -19,11 +19,11 @@ router = APIRouter(route_class=PageRoute)
 def page(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTMLResponse:
     """Show the last audit: of its findings, those of triggers and workflows that the user may read."""
     with site.reading() as connection:
-        last = last_audit.read(connection)
+        report = last_audit.read(connection)
         workflows = list_names(connection)
     reads_all = viewer.may_all(Right.READ, map(dag_ids.of_workflow, workflows))
-    findings = [found for found in (last.report.findings if last else ()) if _may_read(viewer, found, reads_all)]
-    return render(request, "audit.html", last=last, findings=findings, reads_all=reads_all)
+    findings = [found for found in (report.findings if report else ()) if _may_read(viewer, found, reads_all)]
+    return render(request, "audit.html", report=report, findings=findings, reads_all=reads_all)
 
 
 def _may_read(viewer: Viewer, finding: Finding, reads_all: bool) -> bool:

@@ -81,7 +81,7 @@ WHERE triggers.name = %(trigger)s AND topic = %(topic)s AND partition = %(partit
 -- another become one.
 SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rejected, page.existing,
     stored.orders, stored.positions,
-    coalesce(page.planned_at < now() - page.kept_days * interval '1 day', false) AS is_expired,
+    coalesce(page.batch_planned_at < now() - page.kept_days * interval '1 day', false) AS is_expired,
     page.kept_days IS NOT NULL AS has_retention,
     page.existing > 0 OR EXISTS (
         SELECT FROM workorders.kafka_ranges AS superseded
@@ -99,7 +99,7 @@ SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rej
             IS DISTINCT FROM (page.created, page.rejected, page.existing, page.filtered)
     ) AS parts_differ
 FROM (
-    SELECT ranges.*, batches.planned_at, workflows.kept_days, source_streams.id AS stream_id
+    SELECT ranges.*, batches.planned_at AS batch_planned_at, workflows.kept_days, source_streams.id AS stream_id
     FROM workorders.kafka_ranges AS ranges
     JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
     JOIN workorders.triggers ON triggers.id = ranges.trigger_id

@@ -362,7 +362,6 @@ CREATE TABLE workorders.operator_actions (
 -- One row: what the last audit found, which the next one replaces.
 CREATE TABLE workorders.last_audit (
     id smallint PRIMARY KEY DEFAULT 1,
-    ended_at timestamptz NOT NULL DEFAULT now(),
     report jsonb NOT NULL,
     CONSTRAINT last_audit_single_check CHECK (id = 1)
 );

@@ -112,7 +112,8 @@ class Walk:
 
     def take(self, range_: FinishedRange) -> Iterator[Finding]:
         """Compare the next range with those before it."""
-        yield from self._check_gap(range_.start)
+        # What is after the ledger is read again.
+        yield from self._check_gap(min(range_.start, self.ledger.next_offset))
         overlap = (range_.start, min(range_.end, self._reached))
         for part in uncovered(overlap, map(_back, self.moves)):
             what = f"Batch {range_.batch_id} has finished offsets that another batch has finished before"

@@ -99,6 +99,11 @@ def test_a_ledger_before_its_ranges_is_right_only_after_a_decision_to_go_back() 
     assert found(behind, WHOLE, (30, 25)) == []
 
 
+def test_a_gap_after_a_ledger_that_was_set_back_before_its_start_is_right() -> None:
+    back = replace(LEDGER, next_offset=5)
+    assert found(back, [finished(0, 5), finished(10, 35)], (35, 0)) == []
+
+
 @pytest.mark.parametrize(
     ("changes", "is_found"),
     [

@@ -1,9 +1,10 @@
 """Every address asks Airflow's auth manager: each one with each role."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
@@ -331,9 +332,13 @@ def test_an_audit_shows_only_findings_that_the_user_may_read(pages_site: Site, n
         ((workflow,), {"moved"}),
         ((trigger, workflow), set()),
     ):
-        viewer = ada(lambda _, dag_id, hidden=hidden: dag_id in hidden)
+        viewer = ada(partial(_is_of, hidden))
         text = browser_of(served(pages_site, viewer)).get("/workorders/audit").text
         assert {word for word in ("moved", "alone", "orphan", "answer") if f"{word}." in text} == shown
+
+
+def _is_of(hidden: Collection[str], _: Right, dag_id: str) -> bool:
+    return dag_id in hidden
 
 
 def test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one(pages_site: Site) -> None:

@@ -74,7 +74,7 @@ def test_a_hole_that_no_decision_skipped_is_found() -> None:
 def test_a_hole_after_a_range_that_is_older_than_the_retention_may_be_its_work(
     days_ago: float, *, is_found: bool
 ) -> None:
-    ledger = replace(LEDGER, counts=(50, 0, 0, 0), deletes_before=NOW - timedelta(days=2))
+    ledger = replace(LEDGER, is_first_log=False, counts=(50, 0, 0, 0), deletes_before=NOW - timedelta(days=2))
     ranges = [finished(0, 10, days_ago), finished(20, 30)]
     assert found(ledger, ranges) == ([(Check.RANGES, 10, 20)] if is_found else [])
 
@@ -154,6 +154,8 @@ def test_offsets_that_were_read_again_may_have_more_work_orders() -> None:
         ([(0, 20)], []),
         ([(5, 5), (9, 2)], [(0, 10)]),
         ([(20, 30), (8, 12)], [(0, 8)]),
+        ([(0, 8), (2, 4), (20, 30)], [(8, 10)]),
+        ([(20, 30)], [(0, 10)]),
     ],
 )
 def test_the_parts_that_no_other_interval_covers(by: list[Interval], left: list[Interval]) -> None:

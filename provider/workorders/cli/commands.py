@@ -13,6 +13,7 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
     "Observe": {
         "doctor": "Check all that a message needs, and print what helps.",
         "status": "Show the state of every partition of the Kafka triggers.",
+        "audit": "Compare what is stored with itself and with Kafka.",
         "work-orders": "List, count, show, rerun, cancel, and export work orders.",
         "runs": "List and show the runs of work orders.",
         "batches": "List batches, and show one with its offset ranges.",
@@ -51,6 +52,7 @@ _PLACES: Final = {
     "start": "start:start",
     "remove": "remove:remove",
     "status": "status:status",
+    "audit": "audit:audit",
     "init": "init:init",
     "create": "create:create",
     "decisions": "resolve:decisions",

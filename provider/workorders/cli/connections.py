@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.secrets import KAFKA_VARIABLE
+from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, registry_from_environment
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
@@ -99,6 +99,20 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
     return _from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
+
+
+def registry_settings(connection_id: str) -> Mapping[str, Any]:
+    """Return the settings of a schema registry's client of the environment, else of the Airflow connection.
+
+    Raises:
+        ConfigurationError: neither is set, or the variable is not a JSON object.
+    """
+    if (found := registry_from_environment()) is not None:
+        return found
+    require_airflow()
+    from workorders.kafka.airflow.connections import registry_settings as of_airflow  # noqa: PLC0415 - as above
+
+    return _from_airflow(of_airflow, connection_id, f"set {REGISTRY_VARIABLE}")
 
 
 def airflow_is_configured() -> bool:

@@ -18,6 +18,7 @@ from workorders.core.postgres.connection import error_code
 from workorders.pages import (
     bulk,
     kafka_trigger,
+    last_audit,
     outbox,
     overview,
     resolve,
@@ -40,6 +41,7 @@ ROUTERS: Final = (
     bulk.router,
     workflow.router,
     outbox.router,
+    last_audit.router,
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 

@@ -385,6 +385,11 @@ CREATE TABLE workorders.kafka_virtual_partitions (
     CONSTRAINT kafka_virtual_partitions_finished_check CHECK ((((finished_at IS NULL) = (created IS NULL)) AND ((finished_at IS NULL) = (rejected IS NULL)) AND ((finished_at IS NULL) = (existing IS NULL)) AND ((finished_at IS NULL) = (filtered IS NULL)))),
     CONSTRAINT kafka_virtual_partitions_offsets_check CHECK (((start_offset >= 0) AND (start_offset < end_offset)))
 );
+CREATE TABLE workorders.last_audit (
+    id smallint DEFAULT 1 NOT NULL,
+    report jsonb NOT NULL,
+    CONSTRAINT last_audit_single_check CHECK ((id = 1))
+);
 CREATE TABLE workorders.operator_actions (
     id bigint NOT NULL,
     acted_at timestamp with time zone DEFAULT now() NOT NULL,
@@ -769,6 +774,8 @@ ALTER TABLE ONLY workorders.kafka_subscriptions
     ADD CONSTRAINT kafka_subscriptions_pkey PRIMARY KEY (trigger_id, subscription);
 ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_pkey PRIMARY KEY (batch_id, topic, partition, start_offset);
+ALTER TABLE ONLY workorders.last_audit
+    ADD CONSTRAINT last_audit_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.operator_actions
     ADD CONSTRAINT operator_actions_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_claims

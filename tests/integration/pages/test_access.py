@@ -1,8 +1,10 @@
 """Every address asks Airflow's auth manager: each one with each role."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from types import SimpleNamespace
 from typing import get_args, get_type_hints
 from uuid import UUID, uuid4
@@ -28,6 +30,8 @@ from support.work_orders import rejected
 from workorders.airflow import api_server
 from workorders.airflow.api_server import DagAccessEntity
 from workorders.airflow.monitoring import monitoring_router
+from workorders.audit import last_audit
+from workorders.audit.findings import AuditReport, Check, Finding
 from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation.work_orders import create_for
@@ -85,7 +89,7 @@ WORDS = {
     Right.RELEASE: "change Dag runs of",
     Right.PURGE: "delete Dag runs of",
 }
-LISTS = ("/", "/work-orders", "/bulk")
+LISTS = ("/", "/work-orders", "/bulk", "/audit")
 """Pages for every user, with no more than the user may read."""
 RUNS, INGEST, RELAY = "{workflow}_runs", "{trigger}_ingest", "workorders_outbox_0"
 CONFIRM, SHARD = "/bulk/new", "/outbox/shards/{number}/release"
@@ -308,6 +312,33 @@ def test_lists_show_only_what_the_user_may_read(pages_site: Site, names: dict[st
         assert answer.status_code == 200
         assert names["trigger"] not in answer.text
         assert scene.workflow not in answer.text
+
+
+def test_an_audit_shows_only_findings_that_the_user_may_read(pages_site: Site, names: dict[str, str]) -> None:
+    of_trigger = Finding(check=Check.LEDGER, what="It has moved.", action="Look.", trigger=names["trigger"], topic="t")
+    of_workflow = Finding(check=Check.RUNS, what="It is alone.", action="Look.", workflow=names["workflow"])
+    of_none = Finding(check=Check.PARTS, what="It is an orphan.", action="Look.")
+    findings = (of_trigger, of_workflow, of_none)
+    counts = {"partitions": 1, "partitions_left": 0, "ranges": 1, "messages": 1, "undecided": 0, "findings_left": 0}
+    report = AuditReport(
+        trigger=None, ended_at=datetime.now(UTC), seconds=1.5, findings=findings, problems=("No answer.",), **counts
+    )
+    with pages_site.writing() as connection:
+        last_audit.write(connection, report)
+    trigger, workflow = INGEST.format(**names), RUNS.format(**names)
+    for hidden, shown in (
+        ((), {"moved", "alone", "orphan", "answer"}),
+        ((trigger,), {"alone", "orphan", "answer"}),
+        ((workflow,), {"moved"}),
+        ((trigger, workflow), set()),
+    ):
+        viewer = ada(partial(_is_of, hidden))
+        text = browser_of(served(pages_site, viewer)).get("/workorders/audit").text
+        assert {word for word in ("moved", "alone", "orphan", "answer") if f"{word}." in text} == shown
+
+
+def _is_of(hidden: Collection[str], _: Right, dag_id: str) -> bool:
+    return dag_id in hidden
 
 
 def test_a_trigger_that_changed_its_workflow_shows_no_work_order_of_the_old_one(pages_site: Site) -> None:

@@ -74,6 +74,7 @@ def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
         "outbox": "/outbox?topics=yes",
         "hold": f"/outbox/holds/{hold}",
         "shard": "/outbox/shards/0",
+        "audit": "/audit",
         "tab": f"/dag-run?dag_id={scene.topic}_ingest&run_id=batch_{batch[0]}",
         "tab of no batch": f"/dag-run?dag_id={scene.topic}_ingest&run_id=manual",
         "problem": "/kafka/unheard-of",

@@ -20,6 +20,12 @@ TOUCHED = {
         "setup.cfg",
         # Dag files, which Airflow reads. To ask entry points for them would delay the start of each task.
         "airflow/dag_files.py",
+        # The audit, which compares the ledger with work orders and with the cluster.
+        "audit/audit.py",
+        "audit/messages.py",
+        "audit/partitions.py",
+        "audit/rereading.py",
+        "audit/stored.py",
         # Its commands, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
@@ -61,6 +67,7 @@ OUTSIDE_OF_KAFKA = {
     # What Kafka's room touched, as above; and how its statuses are printed.
     "airflow/provider_info.py": KAFKA_WORDS,
     "airflow/dag_files.py": re.compile("workorders.kafka.airflow"),
+    "audit/": KAFKA_WORDS,
     "cli/": KAFKA_WORDS,
     # As the command line.
     "pages/": KAFKA_WORDS,

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AclOperation,
+    ConfigResource,
     OffsetSpec,
     TopicDescription,
 )
@@ -136,6 +137,20 @@ class KafkaAdmin(ConsumerGroups):
             ],
             errors,
         )
+
+    async def is_compacted(self, topic: str) -> bool:
+        """Return whether Kafka may delete any message of a topic before its end.
+
+        Raises:
+            WorkOrdersError: the cluster did not answer, or refused.
+        """
+        settings = await self._ask_one(
+            lambda client: client.describe_configs(
+                [ConfigResource(ConfigResource.Type.TOPIC, topic)], request_timeout=self._timeout
+            ).values(),
+            f"DescribeConfigs on topic {topic}",
+        )
+        return "compact" in settings["cleanup.policy"].value
 
     async def log_ends(
         self, topics: Iterable[str], only: Collection[tuple[str, int]] | None = None, *, to_read: bool = False

@@ -352,6 +352,13 @@ CREATE TABLE workorders.operator_actions (
     CONSTRAINT operator_actions_reason_check CHECK (btrim(actor) <> '' AND btrim(reason) <> '')
 );
 
+-- One row: what the last audit found, which the next one replaces.
+CREATE TABLE workorders.last_audit (
+    id smallint PRIMARY KEY DEFAULT 1,
+    report jsonb NOT NULL,
+    CONSTRAINT last_audit_single_check CHECK (id = 1)
+);
+
 
 -- Vacuum of the tables that grow with the number of events.
 

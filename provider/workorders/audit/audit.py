@@ -1,0 +1,252 @@
+"""Audits an installation: its runs, and partition by partition what is stored, also in comparison with Kafka."""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+import psycopg
+
+from workorders.audit import stored
+from workorders.audit.findings import MAX_FINDINGS, AuditReport, Check, Finding
+from workorders.audit.messages import Block, assign, choose_blocks
+from workorders.audit.partitions import Ledger, Move, Walk, check_counts, check_ledger
+from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.postgres.connection import Connection
+from workorders.kafka.ledger import positions
+from workorders.kafka.ledger.positions import PartitionStatus, stream_name
+from workorders.kafka.partitions import Partition, PartitionOffsets, PartitionState
+from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
+from workorders.kafka.status.partition_status import KafkaSource, PartitionRow, merge, source_of
+
+if TYPE_CHECKING:
+    from workorders.audit.rereading import Rereading, SettingsOf
+
+SAMPLE: Final = 200
+"""Messages of a partition that are read again, unless another number is asked for."""
+MAX_SECONDS: Final = 60
+"""Time after which nothing more is begun, unless another one is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A partition to check: what the ledger and Kafka tell about it."""
+
+    row: PartitionStatus
+    question: Question
+    seen: PartitionRow
+    log: PartitionOffsets | None
+    """None if Kafka does not have the partition, or did not answer."""
+
+    @property
+    def place(self) -> dict[str, Any]:
+        return {"trigger": self.row.trigger, "topic": self.row.topic, "partition": self.row.partition}
+
+    @property
+    def name(self) -> str:
+        return f"{self.row.trigger}: {self.row.topic} {self.row.partition}"
+
+
+class Audit:
+    """One audit.
+
+    Args:
+        connection: without an open transaction; nothing is written.
+        kafka_settings: returns the settings of a Kafka connection; it may raise a ConfigurationError.
+        registry_settings: the same for a schema registry.
+        sample: how many messages of each partition are read again.
+        max_seconds: after this time nothing more is begun; one statement lasts at most a minute.
+        random: chooses the sample and the order of the partitions.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        kafka_settings: "SettingsOf",
+        registry_settings: "SettingsOf",
+        *,
+        sample: int = SAMPLE,
+        max_seconds: float = MAX_SECONDS,
+        random: Random | None = None,
+    ) -> None:
+        self._connection = connection
+        self._kafka = KafkaAnswers(kafka_settings)
+        self._settings = (kafka_settings, registry_settings)
+        self._sample = sample
+        self._random = random or Random()  # noqa: S311 - a sample is no secret
+        self._begun = time.monotonic()
+        self._deadline = self._begun + max_seconds
+        self._readers: dict[str, Rereading] = {}
+        self._findings: list[Finding] = []
+        self._problems: list[str] = []
+        self._found = self._partitions = self._ranges = 0
+
+    def run(self, trigger: str | None, progress: Callable[[int, int], None]) -> AuditReport:
+        """Check everything, or one Kafka trigger; `progress` gets the number of partitions that are done, and of all.
+
+        Raises:
+            UnknownTriggerError: no trigger has that name.
+            ConfigurationError: the trigger of that name does not read Kafka.
+            psycopg.Error: the database failed.
+        """
+        tasks = self._tasks(trigger)
+        self._random.shuffle(tasks)
+        if trigger is None:
+            self._try("runs", lambda: self._add(stored.check_runs(self._connection)))
+            self._try("inputs", lambda: self._add(stored.check_parts(self._connection, self._random)))
+        for number, task in enumerate(tasks):
+            progress(number, len(tasks))
+            self._partitions += not self._is_over and self._try(task.name, partial(self._check, task))
+        progress(len(tasks), len(tasks))
+        return AuditReport(
+            trigger=trigger,
+            ended_at=datetime.now(UTC),
+            seconds=round(time.monotonic() - self._begun, 1),
+            partitions=self._partitions,
+            partitions_left=len(tasks) - self._partitions,
+            ranges=self._ranges,
+            messages=sum(reader.messages for reader in self._readers.values()),
+            undecided=sum(reader.undecided for reader in self._readers.values()),
+            findings=tuple(self._findings),
+            findings_left=self._found - len(self._findings),
+            problems=tuple(dict.fromkeys(self._problems)),
+        )
+
+    @property
+    def _is_over(self) -> bool:
+        return time.monotonic() > self._deadline
+
+    def _add(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._found += 1
+            if len(self._findings) < MAX_FINDINGS:
+                self._findings.append(finding)
+
+    def _try(self, what: str, check: Callable[[], object]) -> bool:
+        """Check one thing, and return whether that is done; its failure is reported and stops nothing else."""
+        try:
+            check()
+        except psycopg.errors.QueryCanceled:
+            self._problems.append(f"{what}: a question to Postgres took more than a minute; the rest was not checked.")
+            return False
+        except psycopg.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a client of Kafka raises concerns this partition only
+            kind = "" if isinstance(error, WorkOrdersError) else f"{type(error).__name__}: "
+            self._problems.append(f"{what}: the rest was not checked: {kind}{one_line(error)}")
+            return False
+        return not self._is_over
+
+    def _tasks(self, trigger: str | None) -> list[_Task]:
+        rows: dict[str, list[PartitionStatus]] = {} if trigger is None else {trigger: []}
+        for row in positions.status(self._connection, trigger):
+            rows.setdefault(row.trigger, []).append(row)
+        sources = {name: source_of(self._connection, name) for name in rows}
+        # Kafka is asked outside of any transaction.
+        self._connection.rollback()
+        questions = {name: _question(source, rows[name]) for name, source in sources.items()}
+        answers = self._kafka.ask(questions.values())
+        tasks: list[_Task] = []
+        for name, question in questions.items():
+            answer = answers[question]
+            if answer.problem is not None:
+                self._problems.append(f"{name}: {answer.problem}")
+            tasks += _tasks_of(question, rows[name], answer)
+        return tasks
+
+    def _check(self, task: _Task) -> None:
+        walked = self._walk(task)
+        if walked is None:
+            return
+        ledger, moves, blocks = walked
+        self._compare_with_kafka(task, ledger)
+        self._count(task, ledger, moves)
+        for block in blocks:
+            if self._is_over:
+                return
+            try:
+                self._add(self._reader(task.row.trigger).check(ledger, block))
+            except Exception:
+                if not self._is_deleted(task, block):
+                    raise
+
+    def _walk(self, task: _Task) -> tuple[Ledger, list[Move], list[Block]] | None:
+        """Compare the ledger with decisions and ranges; return them, and the blocks that are to be read again."""
+        with stored.snapshot(self._connection):
+            ledger = stored.ledger(self._connection, task.place)
+            if ledger is None:
+                return None
+            log = {**task.place, "topic_id": ledger.topic_id, "generation": ledger.generation}
+            moves = stored.moves(self._connection, log)
+            walk, blocks = Walk(ledger, moves), self._blocks(task, ledger)
+            self._add(check_ledger(ledger))
+            for range_ in stored.ranges(self._connection, log):
+                self._add(walk.take(range_))
+                assign(blocks, range_)
+            self._add(walk.end())
+        return ledger, moves, [block for block in blocks if block.ranges]
+
+    def _blocks(self, task: _Task, ledger: Ledger) -> list[Block]:
+        log = task.log
+        if log is None or log.partition.topic_id != ledger.topic_id:
+            return []
+        start, end = max(ledger.start_offset, log.log_start), min(ledger.next_offset, log.last_stable)
+        return choose_blocks(start, max(start, end), self._sample, self._random)
+
+    def _count(self, task: _Task, ledger: Ledger, moves: list[Move]) -> None:
+        """Compare the counts of the ranges of all logs of a partition with what is stored."""
+        followed = (ledger.topic_id, ledger.generation)
+        earlier = [log for log in stored.logs(self._connection, task.place) if log != followed]
+        for topic_id, generation in [followed, *earlier]:
+            stream = stream_name(Partition(ledger.topic, ledger.partition, topic_id), generation)
+            log = {**task.place, "topic_id": topic_id, "generation": generation}
+            for counts in stored.counts(self._connection, log, stream):
+                # The decisions about an earlier log are not read.
+                is_earlier = (topic_id, generation) != followed
+                self._add(check_counts(ledger, moves, replace(counts, is_read_twice=True) if is_earlier else counts))
+                self._ranges += 1
+                if self._is_over:
+                    return
+
+    def _compare_with_kafka(self, task: _Task, ledger: Ledger) -> None:
+        row, seen, log = task.row, task.seen, task.log
+        state = seen.state if log is None else log.mismatch(row.topic_id, row.next_offset, row.stored_end)
+        # The ledger may have moved since Kafka was asked, or after it was read.
+        now = stored.next_offset(self._connection, task.place) or 0
+        if state is PartitionState.MESSAGES_DELETED and log is not None and log.log_start <= now:
+            state = None
+        if state is not None and state.is_contradiction:
+            action = f"`workorders status {row.trigger}` shows more, and `workorders resolve` decides how it continues."
+            self._add([ledger.found(Check.LOG, f"The ledger and Kafka contradict each other: {state}.", action)])
+        is_same_log = log is not None and log.partition.topic_id == ledger.topic_id
+        if is_same_log and seen.group_offset is not None and seen.group_offset > now:
+            what = f"The consumer group {task.question.group} is at {seen.group_offset}, and the ledger at {now}."
+            action = "Find the program that commits to this group. The next batch commits the ledger's offset again."
+            self._add([ledger.found(Check.GROUP, what, action, (now, seen.group_offset))])
+
+    def _is_deleted(self, task: _Task, block: Block) -> bool:
+        """Return whether Kafka has deleted the beginning of a block meanwhile."""
+        logs = self._kafka.ask([task.question])[task.question].logs or ()
+        place = (task.row.topic, task.row.partition)
+        return any(log.partition.topic_partition == place and log.log_start > block.start for log in logs)
+
+    def _reader(self, trigger: str) -> "Rereading":
+        # The client is an extra: what needs only the database works without it.
+        from workorders.audit.rereading import Rereading  # noqa: PLC0415
+
+        if trigger not in self._readers:
+            self._readers[trigger] = Rereading(self._connection, trigger, *self._settings)
+        return self._readers[trigger]
+
+
+def _question(source: KafkaSource, rows: list[PartitionStatus]) -> Question:
+    return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.group)
+
+
+def _tasks_of(question: Question, rows: list[PartitionStatus], answer: KafkaAnswer) -> list[_Task]:
+    logs = {log.partition.topic_partition: log for log in answer.logs or ()}
+    seen = {(found.topic, found.partition): found for found in merge(rows, answer)}
+    return [_Task(row, question, seen[row.topic, row.partition], logs.get((row.topic, row.partition))) for row in rows]

@@ -1,0 +1,236 @@
+"""Compares the ledger of a partition with its ranges, the decisions about it, and the number of work orders: pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from workorders import dag_ids
+from workorders.audit.findings import REPORT, Check, Finding
+from workorders.kafka.ledger.positions import stream_name
+from workorders.kafka.partitions import Partition
+from workorders.kafka.recovery.decisions import DecisionKind, cli_command
+
+Interval = tuple[int, int]
+"""Half-open offsets."""
+Move = tuple[int, int]
+"""A decision within a log: from which offset to which one it set the ledger, forward or back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """A row of the ledger, with what the database alone tells about it."""
+
+    trigger: str
+    topic: str
+    partition: int
+    topic_id: str
+    generation: int
+    start_offset: int
+    next_offset: int
+    stored_end: int
+    stream: str
+    last_stored: int | None
+    """Highest position of the stream."""
+    counts: Sequence[int]
+    """Created, rejected, existing, and filtered messages, of all logs of the partition."""
+    held_start: int | None
+    """Start of the unfinished range."""
+    held_end: int | None
+    held_is_same_log: bool | None
+    is_known_log: bool
+    """Whether the generation is that of a decision."""
+    is_first_log: bool
+    """Whether the partition has had no other log."""
+    deletes_before: datetime | None
+    """Retention may have deleted batches that were planned before; None if the workflow has no retention."""
+    may_begin_late: bool
+    """Whether retention may have deleted the first batches."""
+
+    def found(self, check: Check, what: str, action: str = REPORT, offsets: Interval | None = None) -> Finding:
+        """Return a finding of this partition."""
+        start, end = offsets or (None, None)
+        place = {"trigger": self.trigger, "topic": self.topic, "partition": self.partition}
+        return Finding(check=check, what=what, action=action, start=start, end=end, **place)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRange:
+    """A finished range of one log."""
+
+    batch_id: int
+    start: int
+    end: int
+    finished_at: datetime
+    planned_at: datetime
+    """When its batch was planned."""
+    created: int
+    rejected: int
+    existing: int
+    filtered: int
+    filter: Any
+    """Filter of the batch, as it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCounts:
+    """A finished range, and what is stored of it."""
+
+    batch_id: int
+    start: int
+    end: int
+    created: int
+    rejected: int
+    existing: int
+    orders: int
+    """Work orders in the range."""
+    positions: int
+    """Different positions of these."""
+    is_expired: bool
+    """Whether retention may delete its work orders."""
+    has_retention: bool
+    is_read_twice: bool
+    """Whether offsets of it are in another batch as well, which may have taken other messages."""
+    parts_differ: bool
+    """Whether the counts of its virtual partitions are not those of the range."""
+
+
+@dataclass
+class Walk:
+    """Goes through the finished ranges of the log that the ledger follows, in the order of their starts."""
+
+    ledger: Ledger
+    moves: Sequence[Move]
+    ranges: int = 0
+    _reached: int = field(init=False)
+    _last: datetime | None = None
+    _sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
+    _is_whole: bool = True
+
+    def __post_init__(self) -> None:
+        self._reached = self.ledger.start_offset
+
+    def take(self, range_: FinishedRange) -> Iterator[Finding]:
+        """Compare the next range with those before it."""
+        # What is after the ledger is read again.
+        yield from self._check_gap(min(range_.start, self.ledger.next_offset))
+        overlap = (range_.start, min(range_.end, self._reached))
+        for part in uncovered(overlap, map(_back, self.moves)):
+            what = f"Batch {range_.batch_id} has finished offsets that another batch has finished before"
+            yield self.ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
+        counts = (range_.created, range_.rejected, range_.existing, range_.filtered)
+        self._sums = [sum_ + count for sum_, count in zip(self._sums, counts, strict=True)]
+        self._reached, self._last = max(self._reached, range_.end), range_.finished_at
+        self.ranges += 1
+
+    def end(self) -> Iterator[Finding]:
+        """Compare the ledger with all of them."""
+        ledger = self.ledger
+        yield from self._check_gap(ledger.next_offset)
+        for part in uncovered((ledger.next_offset, self._reached), map(_back, self.moves)):
+            what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
+            partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
+            command = cli_command(DecisionKind.SEEK, ledger.trigger, partition)
+            action = f"Find out who changed the table kafka_ledger, and run `{command} --offset {self._reached}`."
+            yield ledger.found(Check.LEDGER, what, action, part)
+        pairs = list(zip(ledger.counts, self._sums, strict=True))
+        is_exact = self._is_whole and ledger.is_first_log
+        if any(count < sum_ or (is_exact and count != sum_) for count, sum_ in pairs):
+            what = f"The ledger counts {_counted(ledger.counts)}, and its finished ranges {_counted(self._sums)}."
+            yield ledger.found(Check.COUNTS, what)
+
+    def _check_gap(self, until: int) -> Iterator[Finding]:
+        for part in uncovered((self._reached, until), self.moves):
+            if self._may_be_deleted():
+                self._is_whole = False
+                continue
+            ledger = self.ledger
+            partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
+            command = cli_command(DecisionKind.SEEK, ledger.trigger, partition)
+            action = (
+                f"While Kafka has them, `{command} --offset {part[0]}` reads them again, and work orders that exist "
+                f"stay as they are."
+            )
+            what = (
+                "The ledger is past these offsets, and they are in no finished range and were skipped by no decision."
+            )
+            yield ledger.found(Check.RANGES, what, action, part)
+
+    def _may_be_deleted(self) -> bool:
+        """Return whether retention may have deleted the batches of a gap that begins here."""
+        if self._last is None:
+            return self.ledger.may_begin_late
+        return self.ledger.deletes_before is not None and self._last < self.ledger.deletes_before
+
+
+def check_ledger(ledger: Ledger) -> Iterator[Finding]:
+    """Compare a row of the ledger with the stream, the unfinished range, and the last position."""
+    expected = stream_name(Partition(ledger.topic, ledger.partition, ledger.topic_id), ledger.generation)
+    if ledger.stream != expected:
+        yield ledger.found(Check.LEDGER, f"The ledger follows the log {expected}, and stores into {ledger.stream}.")
+    if not ledger.is_known_log:
+        yield ledger.found(Check.LEDGER, f"The ledger has generation {ledger.generation}, which no decision began.")
+    if ledger.held_start is not None and ledger.held_end is not None:
+        is_within = ledger.held_start <= ledger.next_offset < ledger.held_end
+        if not (is_within and ledger.held_is_same_log):
+            what = f"The ledger is at {ledger.next_offset}, and not in the unfinished range of the same log."
+            yield ledger.found(Check.LEDGER, what, REPORT, (ledger.held_start, ledger.held_end))
+    end = max(ledger.next_offset, ledger.stored_end)
+    if ledger.last_stored is not None and ledger.last_stored >= end:
+        what = f"A work order is stored after offset {end}, up to which the ledger has stored this log."
+        yield ledger.found(Check.LEDGER, what, REPORT, (end, ledger.last_stored + 1))
+
+
+def check_counts(ledger: Ledger, moves: Iterable[Move], counts: StoredCounts) -> Iterator[Finding]:
+    """Compare the counts of a finished range with its work orders."""
+    offsets = (counts.start, counts.end)
+    least, total = counts.created + counts.rejected, counts.created + counts.rejected + counts.existing
+    if counts.positions < counts.orders:
+        what = f"{counts.orders - counts.positions} offsets have two work orders; the unique index is broken."
+        yield ledger.found(Check.COUNTS, what, "Run REINDEX on the table work_orders, which names the rows.", offsets)
+    # What existed before may be older than the batch, and deleted.
+    if counts.positions < (least if counts.has_retention else total) and not counts.is_expired:
+        what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
+        yield ledger.found(Check.COUNTS, what, replay_action(ledger, counts.batch_id), offsets)
+    is_repeated = counts.is_read_twice or any(_overlap(offsets, _back(move)) for move in moves)
+    if counts.positions > total and not is_repeated:
+        what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
+        yield ledger.found(Check.COUNTS, what, REPORT, offsets)
+    if counts.parts_differ:
+        what = f"The virtual partitions of batch {counts.batch_id} counted other messages than the range."
+        yield ledger.found(Check.COUNTS, what, REPORT, offsets)
+
+
+def replay_action(ledger: Ledger, batch_id: int) -> str:
+    """Return what restores missing work orders of a batch."""
+    return (
+        f"Clear the task create_work_orders in the Dag run {dag_ids.batch(batch_id)} of "
+        f"{dag_ids.ingest(ledger.trigger)}: it creates the missing work orders while Kafka has their messages."
+    )
+
+
+def uncovered(wanted: Interval, by: Iterable[Interval]) -> Iterator[Interval]:
+    """Yield the parts of an interval that are in none of the others, of which some may be empty."""
+    at, end = wanted
+    for start, until in sorted(interval for interval in by if interval[0] < interval[1]):
+        if at >= end:
+            return
+        if start > at:
+            yield at, min(start, end)
+        at = max(at, until)
+    if at < end:
+        yield at, end
+
+
+def _back(move: Move) -> Interval:
+    """Return the offsets that a decision let be read again; none if it went forward."""
+    return move[1], move[0]
+
+
+def _overlap(one: Interval, other: Interval) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])
+
+
+def _counted(counts: Iterable[int]) -> str:
+    names = ("created", "rejected", "existing", "filtered")
+    return ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))

@@ -1,0 +1,123 @@
+"""Reads messages again from Kafka, and compares each with its work order, after decoding it as the ingest does."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Any
+
+import orjson
+
+from workorders.audit import stored
+from workorders.audit.findings import REPORT, Check, Finding
+from workorders.audit.messages import Block, StoredMessage, difference, is_missing, was_changed_since
+from workorders.audit.partitions import Ledger, replay_action
+from workorders.core.creation.work_orders import rejection_of
+from workorders.core.exceptions import WorkOrdersError
+from workorders.core.items import Item
+from workorders.core.postgres.connection import VALUE_ERRORS, Connection
+from workorders.kafka.client.admin import run, shared_admin
+from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, read_range
+from workorders.kafka.client.settings import client_settings
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
+from workorders.kafka.partitions import OffsetRange, Partition, Record
+
+SettingsOf = Callable[[str], Mapping[str, Any]]
+"""Returns the settings of a connection to Kafka, or to a schema registry; it may raise a ConfigurationError."""
+
+
+class Rereading:
+    """Compares the messages of one trigger.
+
+    Args:
+        connection: without an open transaction.
+        trigger: the trigger.
+        kafka_settings: returns librdkafka settings.
+        registry_settings: returns settings of a schema registry's client.
+
+    Raises:
+        ConfigurationError: the trigger needs a registry that is not known here.
+        ValueError: the stored definition is not one of this version.
+    """
+
+    def __init__(
+        self, connection: Connection, trigger: str, kafka_settings: SettingsOf, registry_settings: SettingsOf
+    ) -> None:
+        self.messages = self.undecided = 0
+        self._connection = connection
+        self._trigger = trigger
+        self._definition, self._changed_at = stored.definition(connection, trigger)
+        known = KafkaTriggerDefinition.model_validate(self._definition)
+        self._settings = client_settings(kafka_settings(known.kafka_connection))
+        registry = known.registry_connection
+        self._registry = None if registry is None else registry_settings(registry)
+        self._mappings: dict[bytes, RecordMapping] = {}
+
+    def check(self, ledger: Ledger, block: Block) -> Iterator[Finding]:
+        """Compare the messages of a block, and what is stored at offsets without a message.
+
+        Raises:
+            WorkOrdersError: Kafka, or the registry, did not answer or refused.
+            KafkaException: Kafka refused, for example because the offset was deleted.
+        """
+        partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
+        without_message = stored.positions(self._connection, self._trigger, ledger.stream, block.start, block.end)
+        asked = OffsetRange(partition, block.start, block.end)
+        with closing(read_range(self._settings, asked, block.start)) as records:
+            for record in records:
+                without_message.discard(record.offset)
+                yield from self._check_record(ledger, block, record)
+        without_message = {offset for offset in without_message if block.covering(offset)}
+        if without_message and self._keeps_all(ledger.topic):
+            what = "A work order is stored, and Kafka has no committed message at its offset."
+            for offset in sorted(without_message):
+                yield ledger.found(Check.MESSAGES, what, REPORT, (offset, offset + 1))
+
+    def _check_record(self, ledger: Ledger, block: Block, record: Record) -> Iterator[Finding]:
+        items = [
+            (range_, self._mapping(range_.filter).map_record(record, ledger.stream))
+            for range_ in block.covering(record.offset)
+        ]
+        taken = [(range_, item) for range_, item in items if item.rejection is not FILTERED]
+        if not taken:
+            return
+        self.messages += 1
+        range_, item = taken[-1]
+        offsets = (record.offset, record.offset + 1)
+        item, found = self._compare(item, record)
+        if found is None and is_missing([range_ for range_, _ in taken], ledger.deletes_before):
+            missing = "Kafka has a message that its batch took, and it has no work order."
+            yield ledger.found(Check.MESSAGES, missing, replay_action(ledger, range_.batch_id), offsets)
+            return
+        has_headers = not record.headers or record.headers[0][0] != UNREADABLE_HEADERS
+        what = found and difference(item, found, is_decoded=self._is_decoded, has_headers=has_headers)
+        if found is None or (what and was_changed_since(found.created_at, self._changed_at)):
+            self.undecided += 1
+        elif what:
+            action = f"Compare it with a backup; `workorders work-orders show {found.id}` prints it. {REPORT}"
+            yield ledger.found(Check.MESSAGES, f"Work order {found.id} {what}.", action, offsets)
+
+    def _compare(self, item: Item, record: Record) -> tuple[Item, StoredMessage | None]:
+        """Return the item as it is stored, and its work order."""
+        try:
+            return item, stored.compare(self._connection, self._trigger, item, record)
+        except VALUE_ERRORS as error:
+            refused = item._replace(body=None, rejection=rejection_of(error), raw=item.body)
+            return refused, stored.compare(self._connection, self._trigger, refused, record)
+
+    def _mapping(self, filter_: Any) -> RecordMapping:
+        key = orjson.dumps(filter_)
+        if key not in self._mappings:
+            definition = KafkaTriggerDefinition.model_validate({**self._definition, "filter": filter_})
+            self._mappings[key] = RecordMapping.of(definition, self._registry)
+        return self._mappings[key]
+
+    @property
+    def _is_decoded(self) -> bool:
+        return any(mapping.payloads is not None for mapping in self._mappings.values())
+
+    def _keeps_all(self, topic: str) -> bool:
+        """Return whether only the beginning of a topic is deleted; False if it is compacted, or that is not known."""
+        try:
+            return not run(shared_admin(self._settings).is_compacted(topic))
+        except WorkOrdersError:
+            return False

@@ -1,0 +1,89 @@
+"""`workorders audit`: compares what a live installation has stored with itself and with Kafka."""
+
+import sys
+from typing import Annotated
+
+import psycopg
+import typer
+
+from workorders.audit import last_audit
+from workorders.audit.audit import MAX_SECONDS, SAMPLE, Audit
+from workorders.audit.findings import AuditReport
+from workorders.cli.connections import connect, connect_to_write, kafka_settings, registry_settings
+from workorders.cli.options import AsJson, Database, argument
+from workorders.cli.output import count, note, print_json
+from workorders.core.exceptions import one_line
+from workorders.visible_text import safe
+
+Sample = Annotated[
+    int, typer.Option("--sample", metavar="N", min=0, help="Messages of each partition that are read again.")
+]
+MaxSeconds = Annotated[
+    int, typer.Option("--max-seconds", metavar="N", min=1, help="Seconds after which nothing more is begun.")
+]
+
+
+def audit(
+    trigger: Annotated[str | None, argument("TRIGGER", "Only the partitions of this trigger.")] = None,
+    sample: Sample = SAMPLE,
+    max_seconds: MaxSeconds = MAX_SECONDS,
+    as_json: AsJson = False,
+    database: Database = None,
+) -> None:
+    """Compare what is stored with itself and with Kafka.
+
+    It reads only, and stores its report for the pages. Per partition it compares the ledger with ranges, decisions,
+    stored work orders, and the consumer group. A random sample of messages is read again from Kafka, decoded as at
+    ingest, and compared with its work orders. Without TRIGGER it also compares runs with their work orders and workers,
+    and work orders with their inputs and rejections.
+
+    Partitions are checked in random order, and the last line counts those that are left when the time is over. Exits
+    with 1 if something is wrong, or could not be checked.
+
+    \b
+    Examples:
+      workorders audit
+      workorders audit orders --sample 10000 --max-seconds 600
+      workorders audit --json | jq '.findings[]'
+    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    with connect(database) as connection:
+        made = Audit(connection, kafka_settings, registry_settings, sample=sample, max_seconds=max_seconds)
+        report = made.run(trigger, _show_progress)
+    _store(report, database)
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
+    if not report.is_good:
+        raise typer.Exit(1)
+
+
+def _show_progress(done: int, total: int) -> None:
+    """Write the progress over itself, for a person who waits."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{done:,} of {total:,} partitions", end=end, file=sys.stderr, flush=True)
+
+
+def _store(report: AuditReport, database: str | None) -> None:
+    try:
+        with connect_to_write(database) as connection:
+            last_audit.write(connection, report)
+    except psycopg.Error as error:
+        note(f"The report was not stored, so the pages do not show it: {one_line(error)}")
+
+
+def _print(report: AuditReport) -> None:
+    for finding in report.findings:
+        print(safe(f"{finding.check}: {finding.place}: {finding.what}\n    {finding.action}"))
+    if report.findings_left:
+        print(f"{count(report.findings_left)} more findings are not shown.")
+    for problem in report.problems:
+        note(problem)
+    print(
+        f"partitions {count(report.partitions)} of {count(report.partitions + report.partitions_left)}, "
+        f"ranges {count(report.ranges)}, messages read again {count(report.messages)}, "
+        f"undecided {count(report.undecided)}, seconds {report.seconds}"
+    )
+    if report.is_good:
+        print("Nothing is wrong.")

@@ -22,7 +22,7 @@ from faults.catalogue import NotPossibleError
 from faults.site import Site
 from support.machine import machine
 
-_MESSAGES = 2_000
+_MESSAGES = 1_000
 _SPEED = "speed"
 
 

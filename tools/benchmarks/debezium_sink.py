@@ -118,8 +118,13 @@ def command(
     kept = {"offset.storage.file.filename": str(home / "offsets"), "plugin.discovery": "service_load"}
     _write(home / "worker.properties", {**kept, **worker})
     _write(home / "sink.properties", sink)
-    words = (java.program, *jvm_options, "-cp", class_path, "org.apache.kafka.connect.cli.ConnectStandalone")
-    return [*words, home / "worker.properties", home / "sink.properties"]
+    return [
+        java.program,
+        *jvm_options,
+        *("-cp", class_path, "org.apache.kafka.connect.cli.ConnectStandalone"),
+        home / "worker.properties",
+        home / "sink.properties",
+    ]
 
 
 def _write(file: Path, settings: Mapping[str, str]) -> None:

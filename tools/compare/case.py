@@ -39,7 +39,7 @@ _MAX_RESTARTS: Final = 3
 _MAX_REMEDIES: Final = 3
 _QUIET_SECONDS: Final = 4.0
 """Time for rows too many to arrive."""
-_SECONDS: Final = 240.0
+_SECONDS: Final = 400.0
 _ERROR: Final = re.compile(r"\b(ERROR|CRITICAL|FATAL)\b|Traceback")
 _numbers = count(1)
 

@@ -6,7 +6,7 @@ Its settings are those that came out fastest here; README.md here names the most
 import os
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -80,38 +80,51 @@ def sink(stack: LocalStack, topic: str, count: int, settings: Mapping[str, str] 
 def _worker(stack: LocalStack, topic: str, settings: Mapping[str, str]) -> ManagedProcess:
     home = stack.home / "connect"
     home.mkdir(exist_ok=True)
+    worker = {
+        "bootstrap.servers": stack.bootstrap_servers,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
+        "listeners": f"http://{LOOPBACK}:{free_port()}",
+    }
+    connection = {
+        **_SINK,
+        "topics": topic,
+        # Each run reads from the beginning.
+        "consumer.override.group.id": f"connect-{time.time_ns()}",
+        **connection_settings(stack.database_url, "?reWriteBatchedInserts=true"),
+        **settings,
+    }
+    return stack.process("connect", command(home, worker, connection, _TRANSFORM, _JVM_OPTIONS))
+
+
+def connection_settings(url: str, options: str = "") -> dict[str, str]:
+    """Return the sink's settings for a database."""
+    database = urlsplit(url)
+    return {
+        "connection.url": f"jdbc:postgresql://{database.hostname}:{database.port}{database.path}{options}",
+        "connection.username": database.username or "",
+        "connection.password": database.password or "",
+    }
+
+
+def command(
+    home: Path, worker: Mapping[str, str], sink: Mapping[str, str], transform: Path, jvm_options: Sequence[str]
+) -> list[str | Path]:
+    """Write the settings of a standalone Kafka Connect and of its one sink, compile a transform; return the command."""
     class_path = os.pathsep.join([str(home), *map(str, connect_jars.fetch())])
     java = find_java()
-    subprocess.run([java.home / "bin" / "javac", "-cp", class_path, "-d", home, _TRANSFORM], check=True)
-    _write(
+    subprocess.run([java.home / "bin" / "javac", "-cp", class_path, "-d", home, transform], check=True)
+    kept = {"offset.storage.file.filename": str(home / "offsets"), "plugin.discovery": "service_load"}
+    _write(home / "worker.properties", {**kept, **worker})
+    _write(home / "sink.properties", sink)
+    return [
+        java.program,
+        *jvm_options,
+        *("-cp", class_path, "org.apache.kafka.connect.cli.ConnectStandalone"),
         home / "worker.properties",
-        {
-            "bootstrap.servers": stack.bootstrap_servers,
-            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "header.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
-            "offset.storage.file.filename": str(home / "offsets"),
-            "plugin.discovery": "service_load",
-            "listeners": f"http://{LOOPBACK}:{free_port()}",
-        },
-    )
-    database = urlsplit(stack.database_url)
-    _write(
         home / "sink.properties",
-        {
-            **_SINK,
-            "topics": topic,
-            # Each run reads from the beginning.
-            "consumer.override.group.id": f"connect-{time.time_ns()}",
-            "connection.url": f"jdbc:postgresql://{database.hostname}:{database.port}{database.path}"
-            "?reWriteBatchedInserts=true",
-            "connection.username": database.username or "",
-            "connection.password": database.password or "",
-            **settings,
-        },
-    )
-    command = (java.program, *_JVM_OPTIONS, "-cp", class_path, "org.apache.kafka.connect.cli.ConnectStandalone")
-    return stack.process("connect", [*command, home / "worker.properties", home / "sink.properties"])
+    ]
 
 
 def _write(file: Path, settings: Mapping[str, str]) -> None:

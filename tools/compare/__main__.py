@@ -4,8 +4,9 @@ import argparse
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -22,7 +23,7 @@ from faults.catalogue import NotPossibleError
 from faults.site import Site
 from support.machine import machine
 
-_MESSAGES = 2_000
+_MESSAGES = 1_000
 _SPEED = "speed"
 
 
@@ -35,10 +36,11 @@ class Comparison:
         self.messages = messages
         self._begun = time.monotonic()
         self._lock = Lock()
+        self._starting = Lock()
 
     def inject(self, peer: Peer, faults: Sequence[Fault]) -> None:
         """Inject faults into one tool, one after the other, on a stack of its own; what is wrong is reproduced."""
-        with Site(f"compare-{peer.slug}") as site:
+        with self._site(peer.slug) as site:
             for fault in faults:
                 result = self._case(site, peer, fault, self.seed)
                 if result.verdict is not None and not result.verdict.is_clean:
@@ -48,12 +50,20 @@ class Comparison:
 
     def measure(self, peer: Peer) -> None:
         """Measure how fast one tool is, alone on the machine."""
-        with Site(f"compare-{_SPEED}-{peer.slug}") as site:
+        with self._site(f"{_SPEED}-{peer.slug}") as site:
             try:
                 self._keep(speed.measure(site, peer))
             except Exception as error:  # noqa: BLE001 - it belongs to this tool, and the others are measured
                 print(f"{peer.name}: {error}", flush=True)
                 site.stack.keep_logs = True
+
+    @contextmanager
+    def _site(self, name: str) -> Iterator[Site]:
+        site = Site(f"compare-{name}")
+        with ExitStack() as opened:
+            with self._starting:  # Alembic, which makes the tables, knows one database in a process
+                opened.enter_context(site)
+            yield site
 
     def write(self) -> Path:
         """Write all results as JSON and into the page."""

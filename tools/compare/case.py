@@ -39,7 +39,7 @@ _MAX_RESTARTS: Final = 3
 _MAX_REMEDIES: Final = 3
 _QUIET_SECONDS: Final = 4.0
 """Time for rows too many to arrive."""
-_SECONDS: Final = 240.0
+_SECONDS: Final = 400.0
 _ERROR: Final = re.compile(r"\b(ERROR|CRITICAL|FATAL)\b|Traceback")
 _numbers = count(1)
 
@@ -183,10 +183,15 @@ class Case:
         return judge(self.sent, self.found(), self.peer.kept(self))
 
     def settle(self) -> Verdict:
-        """Let the tool do what it can, start it again when it has ended, help as documented; then judge."""
+        """Let the tool do what it can, start it again when it has ended, help as documented; then judge.
+
+        Raises:
+            AssertionError: it has not finished in time, and continues.
+        """
         state, changed, begun = self.verdict(), time.monotonic(), time.monotonic()
         rows = -1
-        while time.monotonic() - begun < _SECONDS:
+        while True:
+            assert time.monotonic() - begun < _SECONDS, f"{self.topic} has not finished: {state}"
             self._tend()
             time.sleep(0.5)
             before, state = (rows, state), self.verdict()
@@ -198,10 +203,9 @@ class Case:
             if waited > (_QUIET_SECONDS if complete else self.peer.patience):
                 remedy = "" if complete or len(self.remedies) == _MAX_REMEDIES else self.peer.remedy(self)
                 if not remedy:
-                    break
+                    return state
                 self.remedies.append(remedy)
                 changed = time.monotonic()
-        return state
 
     @property
     def halted(self) -> str:

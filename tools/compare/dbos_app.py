@@ -5,19 +5,26 @@ import sys
 import threading
 from collections.abc import Callable
 
-import psycopg
 import sqlalchemy
 from dbos import DBOS, KafkaMessage, SQLAlchemyDatasource  # type: ignore[import-not-found]
 
 from compare.function import as_object
 
-_COLUMNS = '(topic, partition, "offset", key, body)'
+_COLUMNS = ("topic", "partition", "offset", "key", "body")
 Insert = Callable[[str, int, int, str, str], None]
 
 
 def main(servers: str, topic: str, group: str, table: str, way: str) -> None:
     """Consume until the process is ended."""
-    DBOS(config={"name": "compare", "system_database_url": os.environ["DBOS_DATABASE_URL"], "run_admin_server": False})
+    DBOS(
+        config={
+            "name": "compare",
+            "system_database_url": os.environ["DBOS_DATABASE_URL"],
+            "run_admin_server": False,
+            # Workflows of a partition run one after the other, each after a look; 1 s by default.
+            "kafka_queue_polling_interval_sec": 0.02,
+        }
+    )
     settings = {
         "bootstrap.servers": servers,
         "group.id": group,
@@ -39,31 +46,33 @@ def main(servers: str, topic: str, group: str, table: str, way: str) -> None:
 
 
 def _in_step(table: str) -> Insert:
-    local = threading.local()
-
-    def connection() -> psycopg.Connection:
-        if getattr(local, "connection", None) is None or local.connection.closed:
-            local.connection = psycopg.connect(os.environ["EFFECTS_URL"], autocommit=True)
-        found: psycopg.Connection = local.connection
-        return found
+    engine = sqlalchemy.create_engine(_url())
 
     @DBOS.step(retries_allowed=True, max_attempts=5)  # type: ignore[untyped-decorator]
     def insert(*values: object) -> None:
-        connection().execute(f"INSERT INTO {table} {_COLUMNS} VALUES (%s, %s, %s, %s, %s)".encode(), values)
+        with engine.begin() as connection:
+            connection.execute(_statement(table), dict(zip(_COLUMNS, values, strict=True)))
 
     return insert  # type: ignore[no-any-return]
 
 
 def _in_transaction(table: str) -> Insert:
-    datasource = SQLAlchemyDatasource.create(os.environ["EFFECTS_URL"].replace("postgresql:", "postgresql+psycopg:"))
-    statement = sqlalchemy.text(f"INSERT INTO {table} {_COLUMNS} VALUES (:topic, :partition, :offset, :key, :body)")
+    datasource = SQLAlchemyDatasource.create(_url())
 
     @datasource.transaction(isolation_level="READ COMMITTED")  # type: ignore[untyped-decorator]
-    def insert(topic: str, partition: int, offset: int, key: str, body: str) -> None:
-        values = {"topic": topic, "partition": partition, "offset": offset, "key": key, "body": body}
-        datasource.sql_session().execute(statement, values)
+    def insert(*values: object) -> None:
+        datasource.sql_session().execute(_statement(table), dict(zip(_COLUMNS, values, strict=True)))
 
     return insert  # type: ignore[no-any-return]
+
+
+def _url() -> str:
+    return os.environ["EFFECTS_URL"].replace("postgresql:", "postgresql+psycopg:")
+
+
+def _statement(table: str) -> sqlalchemy.TextClause:
+    values = ", ".join(f":{name}" for name in _COLUMNS)
+    return sqlalchemy.text(f'INSERT INTO {table} (topic, partition, "offset", key, body) VALUES ({values})')
 
 
 _WAYS = {"step": (_in_step, "none"), "transaction": (_in_transaction, "partition")}

@@ -37,7 +37,7 @@ class Peer(ABC):
     """Whether its processes are Python's, whose clock can be moved."""
     group: str | None = None
     """Why there is no consumer group to reset; None if there is one."""
-    patience: float = 25.0
+    patience: float = 40.0
     """Seconds without a new row after which the tool does not continue by itself."""
 
     @abstractmethod

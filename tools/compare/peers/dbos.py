@@ -9,7 +9,6 @@ import psycopg
 from benchmarks import dbos_peer
 from compare.case import Case
 from compare.peer import Command, Peer, environment, locked
-from faults.breakpoints import Breakpoint
 
 _KAFKA: Final = "https://docs.dbos.dev/python/tutorials/kafka-integration"
 _STEPS: Final = "https://docs.dbos.dev/python/tutorials/step-tutorial"
@@ -47,11 +46,6 @@ class Dbos(Peer):
         system = case.url(_database(case), "postgresql+psycopg")
         return Command([*words, self._way], {"DBOS_DATABASE_URL": system, "EFFECTS_URL": case.url()})
 
-    def at_commit(self, case: Case, *, lose_answer: bool) -> Breakpoint:
-        if self._way == "step":  # one statement, which is a transaction
-            return Breakpoint("", case.insert, lose_answer=lose_answer)
-        return super().at_commit(case, lose_answer=lose_answer)
-
     def kept(self, case: Case) -> int:
         with psycopg.connect(case.site.stack.postgres.url(_database(case))) as connection:
             try:
@@ -72,7 +66,8 @@ def _python() -> Path:
 
 DBOS_TRANSACTION: Final = Dbos(
     "transaction",
-    f'`ordering="partition"` of the [consumer]({_KAFKA}), and [`datasource.transaction`]({_DATASOURCES})',
+    f'`ordering="partition"` of the [consumer]({_KAFKA}), `kafka_queue_polling_interval_sec=0.02`, and '
+    f"[`datasource.transaction`]({_DATASOURCES})",
 )
 DBOS_STEP: Final = Dbos(
     "step", f"the [consumer]({_KAFKA}) as it is by default, and a [step]({_STEPS}) with `retries_allowed=True`"

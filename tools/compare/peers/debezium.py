@@ -1,18 +1,13 @@
 """Debezium's JDBC sink in a standalone Kafka Connect."""
 
 import json
-import os
-import subprocess
 import urllib.error
 import urllib.request
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-from benchmarks import connect_jars
+from benchmarks import connect_jars, debezium_sink
 from compare.case import Case
 from compare.peer import LOCKS, Command, Peer
-from local_stack.java import find_java
 from local_stack.ports import LOOPBACK, free_port
 
 _SINK: Final = "https://debezium.io/documentation/reference/stable/connectors/jdbc.html"
@@ -43,7 +38,6 @@ _CONNECTOR: Final = {
 _WORKER: Final = {
     "key.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
     "value.converter": "org.apache.kafka.connect.converters.ByteArrayConverter",
-    "plugin.discovery": "service_load",
 }
 
 
@@ -70,33 +64,17 @@ class Debezium(Peer):
     def command(self, case: Case, number: int) -> Command:
         home = case.site.stack.home / f"connect-{case.table}-{number}"
         home.mkdir(exist_ok=True)
-        class_path = os.pathsep.join([str(home), *map(str, connect_jars.fetch())])
-        java = find_java()
-        subprocess.run([java.home / "bin" / "javac", "-cp", class_path, "-d", home, _TRANSFORM], check=True)
-        listener = f"http://{LOOPBACK}:{free_port()}"
-        worker = {
-            **_WORKER,
-            "bootstrap.servers": case.servers,
-            "offset.storage.file.filename": str(home / "offsets"),
-            "listeners": listener,
-        }
-        database = urlsplit(case.url())
+        case.rest[number] = f"http://{LOOPBACK}:{free_port()}"
+        worker = {**_WORKER, "bootstrap.servers": case.servers, "listeners": case.rest[number]}
         sink = {
             **_CONNECTOR,
             "topics": case.topic,
             "collection.name.format": case.table,
-            "connection.url": f"jdbc:postgresql://{database.hostname}:{database.port}{database.path}",
-            "connection.username": database.username or "",
-            "connection.password": database.password or "",
             "consumer.override.group.id": self.group_id(case),
             "errors.deadletterqueue.topic.name": _dead(case),
+            **debezium_sink.connection_settings(case.url()),
         }
-        for file, settings in {"worker": worker, "sink": sink}.items():
-            _write(home / f"{file}.properties", settings)
-        main_class = "org.apache.kafka.connect.cli.ConnectStandalone"
-        words: list[str | Path] = [java.program, *_JVM_OPTIONS, "-cp", class_path, main_class]
-        case.rest[number] = listener
-        return Command([*words, home / "worker.properties", home / "sink.properties"])
+        return Command(debezium_sink.command(home, worker, sink, _TRANSFORM, _JVM_OPTIONS))
 
     def kept(self, case: Case) -> int:
         return sum(case.ends(_dead(case), 1).values())
@@ -115,11 +93,6 @@ class Debezium(Peer):
 
 def _dead(case: Case) -> str:
     return f"{case.topic}-dead"
-
-
-def _write(file: Path, settings: dict[str, str]) -> None:
-    file.touch(mode=0o600)  # one of them has a password
-    file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
 
 
 def _tasks(listener: str) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ class Streaming(Peer):
     """Structured Streaming."""
 
     group = "the positions are in the query's checkpoint, and no consumer group is used"
-    patience = 40.0
+    patience = 60.0
 
     def __init__(self, way: str, name: str, settings: str) -> None:
         self.slug = f"streaming-{way}"

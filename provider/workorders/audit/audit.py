@@ -222,10 +222,10 @@ class Audit:
             action = f"`workorders status {row.trigger}` shows more, and `workorders resolve` decides how it continues."
             self._add([ledger.found(Check.LOG, f"The ledger and Kafka contradict each other: {state}.", action)])
         is_same_log = log is not None and log.partition.topic_id == ledger.topic_id
-        if is_same_log and seen.group_offset is not None and seen.group_offset > now:
-            what = f"The consumer group {task.question.group} is at {seen.group_offset}, and the ledger at {now}."
+        if is_same_log and seen.committed_offset is not None and seen.committed_offset > now:
+            what = f"The consumer group {task.question.group} is at {seen.committed_offset}, and the ledger at {now}."
             action = "Find the program that commits to this group. The next batch commits the ledger's offset again."
-            self._add([ledger.found(Check.GROUP, what, action, (now, seen.group_offset))])
+            self._add([ledger.found(Check.GROUP, what, action, (now, seen.committed_offset))])
 
     def _is_deleted(self, task: _Task, block: Block) -> bool:
         """Return whether Kafka has deleted the beginning of a block meanwhile."""
@@ -243,7 +243,7 @@ class Audit:
 
 
 def _question(source: KafkaSource, rows: list[PartitionStatus]) -> Question:
-    return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.group)
+    return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.consumer_group)
 
 
 def _tasks_of(question: Question, rows: list[PartitionStatus], answer: KafkaAnswer) -> list[_Task]:

@@ -107,7 +107,7 @@ def _ingest_orders(made: Installation) -> None:
     made.ingest(orders)
     with connect(made.url) as connection:
         ledger = positions.positions(connection, made.orders)
-    commit(made.cluster, orders.definition.group, {part: found.next_offset for part, found in ledger.items()})
+    commit(made.cluster, orders.definition.consumer_group, {part: found.next_offset for part, found in ledger.items()})
 
 
 def _ingest_with_losses(made: Installation) -> None:
@@ -160,7 +160,7 @@ def _ingest_and_expire(made: Installation, connection: psycopg.Connection[Any]) 
     name = f"{made.name}-old"
     made.topics.create(name)
     old = InProcessTrigger(made.stack, name, workflow=name)
-    keeping(connection, name, days=10, wipe_bodies_after_days=3)
+    keeping(connection, name, delete_after="10d", erase_after="3d")
     for days in (20, 5):
         made.topics.produce(name, bodies(5))
         made.ingest(old)

@@ -20,11 +20,11 @@ ROW = PartitionRow(
     partition=0,
     topic_id="t",
     next_offset=5,
-    group_offset=5,
+    committed_offset=5,
     last_stable=5,
     high_watermark=5,
     lag=0,
-    group_lag=0,
+    committed_lag=0,
     state=PartitionState.UP_TO_DATE,
 )
 STALLED = replace(ROW, partition=1, state=PartitionState.STALLED, since=NOW, last_error="first line\nsecond line")

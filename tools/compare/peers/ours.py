@@ -80,7 +80,7 @@ class Ours(Peer):
         return [case.site.stack.spark_connect.process.pid] if self._on_server else []
 
     def group_id(self, case: Case) -> str:
-        return define(case.topic, workflow=case.topic).group
+        return define(case.topic, workflow=case.topic).consumer_group
 
     def halted(self, case: Case) -> str:
         stalled = case.site.admin(_LEDGER, {"name": case.topic})

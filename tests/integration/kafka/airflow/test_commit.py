@@ -207,7 +207,7 @@ def test_neither_the_first_group_of_a_broker_nor_one_that_it_is_just_reading_fai
     fresh.kafka.kill()
     fresh.kafka.start()
     commit_batch(fresh, partition, 10)
-    assert run(asked(fresh).committed(define("orders").group, [partition])).require() == {partition: 10}
+    assert run(asked(fresh).committed(define("orders").consumer_group, [partition])).require() == {partition: 10}
 
 
 def asked(stack: LocalStack) -> KafkaAdmin:

@@ -116,7 +116,7 @@ def show(
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --raw message.bin
       workorders work-orders show 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --json | jq .body
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """  # noqa: D301 - the backslash is printed
     with connect(database) as connection:
         work_order = work_orders.get_work_order(connection, id_)
         runs = work_orders.runs_of(connection, id_)

@@ -76,8 +76,8 @@ def test_an_input_is_shown_with_every_digit(workorders: Command, connection: Con
     )
     id_ = only_id(workorders, trigger)
     text = workorders("work-orders", "show", id_).out
-    assert text.startswith(f"id            {id_}\n")
-    assert "batch         deleted by retention: it was older" in text
+    assert text.startswith(f"id             {id_}\n")
+    assert "batch          deleted by retention: it was older" in text
     assert '    "a": 0.1000000000000000000000000001,\n' in text
     shown = workorders("work-orders", "show", id_, "--json")
     assert "0.1000000000000000000000000001" in shown.out

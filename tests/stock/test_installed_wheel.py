@@ -58,11 +58,15 @@ def on_the_day(release: str, python: str, folder: Path, *others: str) -> wheel.S
 
 
 def by_its_own(release: str) -> wheel.Stock:
-    """Return an Airflow on Python 3.12 with the versions of Airflow's own constraints."""
+    """Return an Airflow on Python 3.12 with the versions of Airflow's own constraints.
+
+    Without the pandas of 3.3.0, which is too old for Spark 4.2: who has it lets pip replace it.
+    """
     program = find_python("3.12")
     if program is None:
         pytest.skip("no Python 3.12 is installed here")
-    return wheel.Stock(airflow=release, python=program, constraints=OWN / f"{release}.txt")
+    postgres = ("apache-airflow-providers-postgres",)
+    return wheel.Stock(airflow=release, python=program, constraints=OWN / f"{release}.txt", others=postgres)
 
 
 LANES: dict[str, Callable[[Path], wheel.Stock]] = {

@@ -133,7 +133,7 @@ class Postgres:
         Args:
             name: of both.
             settings: settings of the role's sessions.
-            template: what the database is a copy of: another database of this method, to which nobody is connected.
+            template: what the database is a copy of: another database of this method, without connections.
         """
         self._passwords[name] = secrets.token_urlsafe(24)
         with psycopg.connect(self.url(SUPERUSER), autocommit=True) as connection:

@@ -46,6 +46,7 @@ def test_committed_messages_arrive_once_and_a_refusal_is_a_task_instance(
             admin.release_hold(connection, hold.id)
 
 
+@pytest.mark.long
 def test_a_stalled_shard_is_a_task_instance_and_the_other_shard_continues(
     airflow_stack: LocalStack, api: AirflowApi, topic: str
 ) -> None:

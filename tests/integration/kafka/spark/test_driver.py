@@ -82,9 +82,6 @@ def rejections(connection: Connection, trigger: Trigger) -> list[tuple[int, int,
     return found
 
 
-@pytest.mark.parametrize(
-    "submit", ["spark", "spark_connect", pytest.param("spark_cluster", marks=pytest.mark.long)], indirect=True
-)
 def test_every_visible_message_becomes_one_work_order_and_a_replay_adds_nothing(
     connection: Connection, topics: Topics, plan: Planner, submit: Submit, name: str
 ) -> None:

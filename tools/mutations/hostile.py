@@ -189,6 +189,18 @@ HOSTILE_SCHEMAS = (
         (f"{PROPERTY}::test_a_long_schema_is_bounded",),
     ),
     Mutation(
+        "compiler-of-sources-without-a-limit",
+        4,
+        (
+            Change(
+                "kafka/formats/protobuf.py",
+                "    resource.setrlimit(resource.RLIMIT_AS, (bytes, bytes))\n",
+                "    pass\n",
+            ),
+        ),
+        (f"{PROTOBUF}::test_the_memory_of_the_compiler_of_sources_has_a_limit",),
+    ),
+    Mutation(
         "schemas-kept-without-a-bound",
         4,
         (Change("kafka/formats/decoders.py", "while self._kept and", "while False and"),),

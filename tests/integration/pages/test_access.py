@@ -471,7 +471,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
             "SELECT id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
             [name],
         )
-        for field_, (change, where) in (MARKED | UNSHOWN).items():
+        for field_, (change, where) in {**MARKED, **UNSHOWN}.items():
             text = f"UPDATE workorders.{change} WHERE {where}"
             query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)
             assert connection.execute(query).rowcount == 1, field_
@@ -491,7 +491,7 @@ def test_every_text_of_the_database_has_a_mark_or_is_of_people(pages_site: Site)
             "WHERE table_schema = 'workorders' AND data_type IN ('text', 'json', 'jsonb', 'bytea') "
             "AND table_name IN (SELECT tablename FROM pg_tables WHERE schemaname = 'workorders')"
         ).fetchall()
-    changes = [change.split() for change, _ in (MARKED | UNSHOWN).values()]
+    changes = [change.split() for change, _ in {**MARKED, **UNSHOWN}.values()]
     marked = {(table, column) for table, _, column, *_ in changes}
     assert marked <= set(columns)
     assert [one for one in columns if one not in marked and one[1] not in OF_PEOPLE.split()] == []

@@ -72,9 +72,14 @@ class SchemaCost:
         self._max_steps = max((self._steps_of(place, _MAX_STEPS) for place in range(len(self._nodes))), default=0)
         self._level = dict.fromkeys(range(len(self._nodes)), 0)
         self._looks: list[int] = []
+        looks = self._looks_within(_MAX_LEVELS) if self._max_steps * _MAX_LEVELS <= _MAX_STACK else _MAX_LOOKS
+        self._free_bytes = _MAX_LOOKS // looks
+        """A shorter value is allowed, however deep it is."""
 
     def allows(self, payload: bytes, value: Any) -> bool:
         """Return whether a value, of which the bytes are given too, can be validated in bounded time."""
+        if len(payload) < self._free_bytes:
+            return True
         brackets = payload.count(b"[") + payload.count(b"{")
         size = brackets + payload.count(b",") + len(payload) // _BYTES_PER_LOOK + 1
         return self._allows(size, min(brackets, _MAX_LEVELS)) or self._allows(size, _levels(value))

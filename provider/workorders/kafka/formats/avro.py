@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,7 +38,7 @@ _MAX_SCALE: Final = 1000
 """A decimal of a few bytes is a text of as many digits."""
 _MAX_DECIMAL_BYTES: Final = 1000
 _COST: Final = "workorders-cost"
-"""In the schema of a record, the values and bytes of JSON that it is at least, without records in it."""
+"""In the schema of a record, the bytes of JSON that it is at least, without records in it."""
 _LONG_SYMBOL: Final = 32
 _MICROS: Final = 10**6
 _SECONDS_PER_DAY: Final = 86_400
@@ -57,8 +58,11 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
     *references, text = registry.texts(schema_id).values()
     for reference in dict.fromkeys(references):
         fastavro.parse_schema(_marked(orjson.loads(reference)), named_schemas=named)
+    main = _marked(orjson.loads(text))
+    if _COST in main:
+        main["logicalType"] = None  # it occurs once, so it is not more than the schema
     # In a record, because the library parses any other type again for each message; in no namespace of ours.
-    field = {"name": "value", "type": _marked(orjson.loads(text))}
+    field = {"name": "value", "type": main}
     whole = fastavro.parse_schema({"type": "record", "name": "WorkordersMessage", "fields": [field]}, named)
     Types(named).require_bounded(whole)
     return partial(_read, whole, named)
@@ -138,7 +142,7 @@ def _marked(schema: Any) -> Any:
         if "fields" in schema:
             require_short([schema["name"], *(field["name"] for field in schema["fields"])])
             marked["fields"] = [{"name": field["name"], "type": _marked(field["type"])} for field in schema["fields"]]
-            marked[_COST] = (1 + len(schema["fields"]), 2 + sum(len(field["name"]) + 4 for field in schema["fields"]))
+            marked[_COST] = 2 + sum(len(field["name"]) + 4 for field in schema["fields"])
             logical = "record"
         elif "symbols" in schema:
             require_short(schema["symbols"])
@@ -167,12 +171,12 @@ _budget: Final = ContextVar[Budget]("budget")
 
 
 def _record(value: Any, schema: Mapping[str, Any], *_schemas: Any) -> Any:
-    _budget.get().spend(*schema[_COST])
+    _budget.get().spend(schema[_COST])
     return value
 
 
 def _symbol(value: str, *_schemas: Any) -> str:
-    _budget.get().spend(1, len(value))
+    _budget.get().spend(len(value))
     return value
 
 
@@ -188,7 +192,7 @@ def _decimal(value: bytes, schema: Mapping[str, Any], *_schemas: Any) -> str:
     if not 0 < len(value) <= _MAX_DECIMAL_BYTES:
         raise _OddValueError(f"is a decimal that does not have 1 to {_MAX_DECIMAL_BYTES} bytes")
     unscaled, scale = int.from_bytes(value, "big", signed=True), schema.get("scale", 0)
-    _budget.get().spend(1, scale)
+    _budget.get().spend(scale)
     digits = f"{abs(unscaled):0{scale + 1}d}"
     whole = len(digits) - scale
     return f"{'-' if unscaled < 0 else ''}{digits[:whole]}{'.' if scale else ''}{digits[whole:]}"
@@ -260,7 +264,7 @@ def _read(schema: Any, named: Mapping[str, Any], payload: bytes, budget: Budget)
         raise
     except Exception:
         # To find the wrong value of a long payload, piece by piece, would take too long.
-        _budget.set(Budget(0, len(payload)))
+        _budget.set(Budget(0, sys.maxsize))
         with suppress(OverBudgetError):
             _require_readable(named, BytesIO(payload), schema["fields"][0]["type"], "")
         raise
@@ -314,7 +318,7 @@ def _places(stream: BytesIO, path: str) -> Iterator[int]:
 
 
 def _piece(stream: BytesIO, schema: Any, path: str) -> Any:
-    _budget.get().spend(1, 0)
+    _budget.get().spend(1)
     try:
         return fastavro.schemaless_reader(stream, schema, None)
     except OverBudgetError:

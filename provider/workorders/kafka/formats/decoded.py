@@ -11,10 +11,7 @@ MAX_DEPTH: Final = 200
 _MAX_NAME: Final = 256
 _MAX_PATH: Final = 200
 _FREE: Final = 64 * 1024
-_VALUES_PER_BYTE: Final = 64
 _BYTES_PER_BYTE: Final = 1000
-_MIN_BYTES_OF_VALUE: Final = 4
-"""In JSON; what Protobuf leaves out of it takes memory, too."""
 
 BAD_BYTES: Final = "the sender must write by the schema whose id it sends"
 BAD_VALUE: Final = "the sender must correct the value"
@@ -29,25 +26,22 @@ class Decoded(NamedTuple):
 
 
 class Budget:
-    """What a message may become as JSON: values and bytes in proportion to its own bytes."""
+    """What a message may become as JSON: bytes in proportion to its own."""
 
-    __slots__ = ("_bytes", "_values", "max_bytes")
+    __slots__ = ("_left", "max_bytes")
 
     def __init__(self, payload_bytes: int, max_bytes: int) -> None:
         """Allow at most `max_bytes`."""
-        self.max_bytes = self._bytes = min(max_bytes, _FREE + _BYTES_PER_BYTE * payload_bytes)
-        max_values = max(_FREE, max_bytes // _MIN_BYTES_OF_VALUE)
-        self._values = min(max_values, _FREE + _VALUES_PER_BYTE * payload_bytes)
+        self.max_bytes = self._left = min(max_bytes, _FREE + _BYTES_PER_BYTE * payload_bytes)
 
-    def spend(self, values: int, size: int) -> None:
-        """Count values and bytes before they are made.
+    def spend(self, size: int) -> None:
+        """Count bytes before they are made.
 
         Raises:
             OverBudgetError: there are too many.
         """
-        self._values -= values
-        self._bytes -= size
-        if self._values < 0 or self._bytes < 0:
+        self._left -= size
+        if self._left < 0:
             raise OverBudgetError(self.max_bytes)
 
 
@@ -73,7 +67,7 @@ class OverBudgetError(ValueError):
 
     def __init__(self, max_bytes: int) -> None:
         """Name the limit."""
-        super().__init__(f"as JSON, it has more than {max_bytes} bytes, or very many values; the sender must split it")
+        super().__init__(f"as JSON, it has more than {max_bytes} bytes; the sender must split it")
 
 
 class RefusedPayloadError(ValueError):

@@ -58,8 +58,9 @@ def _require_valid(validator: Validator, payload: bytes) -> None:
 
 def _exact(payload: bytes, value: Any, *, is_exact_as_a_set: bool) -> Any:
     """Return a value whose numbers are exact, unless they are so many that to compare each two would take too long."""
-    count = sum(1 for _ in islice(_LONG_NUMBER.finditer(payload), _MAX_COMPARED + 1))
-    if count and (is_exact_as_a_set or count <= _MAX_COMPARED):
+    if _LONG_NUMBER.search(payload) is None:
+        return value
+    if is_exact_as_a_set or sum(1 for _ in islice(_LONG_NUMBER.finditer(payload), _MAX_COMPARED + 1)) <= _MAX_COMPARED:
         with suppress(RecursionError):  # `orjson` reads deeper values
             return json.loads(payload, parse_float=_exact_float)
     return value

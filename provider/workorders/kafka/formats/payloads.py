@@ -109,7 +109,9 @@ def decode(  # noqa: PLR0917 - what a message has
         RegistryUnavailableError: the registry did not answer.
         RegistryRefusedError: the registry refused the client.
     """
-    size = len(payload or b"") + sum(len(value or b"") for _, value in headers)
+    size = len(payload or b"")
+    for _, value in headers:
+        size += len(value or b"")
     budget = Budget(size, max_bytes)
     try:
         found = decoder.decode(topic, payload, headers, budget)

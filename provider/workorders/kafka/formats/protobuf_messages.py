@@ -19,8 +19,8 @@ WELL_KNOWN: Final = "google/protobuf/"
 _MORE: Final = 0x80
 _MAX_VARINT_BYTES: Final = 10
 _SAFE_BYTES: Final = 8 * 1024 * 1024
-_REREAD: Final = 4
-"""Values for a byte of a group: groups in one another are read once for each level."""
+_REREAD: Final = 64
+"""Counts for a byte of a group: groups in one another are read once for each level."""
 _BYTES_OF_FIELD: Final = 16
 """Of memory, whether a message has it or not."""
 _TEXTS_OF_BYTES: Final = (b"\"b'", b'"b\\"')
@@ -57,7 +57,7 @@ class Messages:
             UnsafeSchemaError: a name is very long.
         """
         self.pool = pool
-        self._costs: dict[str, tuple[int, int]] = {}
+        self._costs: dict[str, int] = {}
         self._worst = 0
         types = [type_ for file in files for type_ in file.message_types_by_name.values()]
         enums = [enum for file in files for enum in file.enum_types_by_name.values()]
@@ -69,22 +69,21 @@ class Messages:
             require_short(value.name for value in enum.values)
             self._worst = max(self._worst, *(2 * len(value.name) for value in enum.values))
         for type_ in types:
-            self._worst = max(self._worst, _BYTES_OF_FIELD * len(type_.fields), self.cost_of(type_)[1])
+            self._worst = max(self._worst, _BYTES_OF_FIELD * len(type_.fields), self.cost_of(type_))
 
     def may_grow(self, payload: bytes) -> bool:
         """Return whether a message, of which the smallest part has two bytes, may be very long as JSON or in memory."""
         return self._worst * (1 + len(payload) // 2) > _SAFE_BYTES
 
-    def cost_of(self, message_type: Any) -> tuple[int, int]:
-        """Return the values and bytes of JSON of a message without bytes; and its fields, which take memory."""
+    def cost_of(self, message_type: Any) -> int:
+        """Return the bytes of JSON of a message without bytes; at least one for each field, because all take memory."""
         found = self._costs.get(message_type.full_name)
         if found is None:
             printed = [field for field in message_type.fields if not field.has_presence]
-            values = max(len(printed), len(message_type.fields) // 4)
-            size = 0
-            if not message_type.GetOptions().map_entry:
-                size = 2 + sum(len(field.name) + 4 + len(_default_symbol(field)) for field in printed)
-            found = self._costs[message_type.full_name] = (1 + values, size)
+            size = 2 + sum(len(field.name) + 4 + len(_default_symbol(field)) for field in printed)
+            if message_type.GetOptions().map_entry:
+                size = 0
+            found = self._costs[message_type.full_name] = max(size, len(message_type.fields))
         return found
 
 
@@ -95,7 +94,7 @@ def _default_symbol(field: Any) -> str:
 
 
 class Reading:
-    """Reads one message, whose values and bytes as JSON are counted before they are made."""
+    """Reads one message, whose bytes as JSON are counted before they are made."""
 
     def __init__(self, messages: Messages, budget: Budget) -> None:
         """Read by the types of a schema."""
@@ -123,7 +122,7 @@ class Reading:
         Raises:
             RefusedPayloadError: a field is malformed, would be left out or changed in JSON, or is required and missing.
         """
-        self._budget.spend(*self._messages.cost_of(message_type))
+        self._budget.spend(self._messages.cost_of(message_type))
         place, seen = 0, Counter[int]()
         is_entry = message_type.GetOptions().map_entry
         while place < len(payload):
@@ -134,7 +133,7 @@ class Reading:
             field = message_type.fields_by_number.get(number)
             if field is not None:
                 if field.has_presence:
-                    self._budget.spend(1, len(field.name))
+                    self._budget.spend(len(field.name) + 4)
                 at = f"{path}/*" if is_entry else f"{path}/{field.name}"
                 self._require_field(field, wire, content, at, seen[number])
                 seen[number] += 1
@@ -153,7 +152,7 @@ class Reading:
         if wire != expected:
             raise RefusedPayloadError.at(path, "is of another type than in the schema", BAD_BYTES)
         if wire == _GROUP:
-            self._budget.spend(_REREAD * len(content), 0)  # type: ignore[arg-type]
+            self._budget.spend(_REREAD * len(content))  # type: ignore[arg-type]
         for place, value in enumerate(values, index):
             at = f"{path}/{place}" if is_list else path
             if isinstance(value, int):
@@ -171,7 +170,7 @@ class Reading:
             symbol = enum.values_by_number.get(_signed(value))
             if symbol is None and enum.is_closed:
                 raise RefusedPayloadError.at(path, "is a number that its enum does not have", BAD_BYTES)
-            self._budget.spend(1, 0 if symbol is None else len(symbol.name))
+            self._budget.spend(2 if symbol is None else len(symbol.name) + 3)
 
     def _require_message(self, message_type: Any, payload: bytes, path: str) -> None:
         if message_type.full_name == ANY:

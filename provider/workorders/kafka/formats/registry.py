@@ -126,23 +126,25 @@ class SchemaRegistry:
         Raises:
             UnsafeSchemaError: it refers to very many schemas, or to very long ones.
         """
-        asked: dict[tuple[str, int], Schema] = {}
+        asked: dict[tuple[str, int], str] = {}
         texts: dict[str, str] = {}
 
         def collect(found: Any, depth: int) -> None:
             for reference in found.references or ():
                 place = (reference.subject, reference.version)
                 if place not in asked:
-                    _require_few([*asked, place], (one.schema_str for one in asked.values()), depth)
-                    asked[place] = self.reference(*place, serialized=serialized)
-                    collect(asked[place], depth + 1)
-                texts.setdefault(reference.name, asked[place].schema_str)
+                    _require_few([*asked, place], asked.values(), depth)
+                    referred = self.reference(*place, serialized=serialized)
+                    asked[place] = referred.schema_str or ""
+                    collect(referred, depth + 1)
+                texts.setdefault(reference.name, asked[place])
 
         main = self.schema(schema_id, serialized=serialized)
         collect(main, 0)
-        _require_few(texts, (*texts.values(), main.schema_str))
-        self.characters += sum(map(len, texts.values())) + len(main.schema_str)
-        return {**texts, name: main.schema_str}
+        found = {**texts, name: main.schema_str or ""}
+        _require_few(texts, found.values())
+        self.characters += sum(map(len, found.values()))
+        return found
 
     def _with_text(self, schema: Schema) -> Schema:
         if not isinstance(schema.schema_str, str):

@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import math
 import time
+import tracemalloc
 import uuid
 from decimal import Decimal
 from typing import Any
@@ -176,16 +177,22 @@ WIDE = {"type": "record", "name": "I", "fields": [{"name": "w", "type": nested(1
 def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_while_it_is_read(
     type_: Any, payload: bytes
 ) -> None:
-    found = decode(decoder(field(type_)), framed(7, payload))
+    one = decoder(field(type_))
+    decode(one, framed(7, b""))
+    tracemalloc.start()
+    found = decode(one, framed(7, payload))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 * 1024 * 1024
     assert isinstance(found, Rejection)
     assert found.code == "too-large"
     assert found.detail.startswith("the value violates schema 7: as JSON, it has more than ")
 
 
 def test_a_parsed_schema_that_a_schema_contains_is_not_believed() -> None:
-    named = {"Wide": {**field("boolean"), "workorders-cost": [-(10**9), -(10**9)]}}
-    schema = {**field({"type": "array", "items": "Wide"}), "__fastavro_parsed": True, "__named_schemas": named}
-    found = decode(decoder(schema), framed(7, b"\0"))
+    wide = {**field("boolean"), "workorders-cost": -(10**9)}
+    parsed = {**field("long"), "name": "P", "__fastavro_parsed": True, "__named_schemas": {"Wide": wide}}
+    found = decode(decoder(field({"type": "array", "items": "Wide"}), {"P": parsed}), framed(7, b"\0"))
     assert isinstance(found, Rejection)
     assert found.detail == "schema 7 of the value cannot be used: it is malformed (UnknownType)"
 

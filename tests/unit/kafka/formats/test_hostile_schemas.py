@@ -18,8 +18,9 @@ MAX_REQUESTS: Final = 101
 OUTCOMES: Final = re.compile("accepted|[a-z]+(-[a-z0-9]+)*")
 """An input, or the code of a rejection; exceptions and ends of the process have capitals or spaces."""
 MANY: Final = settings(
-    max_examples=60,
+    max_examples=100,
     deadline=None,
+    report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
     # To make a case smaller that takes seconds each time would take minutes.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

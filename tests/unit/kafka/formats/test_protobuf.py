@@ -227,9 +227,9 @@ def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_before
     assert (found.code if isinstance(found, Rejection) else None) == code
 
 
-def test_the_compiler_of_sources_gets_no_more_memory_than_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_memory_of_the_compiler_of_sources_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = RegistryDecoder(Registered(PROTO3), protobuf.parse, "value")
-    monkeypatch.setattr(protobuf, "_COMPILE_BYTES", 64 * 1024 * 1024)
+    monkeypatch.setattr(protobuf, "_COMPILE_BYTES", 16 * 1024 * 1024)
     found = decode(decoder, framed(7, ROW))
     assert isinstance(found, Rejection)
     assert found.detail == "schema 7 of the value cannot be used: it is malformed (CalledProcessError)"

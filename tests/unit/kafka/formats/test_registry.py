@@ -46,7 +46,7 @@ def answer(request: Request) -> tuple[int, bytes] | tuple[int, bytes, dict[str, 
     return ANSWERS.get(request.path.partition("?")[0].rpartition("/")[2], (503, b"{}"))
 
 
-ANSWERS = {
+ANSWERS: dict[str, tuple[int, bytes] | tuple[int, bytes, dict[str, str]]] = {
     "1": (200, b'{"schema": "\\"string\\""}'),
     "2": (404, b'{"error_code": 40403, "message": "none"}'),
     "3": (503, b"{}"),

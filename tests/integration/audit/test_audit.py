@@ -176,7 +176,7 @@ def _ingest_and_expire(made: Installation, connection: psycopg.Connection[Any]) 
                 ago,
             )
         connection.execute(
-            "UPDATE workorders.triggers SET (created_at, updated_at) = (now() - interval '30 days', now() - interval '30 days') "
+            "UPDATE workorders.triggers SET created_at = now() - 3 * %(ago)s, updated_at = now() - 3 * %(ago)s "
             "WHERE id = %(id)s",
             ago,
         )

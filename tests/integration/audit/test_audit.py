@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import uuid4
@@ -166,25 +167,18 @@ def _ingest_and_expire(made: Installation, connection: psycopg.Connection[Any]) 
         made.ingest(old)
         finish_all(connection, name)
         found = triggers.find(connection, name)
+        age(connection, found, days)
+        ago = {"ago": timedelta(days=days), "id": found.id}
+        for table, column in {"batches": "planned_at", "ranges": "finished_at"}.items():
+            connection.execute(
+                f"UPDATE workorders.kafka_{table} SET {column} = now() - %(ago)s "
+                f"WHERE trigger_id = %(id)s AND {column} > now() - interval '1 day'".encode(),
+                ago,
+            )
         connection.execute(
-            "UPDATE workorders.triggers SET created_at = now() - interval '30 days' WHERE name = %s", [name]
-        )
-        if days == 20:
-            age(connection, found, days)
-        connection.execute(
-            "UPDATE workorders.kafka_batches SET planned_at = now() - make_interval(days => %s) "
-            "WHERE trigger_id = %s AND planned_at > now() - interval '1 day'",
-            [days, found.id],
-        )
-        connection.execute(
-            "UPDATE workorders.kafka_ranges SET finished_at = now() - make_interval(days => %s) "
-            "WHERE trigger_id = %s AND finished_at > now() - interval '1 day'",
-            [days, found.id],
-        )
-        connection.execute(
-            "UPDATE workorders.work_orders SET created_at = now() - make_interval(days => %s) "
-            "WHERE trigger_id = %s AND created_at > now() - interval '1 day'",
-            [days, found.id],
+            "UPDATE workorders.triggers SET created_at = now() - 3 * %(ago)s, updated_at = now() - 3 * %(ago)s "
+            "WHERE id = %(id)s",
+            ago,
         )
         connection.commit()
         retention.delete_expired(connection, pause=lambda _: None)
@@ -320,7 +314,7 @@ CORRUPTIONS: dict[str, tuple[str, Check, str]] = {
         Check.RANGES,
         "no batch has",
     ),
-    "a hole between ranges": (
+    "a hole in the ranges": (
         f"DELETE FROM kafka_ranges WHERE {OF_ORDERS} AND start_offset = 0",
         Check.RANGES,
         "no batch has finished",
@@ -427,21 +421,23 @@ def test_a_topic_that_was_recreated_and_not_accepted_is_found(healthy: Installat
 
 
 def test_a_message_that_was_stored_by_an_older_definition_is_undecided(copied: Installation) -> None:
+    name = f"{copied.name}-back"
     with connect(copied.url) as connection:
         connection.execute(
             """
             UPDATE workorders.triggers SET definition = definition || '{"headers": "none"}', updated_at = now()
             WHERE name = %s
             """,
-            [copied.orders],
+            [name],
         )
-    report = audited(copied, copied.orders)
-    assert (found(report), report.undecided, report.is_good) == ([], 42, True)
+    report = audited(copied, name)
+    # Of the messages with headers, a batch without a filter took 8.
+    assert (found(report), report.undecided, report.is_good) == ([], 8, True)
 
 
 def test_partitions_are_left_when_the_time_is_over(healthy: Installation) -> None:
     report = audited(healthy, max_seconds=0)
-    assert (report.partitions, report.partitions_left, report.is_good) == (0, 8, True)
+    assert (report.partitions, report.partitions_left >= 7, report.is_good) == (0, True, True)
 
 
 def test_a_sample_reads_no_more_than_it_may(healthy: Installation) -> None:

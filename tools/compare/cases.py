@@ -186,8 +186,8 @@ def retention(case: Case) -> None:
 
 @fault("consumer group's offsets reset to 0")
 def group_reset(case: Case) -> None:
-    if case.peer.group is not None:
-        raise NotPossibleError(case.peer.group)
+    if case.peer.without_group:
+        raise NotPossibleError(case.peer.without_group)
     case.start()
     case.produce()
     case.settle()

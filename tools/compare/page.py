@@ -13,8 +13,12 @@ from compare.speed import Speed
 from local_stack.stack import CHECKOUT
 
 PAGE: Final = CHECKOUT / "docs" / "explanation" / "comparison.md"
-_PART: Final = re.compile(r"(<!-- measured: faults -->\n).*?(<!-- end -->)", re.DOTALL)
+_BEGIN: Final = "<!-- measured: faults -->"
+_END: Final = "<!-- end -->"
+_PART: Final = re.compile(f"{_BEGIN}.*?{_END}", re.DOTALL)
 _LEGEND: Final = """\
+## Under the same faults
+
 Each tool read the messages of a topic and wrote a row for each. `0` means that every message had exactly one row, in
 the order of its key, and that every bad message was kept. Otherwise a cell contains what was different:
 
@@ -34,13 +38,15 @@ the memory of Airflow are not included; see [what it costs](what-it-costs.md).
 def write(
     results: Sequence[Result], speeds: Sequence[Speed], peers: Mapping[str, Peer], about: Mapping[str, object]
 ) -> Path:
-    """Replace the measured part of the page."""
+    """Replace the measured part of the page, or append it to a page that has none."""
     text = PAGE.read_text(encoding="utf-8")
     names = {slug: peer.name for slug, peer in peers.items()}
     shown = {result.peer: names[result.peer] for result in results}
     fast = [_SPEEDS, speed.table(speeds, names)] if speeds else []
-    part = "\n".join([_LEGEND, table(results, shown), *fast, _tools(peers), *_conditions(about)])
-    PAGE.write_text(_PART.sub(lambda found: f"{found[1]}\n{part}\n{found[2]}", text), encoding="utf-8")
+    lines = [_BEGIN, "", _LEGEND, table(results, shown), *fast, _tools(peers), *_conditions(about), "", _END]
+    part = "\n".join(lines)
+    whole = _PART.sub(lambda _: part, text) if _PART.search(text) else f"{text.rstrip()}\n\n{part}\n"
+    PAGE.write_text(whole, encoding="utf-8")
     return PAGE
 
 

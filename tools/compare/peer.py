@@ -35,8 +35,8 @@ class Peer(ABC):
     """The settings that matter and where they are documented, in Markdown."""
     is_python: ClassVar[bool] = False
     """Whether its processes are Python's, whose clock can be moved."""
-    group: str | None = None
-    """Why there is no consumer group to reset; None if there is one."""
+    without_group: str = ""
+    """Why there is no consumer group to reset; empty if there is one."""
     patience: float = 40.0
     """Seconds without a new row after which the tool does not continue by itself."""
 

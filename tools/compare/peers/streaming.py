@@ -18,7 +18,7 @@ _KAFKA: Final = "https://spark.apache.org/docs/latest/streaming/structured-strea
 class Streaming(Peer):
     """Structured Streaming."""
 
-    group = "the positions are in the query's checkpoint, and no consumer group is used"
+    without_group = "the positions are in the query's checkpoint, and no consumer group is used"
     patience = 60.0
 
     def __init__(self, way: str, name: str, settings: str) -> None:

@@ -70,7 +70,7 @@ WHERE triggers.name = %(trigger)s AND topic = %(topic)s AND partition = %(partit
 ORDER BY start_offset, ranges.batch_id;
 
 -- name: logs
--- Those that the ledger has followed, as far as retention has kept their ranges.
+-- Those that the ledger has followed, if retention has kept their ranges.
 SELECT DISTINCT topic_id, generation
 FROM workorders.kafka_ranges AS ranges
 JOIN workorders.triggers ON triggers.id = ranges.trigger_id

@@ -13,6 +13,6 @@ def lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> int
     if concurrency is None:
         return limit
     asked = {"workflow_id": workflow.id, "concurrency": concurrency}
-    # A statement of its own: only that one sees what was committed while the lock was awaited.
+    # A separate statement: only that one sees what was committed while the lock was awaited.
     (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
     return min(limit, int(concurrency - at_work))

@@ -35,8 +35,8 @@ _MAX_SENT_BYTES: Final = 256 * 1024
 _PAUSE_SECONDS: Final = 0.002
 """In which a process with enough runs works alone: to wake up for each of its results costs more than the run."""
 _FEED_SECONDS: Final = 0.0003
-"""About what a run costs this process. So it keeps one process busy with runs that last as long, and ten with runs that
-last ten times as long; to feed more would only cost time."""
+"""About what a run costs this process. So it keeps one process busy with runs as long as that, and ten with runs ten
+times as long; to feed more would only cost time."""
 _NEWEST_SHARE: Final = 0.1
 
 

@@ -33,7 +33,7 @@ from workorders.kafka.formats.registry import SchemaRegistry
 _BYTES: Final = {"float": 4, "double": 8, "null": 0}
 _MARK: Final = "workorders-"
 _KEPT: Final = ("type", "name", "namespace", "symbols", "size", "logicalType", "precision", "scale")
-"""What a reader needs of a type. The library believes other names, such as that of its own mark of a parsed schema."""
+"""What a reader needs of a type. The library believes other names, such as its mark of a parsed schema."""
 _MAX_SCALE: Final = 1000
 """A decimal of a few bytes is a text of as many digits."""
 _MAX_DECIMAL_BYTES: Final = 1000

@@ -122,7 +122,7 @@ WITH prefix AS (
 -- use: moved
 
 -- name: advance
--- A statement of its own under the lock, because its snapshot must have every virtual partition that was committed before
+-- A separate statement under the lock, because its snapshot must have every virtual partition that was committed before
 -- the lock was free.
 WITH ends AS (
     SELECT coalesce(min(start_offset) FILTER (WHERE virtual.finished_at IS NULL), max(end_offset)) AS end_offset,

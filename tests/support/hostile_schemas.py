@@ -80,7 +80,7 @@ def avro(draw: st.DrawFn) -> Case:
                 shapes = [{"name": f"w{place}", "type": shape} for place, shape in enumerate(wide)]
                 return {"type": "record", "name": f"W{number}", "fields": shapes}, b"\1"
             case "decimal":
-                scale = draw(st.sampled_from([1000, 50_000_000, 50_000_000]))
+                scale = draw(st.sampled_from([1000, *[50_000_000] * 3]))
                 mark = draw(st.sampled_from(["decimal", "decimal", "workorders-decimal"]))
                 return {"type": "bytes", "logicalType": mark, "precision": scale, "scale": scale}, b"\x02\x01"
             case "enum":

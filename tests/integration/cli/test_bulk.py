@@ -124,7 +124,7 @@ def test_a_rerun_beyond_a_limit_reports_it_before_and_after(
     assert f"Workflow {name} takes 2 more runs now" in workorders(*command, "--dry-run").err
     ended = workorders(*command, "--reason", "a test", "--yes")
     assert (ended.code, "is waiting: 2 of 3 done" in ended.out) == (1, True)
-    assert f"Workflow {name} takes no more runs now: its hard limit is 3 waiting." in ended.err
+    assert f"Workflow {name} takes no more runs now: its limit is 3 waiting." in ended.err
     (job,) = [job for job in workorders("bulk", "list", "--json").json() if job["filter"].get("trigger") == name]
     assert job["error"].startswith(f"Workflow {name} takes no more runs now")
 

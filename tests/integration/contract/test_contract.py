@@ -94,7 +94,9 @@ def test_beyond_a_limit_that_rejects_events_are_kept_as_rejected(source: Source,
     assert {order.reason for order in work_orders(connection, source, state="rejected")} == {"run-limit"}
 
 
-def test_beyond_a_hard_limit_the_source_must_wait_and_nothing_is_lost(source: Source, connection: Connection) -> None:
+def test_beyond_a_limit_that_waits_the_source_must_wait_and_nothing_is_lost(
+    source: Source, connection: Connection
+) -> None:
     define_workflow(connection, source, limits={"max_waiting": 5, "on_reached": "wait"})
     assert source.send(*FIVE[:4]) == "taken"
     assert source.send(FIVE[4], {"number": 5}) == "must wait"

@@ -806,7 +806,7 @@ def test_a_workflow_shows_its_limits_its_waiting_keys_and_what_is_kept(
     text = text_of(page)
     assert "runs at the same time 1 1 of 5" in text
     assert "work orders that wait reject" in text
-    assert "Deleted after 30 days; those that did not succeed after 90 days" in text
+    assert "Deleted after 30 d; those that did not succeed after 90 d" in text
     assert "the one that runs" in text
     order = re.findall(r'href="/workorders/work-orders/([^"]+)">the one that runs', page)[0]
     shown = client.get(f"/workorders/work-orders/{order}").text

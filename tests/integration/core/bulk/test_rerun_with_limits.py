@@ -154,7 +154,7 @@ def test_one_work_order_alone_goes_beyond_a_limit_that_rejects_and_is_counted(
     assert counted(connection, trigger) == 3
 
 
-def test_one_work_order_alone_waits_for_a_hard_limit(connection: Connection, name: str) -> None:
+def test_one_work_order_alone_waits_for_a_limit_that_waits(connection: Connection, name: str) -> None:
     trigger = failed(connection, name, "ab")
     trigger = limited(connection, name, max_waiting=1, on_reached="wait")
     first, second = ids(connection, trigger)
@@ -181,7 +181,7 @@ def test_a_dry_run_reports_how_much_capacity_there_is(connection: Connection, na
         (found,) = capacity.capacity_for(connection, wanted)
         assert (found.workflow, found.capacity.waiting, found.capacity.today) == (name, 3, 2)
         assert str(found) == (
-            f"Workflow {name} takes 2 more runs now, by its hard limits of 3 waiting and 2 a day (UTC); a rerun of "
+            f"Workflow {name} takes 2 more runs now, by its limits of 3 waiting and 2 a day (UTC); a rerun of "
             f"more does as many and then waits for capacity."
         )
 

@@ -58,7 +58,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     assert [len(places) for places in kept(connection, name).values()] == [15]
 
 
-def test_a_hard_limit_stalls_the_partition_with_its_sentence_until_there_is_room(
+def test_a_limit_that_waits_stalls_the_partition_with_its_sentence_until_there_is_room(
     stack: LocalStack, topics: Topics, connection: Connection, name: str
 ) -> None:
     topics.create(name)

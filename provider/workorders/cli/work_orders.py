@@ -151,7 +151,8 @@ def _write_raw(work_order: WorkOrder, file: Path) -> None:
             f"{file} was not written."
         )
     try:
-        with file.open("xb") as stream:
+        # Only its owner may read it, as an export.
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
             stream.write(work_order.raw)
     except OSError as error:
         raise ConfigurationError(

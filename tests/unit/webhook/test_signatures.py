@@ -1,4 +1,4 @@
-"""Signatures as GitHub, Slack, Stripe, and Standard Webhooks document them, made by separate programs."""
+"""Signatures as Slack, Stripe, and Standard Webhooks document them, made by separate programs."""
 
 import time
 from base64 import b64decode, b64encode

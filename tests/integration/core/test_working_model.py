@@ -92,7 +92,6 @@ def working(proxy: LosingProxy, name: str, folder: Path, random: Random) -> Iter
             process.kill()
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize(
     "fields",
     [
@@ -103,6 +102,7 @@ def working(proxy: LosingProxy, name: str, folder: Path, random: Random) -> Iter
     ],
     ids=["concurrency", "ordering key", "ordering key and concurrency", "at most once"],
 )
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_whatever_happens_no_run_begins_twice_or_beside_another_and_neither_concurrency_nor_order_is_broken(
     database_url: str, name: str, tmp_path: Path, fields: dict[str, Any], seed: int
 ) -> None:

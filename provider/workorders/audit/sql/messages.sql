@@ -25,8 +25,8 @@ SELECT work_orders.id, work_orders.created_at, work_orders.state = 'rejected' AS
     CASE WHEN dataclips.id IS NOT NULL
         THEN dataclips.body = given.body
             AND workorders.json_text(dataclips.body) IS NOT DISTINCT FROM workorders.json_text(given.body)
-        ELSE coalesce(rejections.raw = ANY (%(raws)s::bytea[]), %(is_null)s)
-            OR rejections.raw IS NOT DISTINCT FROM convert_to(workorders.json_text(given.body), 'UTF8')
+        WHEN rejections.raw IS NULL THEN %(is_null)s
+        ELSE rejections.raw = ANY (%(raws)s::bytea[]) OR rejections.raw IS NOT DISTINCT FROM convert_to(workorders.json_text(given.body), 'UTF8')
                 AND given.body IS NOT NULL
     END AS same_content,
     coalesce(dataclips.request, rejections.request) = given.request

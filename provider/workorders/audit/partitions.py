@@ -151,9 +151,7 @@ class Walk:
                 f"While Kafka has them, `{command} --offset {part[0]}` reads them again, and work orders that exist "
                 f"stay as they are."
             )
-            what = (
-                "The ledger is past these offsets, and they are in no finished range and were skipped by no decision."
-            )
+            what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
             yield ledger.found(Check.RANGES, what, action, part)
 
     def _may_be_deleted(self) -> bool:

@@ -37,8 +37,9 @@ def audit(
     ingest, and compared with its work orders. Without TRIGGER it also compares runs with their work orders and workers,
     and work orders with their inputs and rejections.
 
-    Partitions are checked in random order, and the last line counts those that are left when the time is over. Exits
-    with 1 if something is wrong, or could not be checked.
+    Partitions are checked in random order, and the last line counts those that are left when the time is over.
+
+    Exits with 1 if something is wrong, or could not be checked.
 
     \b
     Examples:

@@ -25,9 +25,11 @@ SELECT work_orders.id, work_orders.created_at, work_orders.state = 'rejected' AS
     CASE WHEN dataclips.id IS NOT NULL
         THEN dataclips.body = given.body
             AND workorders.json_text(dataclips.body) IS NOT DISTINCT FROM workorders.json_text(given.body)
-        ELSE coalesce(rejections.raw = ANY (%(raws)s::bytea[]), %(is_null)s)
-            OR rejections.raw IS NOT DISTINCT FROM convert_to(workorders.json_text(given.body), 'UTF8')
-                AND given.body IS NOT NULL
+        -- An input that Postgres cannot write out is not kept if a rule rejects it.
+        WHEN rejections.raw IS NULL
+        THEN %(is_null)s OR given.body IS NOT NULL AND workorders.json_text(given.body) IS NULL
+        ELSE rejections.raw = ANY (%(raws)s::bytea[])
+            OR rejections.raw = convert_to(workorders.json_text(given.body), 'UTF8')
     END AS same_content,
     coalesce(dataclips.request, rejections.request) = given.request
         AND workorders.json_text(coalesce(dataclips.request, rejections.request))

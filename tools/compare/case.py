@@ -57,6 +57,8 @@ class Case:
         self.table = f"rows_{number}"
         self.insert = f"INSERT INTO {self.table}".encode()
         self.topics = Topics(site.kafka_settings)
+        #: Kept: a client that nothing refers to never answers.
+        self.admin = AdminClient(site.kafka_settings)
         self.sent: list[Sent] = []
         #: What the supervisor and an operator had to do.
         self.restarts = 0
@@ -231,7 +233,7 @@ class Case:
     def ends(self, topic: str = "", partitions: int = PARTITIONS) -> dict[int, int]:
         """Return the end of each partition's log, of the case's topic if not told otherwise."""
         places = {TopicPartition(topic or self.topic, number): OffsetSpec.latest() for number in range(partitions)}
-        answers = AdminClient(self.site.kafka_settings).list_offsets(places)
+        answers = self.admin.list_offsets(places)
         return {place.partition: answer.result(60).offset for place, answer in answers.items()}
 
     def due(self) -> int:

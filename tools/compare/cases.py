@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 import faults
 from compare.case import PARTITIONS, Case
@@ -202,7 +201,7 @@ def _reset(case: Case) -> bool:
     """Set the group's offsets to 0; Kafka refuses it as long as the group has members."""
     offsets = [TopicPartition(case.topic, partition, 0) for partition in range(PARTITIONS)]
     request = ConsumerGroupTopicPartitions(case.peer.group_id(case), offsets)
-    answers = AdminClient(case.site.kafka_settings).alter_consumer_group_offsets([request])
+    answers = case.admin.alter_consumer_group_offsets([request])
     try:
         return all(answer.result(60) for answer in answers.values())
     except KafkaException:

@@ -21,6 +21,7 @@ def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
         SparkSession.builder.master("local[2]")
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.memory", "768m")
         .getOrCreate()

@@ -152,7 +152,7 @@ def _ingest_duplicates(made: Installation) -> None:
     """Messages that a rule rejects."""
     made.topics.create(f"{made.name}-twice")
     made.topics.produce(f"{made.name}-twice", [*bodies(5), *bodies(5)], headers=OURS)
-    made.ingest(made.trigger("twice", idempotency={"key": "body:/n", "window": "1 d"}))
+    made.ingest(made.trigger("twice", idempotency={"key": "body:/n", "window": "1d"}))
 
 
 def _ingest_and_expire(made: Installation, connection: psycopg.Connection[Any]) -> None:

@@ -197,7 +197,7 @@ def test_the_mapping_follows_the_definition() -> None:
             "topics": ["orders"],
             "headers": ["h"],
             "tombstones": "accept",
-            "max_message_bytes": "1 MiB",
+            "max_message_bytes": "1MiB",
         }
     )
     assert RecordMapping.of(definition) == RecordMapping(("h",), accept_tombstones=True, max_message_bytes=1_048_576)

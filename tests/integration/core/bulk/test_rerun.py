@@ -315,9 +315,9 @@ def test_a_kafka_message_is_validated_by_the_current_definition(connection: Conn
     large = Item("s", 0, REQUEST, None, Rejection("too-large", "..."), b'{"a":"%b"}' % (b"x" * 3000))
     null = Item("s", 1, REQUEST, None, Rejection("null-value", "..."), None)
     cut = Item("s", 2, b'{"omitted_bytes":5000}', None, Rejection("too-large", "..."), b"{}")
-    ids = create(connection, define("2 KiB", "reject"), [large, null, cut])
+    ids = create(connection, define("2KiB", "reject"), [large, null, cut])
     assert dict(do(connection, "rerun", Filter(trigger=name)).skipped) == {"still rejected or parked": 3}
-    define("8 KiB", "accept")
+    define("8KiB", "accept")
     connection.commit()
     job = do(connection, "rerun", Filter(trigger=name))
     assert (job.done, dict(job.skipped)) == (2, {"still rejected or parked": 1})

@@ -123,7 +123,7 @@ def large(stack: LocalStack) -> Topics:
 def plan(stack: LocalStack, cluster: KafkaAdmin, name: str) -> Planner:
     def planned(**fields: Any) -> Plan:
         with connect(stack.database_url) as own:
-            return run(plan_batch(own, cluster, define(name, max_bytes="1 GiB", **fields)))
+            return run(plan_batch(own, cluster, define(name, max_bytes="1GiB", **fields)))
 
     return planned
 
@@ -167,7 +167,7 @@ def test_no_message_stops_a_partition_whatever_it_is(
     produce_times(large, name, 3, [time for time, _ in TIMES])
     produce_raw(stack.bootstrap_servers, name, 3, [(b"\xff", b"1")])
     produce_odd(large, name, 4)
-    planned = plan(max_message_bytes="24 MiB")
+    planned = plan(max_message_bytes="24MiB")
     ingest_without_spark(stack, planned, 4)
 
     done = submit(planned.batch_id)

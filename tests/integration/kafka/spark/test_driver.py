@@ -148,7 +148,7 @@ def test_no_more_partitions_than_max_writers_are_connected_to_postgres_at_once(
     topics.create(name, partitions=6)
     for partition in range(6):
         topics.produce(name, [b"{}"] * 10_000, partition=partition)
-    batch_id = batch_of(plan(spark={"max_writers": 2}, max_bytes="1 GiB"))
+    batch_id = batch_of(plan(spark={"max_writers": 2}, max_bytes="1GiB"))
     command = batch_command(stack, batch_id, master="local[6]")
     samples = []
     with (tmp_path / "log").open("wb") as log:
@@ -237,7 +237,7 @@ def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all
     topics.create(name, partitions=2)
     topics.produce(name, [b"{}"] * MANY, partition=0)
     topics.produce(name, [b"{}"] * 5, partition=1)
-    planned = plan(max_messages=2 * MANY, max_bytes="8 GiB")
+    planned = plan(max_messages=2 * MANY, max_bytes="8GiB")
     broken, well = planned.ranges
     assert broken.end == MANY
     done = submit(batch_of(planned), application=FAILING_READER)

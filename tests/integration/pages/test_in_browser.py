@@ -200,7 +200,7 @@ def test_the_log_of_a_run_and_the_end_of_a_batch_appear_without_a_reload(
         trigger = triggers.register(connection, name=f"{name}-orders", type_="kafka", workflow=name, definition={})
         batch_id = plan(connection, trigger, OffsetRange(partition_of(trigger.name), 0, 10))
     page.goto(f"{address}/dag-run?dag_id={trigger.name}_ingest&run_id=batch_{batch_id}")
-    expect(page.locator(".lead .pill")).to_have_text("planned")
+    expect(page.locator(".lead .pill")).to_have_text("unfinished")
     with connect(stack.database_url) as connection:
         connection.execute(
             "UPDATE workorders.kafka_ranges SET finished_at = now(), created = 10, rejected = 0 WHERE batch_id = %s",

@@ -605,7 +605,7 @@ def execution(bench: Bench) -> list[Figure]:
     group, function, postgres = zip(*(run.microseconds for run in runs), strict=True)
     return [
         middle("runs by warm processes alone", alone, "runs/s"),
-        Figure("runs claimed, started, executed, ended", median(speeds), "runs/s", tuple(speeds), bar=Bar(2000)),
+        Figure("runs claimed, started, executed, ended", median(speeds), "runs/s", tuple(speeds), bar=Bar(7000)),
         middle("overhead a run", [1e6 / speed for speed in speeds], "us"),
         middle("CPU a run, Postgres", postgres, "us", note="claim, start, end: this bounds it"),
         middle("CPU a run, the group's process", group, "us"),

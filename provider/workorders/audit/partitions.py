@@ -47,6 +47,15 @@ class Ledger:
     may_begin_late: bool
     """Whether retention may have deleted the first batches."""
 
+    @property
+    def log(self) -> Partition:
+        """The log that the ledger follows."""
+        return Partition(self.topic, self.partition, self.topic_id)
+
+    def seek(self, offset: int) -> str:
+        """Return the command that lets reading continue at an offset."""
+        return f"{cli_command(DecisionKind.SEEK, self.trigger, self.log)} --offset {offset}"
+
     def found(self, check: Check, what: str, action: str = REPORT, offsets: Interval | None = None) -> Finding:
         """Return a finding of this partition."""
         start, end = offsets or (None, None)
@@ -101,7 +110,6 @@ class Walk:
 
     ledger: Ledger
     moves: Sequence[Move]
-    ranges: int = 0
     _reached: int = field(init=False)
     _last: datetime | None = None
     _sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
@@ -121,7 +129,6 @@ class Walk:
         counts = (range_.created, range_.rejected, range_.existing, range_.filtered)
         self._sums = [sum_ + count for sum_, count in zip(self._sums, counts, strict=True)]
         self._reached, self._last = max(self._reached, range_.end), range_.finished_at
-        self.ranges += 1
 
     def end(self) -> Iterator[Finding]:
         """Compare the ledger with all of them."""
@@ -129,9 +136,7 @@ class Walk:
         yield from self._check_gap(ledger.next_offset)
         for part in uncovered((ledger.next_offset, self._reached), map(_back, self.moves)):
             what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
-            partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
-            command = cli_command(DecisionKind.SEEK, ledger.trigger, partition)
-            action = f"Find out who changed the table kafka_ledger, and run `{command} --offset {self._reached}`."
+            action = f"Find out who changed the table kafka_ledger, and run `{ledger.seek(self._reached)}`."
             yield ledger.found(Check.LEDGER, what, action, part)
         pairs = list(zip(ledger.counts, self._sums, strict=True))
         is_exact = self._is_whole and ledger.is_first_log
@@ -144,15 +149,12 @@ class Walk:
             if self._may_be_deleted():
                 self._is_whole = False
                 continue
-            ledger = self.ledger
-            partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
-            command = cli_command(DecisionKind.SEEK, ledger.trigger, partition)
             action = (
-                f"While Kafka has them, `{command} --offset {part[0]}` reads them again, and work orders that exist "
+                f"While Kafka has them, `{self.ledger.seek(part[0])}` reads them again, and work orders that exist "
                 f"stay as they are."
             )
             what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
-            yield ledger.found(Check.RANGES, what, action, part)
+            yield self.ledger.found(Check.RANGES, what, action, part)
 
     def _may_be_deleted(self) -> bool:
         """Return whether retention may have deleted the batches of a gap that begins here."""
@@ -163,7 +165,7 @@ class Walk:
 
 def check_ledger(ledger: Ledger) -> Iterator[Finding]:
     """Compare a row of the ledger with the stream, the unfinished range, and the last position."""
-    expected = stream_name(Partition(ledger.topic, ledger.partition, ledger.topic_id), ledger.generation)
+    expected = stream_name(ledger.log, ledger.generation)
     if ledger.stream != expected:
         yield ledger.found(Check.LEDGER, f"The ledger follows the log {expected}, and stores into {ledger.stream}.")
     if not ledger.is_known_log:

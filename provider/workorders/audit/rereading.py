@@ -19,7 +19,7 @@ from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, read_rang
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
-from workorders.kafka.partitions import OffsetRange, Partition, Record
+from workorders.kafka.partitions import OffsetRange, Record
 
 SettingsOf = Callable[[str], Mapping[str, Any]]
 """Returns the settings of a connection to Kafka, or to a schema registry; it may raise a ConfigurationError."""
@@ -59,9 +59,8 @@ class Rereading:
             WorkOrdersError: Kafka, or the registry, did not answer or refused.
             KafkaException: Kafka refused, for example because the offset was deleted.
         """
-        partition = Partition(ledger.topic, ledger.partition, ledger.topic_id)
         without_message = stored.positions(self._connection, self._trigger, ledger.stream, block.start, block.end)
-        asked = OffsetRange(partition, block.start, block.end)
+        asked = OffsetRange(ledger.log, block.start, block.end)
         with closing(read_range(self._settings, asked, block.start)) as records:
             for record in records:
                 without_message.discard(record.offset)

@@ -41,12 +41,11 @@ def audit(
 
     Exits with 1 if something is wrong, or could not be checked.
 
-    \b
     Examples:
       workorders audit
       workorders audit orders --sample 10000 --max-seconds 600
       workorders audit --json | jq '.findings[]'
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     with connect(database) as connection:
         made = Audit(connection, kafka_settings, registry_settings, sample=sample, max_seconds=max_seconds)
         report = made.run(trigger, _show_progress)

@@ -83,12 +83,11 @@ def init(
     adds the folder to the Dag bundles that are configured here. A folder with triggers gets only what a new version
     replaces: Dag files and the schemas for editors.
 
-    \b
     Examples:
       workorders init "$(airflow config get-value core dags_folder)/orders"
       workorders init /opt/workorders
       workorders init --dag-files my-git-repository/orders
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     home = folder.resolve()
     bundles = dag_bundles.configured() if airflow_is_configured() else dag_bundles.DagBundles()
     found_by = bundles.find(home)

@@ -43,12 +43,11 @@ def doctor(
     tables and rights, the Dags of each trigger, its workflow, Kafka with its rights, and Spark. It changes nothing, and
     exits with 1 if something is wrong.
 
-    \b
     Examples:
       workorders doctor
       workorders doctor orders
       workorders doctor --json | jq '.[] | select(.ok | not)'
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
     from workorders.kafka.airflow import start_checks  # noqa: PLC0415
@@ -72,11 +71,10 @@ def start(trigger: TriggerName, wait: Wait = None, as_json: AsJson = False) -> N
     and returns when the starting offsets are recorded: all messages that are sent then become work orders, also with
     `starting_offsets: latest`. Exits with 1, and unpauses nothing, if something is wrong.
 
-    \b
     Examples:
       workorders start orders
       workorders start orders --wait 5m --json
-    """  # noqa: D301 - \b is the character itself: it keeps the lines
+    """
     require_airflow()
     from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
     from workorders.kafka.airflow import start_checks  # noqa: PLC0415

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from faults import producer
 from faults.contents import ACCEPTED, kind
-from faults.producer import END
 
 POISON: Final = "poison"
 """Kind of a message that is a JSON object, and that Postgres refuses in a column of type jsonb."""
@@ -67,10 +67,8 @@ def read_journal(text: str, keys: int) -> list[Sent]:
     Raises:
         AssertionError: the producer did not end well.
     """
-    *lines, last = text.splitlines()
-    assert last == END, "the producer did not end well"
-    numbers = (tuple(map(int, line.split()[:2])) for line in lines)
-    return [Sent(producer, sequence, kind(sequence), f"{sequence % keys}") for producer, sequence in numbers]
+    places = producer.read_journal(text)
+    return [Sent(number, sequence, kind(sequence), f"{sequence % keys}") for number, sequence, *_ in places]
 
 
 def judge(sent: Sequence[Sent], rows: Sequence[Place], kept: int) -> Verdict:

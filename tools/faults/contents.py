@@ -1,7 +1,5 @@
 """What the producer writes: everything follows from (producer, sequence number), so that the oracle can calculate."""
 
-KEYS = 30
-"""How many keys the inputs have: a multiple of the topics' partitions."""
 PERIOD = 25
 """Of this many sequence numbers, one is a message of each kind that is rejected; all others are inputs."""
 _REJECTED = {3: "not-json", 8: "not-an-object", 13: "not-utf8", 18: "null-value", 23: "number-out-of-range"}
@@ -27,14 +25,7 @@ def value(producer: int, sequence: int) -> bytes | None:
         case "number-out-of-range":  # a KB, and a MB once Postgres writes it out
             return b'{"producer": %d, "seq": %d, "a": [%b]}' % (producer, sequence, b",".join([b"1e-9999"] * 100))
         case _:
-            # The key is for workflows with an order; all messages of a key are in one partition.
-            return b'{"producer": %d, "seq": %d, "key": %d, "text": "%0*d"}' % (
-                producer,
-                sequence,
-                sequence % KEYS,
-                200,
-                sequence,
-            )
+            return b'{"producer": %d, "seq": %d, "text": "%0*d"}' % (producer, sequence, 200, sequence)
 
 
 def aborted_value(producer: int, number: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from faults import contents
-from faults.producer import END
+from faults.producer import read_journal
 from support.sampler import PartitionSnapshot
 from workorders.core.postgres.named_queries import load_queries
 
@@ -85,10 +85,7 @@ def remember(url: str, trigger: str, journals: Iterable[Path], *, log: int = 0) 
         connection.execute(_QUERIES["schema"])
         with connection.cursor() as cursor, cursor.copy("COPY faults.sent FROM STDIN") as copy:
             for journal in journals:
-                *lines, last = journal.read_text(encoding="ascii").splitlines()
-                assert last == END, f"the producer of {journal.name} did not end well"
-                for line in lines:
-                    producer, sequence, partition, offset = map(int, line.split())
+                for producer, sequence, partition, offset in read_journal(journal.read_text(encoding="ascii")):
                     value = contents.value(producer, sequence)
                     copy.write_row(
                         (trigger, producer, sequence, partition, offset, contents.kind(sequence), value, log)

@@ -8,6 +8,7 @@ sequence number, partition and offset.
 import argparse
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, TextIO
@@ -21,6 +22,17 @@ ABORTED_EVERY = 3
 END = "end"
 _MOST_OUTSTANDING = 5_000
 _STEP_SECONDS = 10.0
+
+
+def read_journal(text: str) -> Iterator[tuple[int, ...]]:
+    """Return producer, sequence number, partition, and offset of each message of a journal.
+
+    Raises:
+        AssertionError: the producer did not end well.
+    """
+    *lines, last = text.splitlines()
+    assert last == END, f"the producer did not end well; the last line of its journal is {last!r}"
+    return (tuple(map(int, line.split())) for line in lines)
 
 
 class Stop:

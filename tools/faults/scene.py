@@ -39,6 +39,8 @@ class Scene:
         self.site = site
         self.mode = mode
         self.name = name
+        #: How many keys the messages have, a multiple of the partitions; 0 for none.
+        self.keys = 0
         #: For durations and sizes; the same seed gives the same.
         self.random = random
         self.define()
@@ -112,6 +114,7 @@ class Scene:
             "per-tick": _PER_TICK,
             "journal": journal,
             "plain": int(plain),
+            "keys": self.keys,
         }
         words = [word for name, value in arguments.items() for word in (f"--{name}", str(value))]
         producer = Task(self.site.process("producer", "faults.producer", *words))

@@ -9,6 +9,8 @@ from workorders.core.worker.user_database import CREATE_TABLE
 
 CONNECTION = "shop_db"
 TOPIC = "shipments"
+KEYS = 30
+"""How many keys the messages have: a multiple of the topics' partitions, so that each key is in one of them."""
 FAILS_EVERY = 97
 _TABLE = """
 CREATE TABLE shipments (
@@ -35,7 +37,7 @@ def ship(order: dict[str, Any], context: Context) -> None:
     if fails == 1:
         raise RuntimeError("This order fails once, after its row.")
     shipped = {"producer": order["producer"], "seq": order["seq"]}
-    context.publish(TOPIC, shipped, key=str(order["key"]))
+    context.publish(TOPIC, shipped, key=context.request["key"])
 
 
 def _insert(connection: psycopg.Connection[Any], order: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from faults.cases.clocks import clock
 from faults.catalogue import Mode
 from faults.chaos import Chaos
 from faults.oracle import Verdict
-from faults.producer import END
+from faults.producer import read_journal
 from faults.role import GROWS_ON, USER_DATABASE
 from faults.scene import PARTITIONS, Scene
 from faults.site import Site
@@ -111,7 +111,7 @@ def compare(found: Iterable[Message], sent: Mapping[Message, Place]) -> Arrived:
     overtaken = 0
     for message in found:
         if message in sent:
-            key, (_, offset) = message[1] % contents.KEYS, sent[message]
+            key, (_, offset) = message[1] % shipping.KEYS, sent[message]
             overtaken += offset < latest.get(key, -1)
             latest[key] = max(offset, latest.get(key, -1))
     return Arrived(
@@ -150,6 +150,7 @@ class _Way:
         self._random = Random(seed)
         self._scene = Scene(site, _NAME, Random(seed), mode)
         self._scene.define(workflow=_NAME, linger=3)
+        self._scene.keys = shipping.KEYS
         self._over = Event()
         self._pool = ThreadPoolExecutor(64)
         self._futures: list[Future[None]] = []
@@ -167,7 +168,7 @@ class _Way:
                 "name": _NAME,
                 "callable": "faults.shipping:ship",
                 "database": shipping.CONNECTION,
-                "ordering_key": "body:/key",
+                "ordering_key": "key",
                 "processes": 2,
                 "linger": 5,
                 "time_slice": 60,
@@ -229,9 +230,7 @@ class _Way:
         """Compare work orders, rows, and messages with what was sent."""
         sent: dict[Message, Place] = {}
         for journal in self._scene.journals:
-            *lines, last = journal.read_text(encoding="ascii").splitlines()
-            assert last == END
-            for producer, sequence, partition, offset in (map(int, line.split()) for line in lines):
+            for producer, sequence, partition, offset in read_journal(journal.read_text(encoding="ascii")):
                 if contents.kind(sequence) == contents.ACCEPTED:
                     sent[producer, sequence] = partition, offset
         with psycopg.connect(self._shop) as connection:

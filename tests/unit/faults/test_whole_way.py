@@ -2,12 +2,12 @@
 
 import pytest
 
-from faults import contents
+from faults import shipping
 from faults.scene import PARTITIONS
 from faults.whole_way import Arrived, Message, compare
 
 _KEY = 5
-_SENT = {(1, _KEY + number * contents.KEYS): (0, number) for number in range(4)}
+_SENT = {(1, _KEY + number * shipping.KEYS): (0, number) for number in range(4)}
 _FIRST, _SECOND, _THIRD, _FOURTH = _SENT
 
 
@@ -34,4 +34,4 @@ def test_messages_of_different_keys_have_no_order() -> None:
 
 def test_all_messages_of_a_key_are_in_one_partition() -> None:
 
-    assert contents.KEYS % PARTITIONS == 0
+    assert shipping.KEYS % PARTITIONS == 0

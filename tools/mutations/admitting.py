@@ -19,26 +19,10 @@ ADMISSION = (
         (f"{KEYS}::test_many_transactions_that_share_keys_never_wait_in_a_circle",),
     ),
     Mutation(
-        "idempotency-keys-never-over",
-        2,
-        (Change(KEYS_SQL, "WHERE stored.expires_at <= now() OR (stored.stream_id", "WHERE (stored.stream_id"),),
-        (f"{KEYS}::test_behind_the_window_the_key_is_free_again",),
-    ),
-    Mutation(
         "restored-original-taken-for-its-own-duplicate",
         2,
         (Change(KEYS_SQL, " OR (stored.stream_id, stored.position) = (EXCLUDED.stream_id, EXCLUDED.position)", ""),),
         (f"{KEYS}::test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_itself",),
-    ),
-    Mutation(
-        "half-a-window",
-        2,
-        (
-            Change(
-                "core/admission/idempotency.py", "self._settings.window_seconds", "self._settings.window_seconds / 2"
-            ),
-        ),
-        (f"{KEYS}::test_the_whole_window_looks_back",),
     ),
     Mutation(
         "key-taken-meanwhile-ends-the-batch",
@@ -51,12 +35,6 @@ ADMISSION = (
             ),
         ),
         (f"{KEYS}::test_of_two_transactions_at_once_the_second_waits_for_the_first",),
-    ),
-    Mutation(
-        "repeat-of-a-repeat-names-no-run",
-        2,
-        (Change("core/admission/duplicates.py", "holders.get(part.original, part.original)", "part.original"),),
-        (f"{KEYS}::test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run",),
     ),
     Mutation(
         "key-kept-by-what-was-turned-away",
@@ -77,18 +55,6 @@ ADMISSION = (
         (f"{SINGLE}::test_a_rejected_event_and_its_repeat_at_once_leave_one_rejected_work_order",),
     ),
     Mutation(
-        "ignored-repeat-keeps-its-key",
-        2,
-        (
-            Change(
-                "core/admission/idempotency.py",
-                "gone = {part.id for part in state.ignored}",
-                "gone: set[bytes] = set()",
-            ),
-        ),
-        (f"{SINGLE}::test_of_two_at_once_with_an_ignored_key_the_second_waits_and_leaves_nothing",),
-    ),
-    Mutation(
         "numbered-repeat-ignored",
         2,
         (
@@ -99,18 +65,6 @@ ADMISSION = (
             ),
         ),
         (f"{SINGLE}::test_a_repeat_with_a_position_is_never_ignored",),
-    ),
-    Mutation(
-        "key-of-a-caller-expires-at-once",
-        2,
-        (
-            Change(
-                KEYS_SQL,
-                "AND key = %(key)s AND coalesce(expires_at > now(), true)",
-                "AND key = %(key)s AND expires_at > now()",
-            ),
-        ),
-        (f"{SINGLE}::test_a_key_without_a_time_is_known_without_end",),
     ),
     Mutation(
         "limit-counted-without-its-lock",

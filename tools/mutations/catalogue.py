@@ -1,26 +1,20 @@
 """Every mutation. Each names the fastest tests that show the break; slower ones that would show it too are not run."""
 
 from mutations.admitting import ADMISSION
-from mutations.claims import CLAIMS
-from mutations.clusters import CLUSTERS
 from mutations.contents import CONTENTS
 from mutations.growth import GROWING_BATCHES
 from mutations.hostile import HOSTILE_SCHEMAS, HOSTILE_VALUES
-from mutations.kafka_logins import KAFKA_LOGINS
 from mutations.keeping import DELETED_IS_NOT_NEW
-from mutations.monitoring import MONITORING
+from mutations.logins import LOGINS
 from mutations.mutation import CONTRACTS, Change, Mutation
 from mutations.neighbors import ISOLATION
 from mutations.outages import OUTAGES
 from mutations.outbox import OUTBOX
 from mutations.pages import PAGES_OF_AIRFLOW
-from mutations.postgres_logins import POSTGRES_LOGINS
 from mutations.protecting import SECRETS_AND_AUDIT
-from mutations.running_spark import RUNNING_SPARK
-from mutations.silence import SILENCE
-from mutations.stalls import STALLS as WAITING_STALLS
+from mutations.runs import RUNS
+from mutations.spark import SPARK_ELSEWHERE
 from mutations.starting import STARTING
-from mutations.steps import STEPS_ONCE
 from mutations.virtual_partitions import VIRTUAL_PARTITIONS
 from mutations.webhooks import WEBHOOKS
 
@@ -33,7 +27,7 @@ CREATE_FOR, PLANNER = "integration/core/creation/test_create_for.py", "integrati
 STALLS, FIRST_OFFSETS = "integration/kafka/ledger/test_stalls.py", "integration/kafka/planning/test_starting_offsets.py"
 CHECKS, PLANNING = "unit/kafka/ingest/test_log_checks.py", "unit/kafka/planning/test_range_planning.py"
 
-LEDGER_SQL, BATCHES_SQL = "kafka/ledger/sql/positions.sql", "kafka/ledger/sql/batches.sql"
+LEDGER_SQL = "kafka/ledger/sql/positions.sql"
 MOVE_SQL = "kafka/ledger/sql/virtual_partitions.sql"
 EPOCH_UNDER_THE_LOCK = Change("kafka/ingest/transaction.py", "if locked.epoch != attempt.epoch:", "if False:")
 PLACE_UNDER_THE_LOCK = Change(
@@ -156,12 +150,6 @@ NO_DUPLICATES = (
         ),
     ),
     Mutation(
-        "topic-id-left-out-of-the-source-key",
-        2,
-        (Change("kafka/ledger/positions.py", "{partition.partition}@{partition.topic_id}", "{partition.partition}"),),
-        ("unit/kafka/ledger/test_positions.py::test_the_stream_of_a_partition_names_the_topic_id_too",),
-    ),
-    Mutation(
         "replay-taken-for-fresh",
         2,
         (Change("kafka/ingest/transaction.py", "if attempt.is_replay:", "if False:"),),
@@ -210,12 +198,6 @@ ORDER_OF_COMMITS = (
         ),
     ),
     Mutation(
-        "epoch-not-checked-under-the-lock",
-        3,
-        (EPOCH_UNDER_THE_LOCK,),
-        (f"{INGEST}::test_an_older_attempt_is_fenced_and_changes_nothing",),
-    ),
-    Mutation(
         "attempt-without-an-epoch-of-its-own",
         3,
         (Change(LEDGER_SQL, "SET epoch = %(epoch)s,\n    attempts", "SET attempts"),),
@@ -231,15 +213,6 @@ ORDER_OF_COMMITS = (
         (
             f"{INGEST}::test_a_ledger_that_is_not_at_the_ranges_start_is_a_conflict",
             f"{LEDGER}::test_moving_is_compare_and_set",
-        ),
-    ),
-    Mutation(
-        "compare-and-set-not-looked-at",
-        3,
-        (Change("kafka/ledger/virtual_partitions.py", ".rowcount != 1:", ".rowcount > 1:"),),
-        (
-            f"{LEDGER}::test_moving_is_compare_and_set",
-            f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",
         ),
     ),
     Mutation(
@@ -311,12 +284,6 @@ ISOLATED_AND_SEEN = (
         ),
     ),
     Mutation(
-        "death-of-an-attempt-not-reported",
-        5,
-        (Change("kafka/ledger/stalls.py", "if range_.last_error is None]", "if False]"),),
-        (f"{STALLS}::test_an_attempt_that_died_is_named_for_every_range_that_it_left",),
-    ),
-    Mutation(
         "older-attempt-speaks-of-a-stall",
         5,
         (
@@ -345,12 +312,6 @@ ISOLATED_AND_SEEN = (
         6,
         (Change("airflow/retries.py", '"retries": UNLIMITED_RETRIES', '"retries": 5'),),
         ("unit/kafka/airflow/test_dags.py::test_every_task_is_retried_without_end",),
-    ),
-    Mutation(
-        "wait-grows-without-end",
-        6,
-        (Change("core/outage_delay.py", "min(MAX_SECONDS, 1 << doublings)", "1 << doublings"),),
-        ("unit/core/test_outage_delay.py::test_the_wait_doubles_up_to_a_minute",),
     ),
     Mutation(
         "replay-that-lost-messages-succeeds",
@@ -428,18 +389,6 @@ TRANSACTIONS_AND_LOSS = (
         (f"{CHECKS}::test_what_retention_deleted_unread_is_named",),
     ),
     Mutation(
-        "shortened-log-waited-for-in-silence",
-        10,
-        (
-            Change(
-                "kafka/ingest/log_checks.py",
-                "if log.high_watermark < max(range_.planned.end, stored_end):",
-                "if False:",
-            ),
-        ),
-        (f"{CHECKS}::test_a_log_that_was_cut_short_is_named_with_its_end",),
-    ),
-    Mutation(
         "log-compared-with-the-range-alone",
         10,
         (Change("kafka/ingest/log_checks.py", "max(range_.planned.end, stored_end):", "range_.end:"),),
@@ -484,24 +433,18 @@ MUTATIONS = (
     *TRANSACTIONS_AND_LOSS,
     *ADMISSION,
     *DELETED_IS_NOT_NEW,
-    *CLAIMS,
-    *STEPS_ONCE,
+    *RUNS,
     *HOSTILE_VALUES,
     *HOSTILE_SCHEMAS,
     *ISOLATION,
     *OUTBOX,
-    *SILENCE,
-    *WAITING_STALLS,
     *OUTAGES,
     *WEBHOOKS,
-    *MONITORING,
     *PAGES_OF_AIRFLOW,
-    *KAFKA_LOGINS,
-    *POSTGRES_LOGINS,
+    *LOGINS,
     *STARTING,
-    *RUNNING_SPARK,
+    *SPARK_ELSEWHERE,
     *GROWING_BATCHES,
-    *CLUSTERS,
     *VIRTUAL_PARTITIONS,
     *CONTENTS,
     *SECRETS_AND_AUDIT,

@@ -32,24 +32,6 @@ CONTENTS = (
         (f"{FORMATS}::test_a_range_stalls_while_the_registry_is_unavailable_and_loses_nothing",),
     ),
     Mutation(
-        "odd-value-among-others-not-seen",
-        1,
-        (Change("kafka/ingest/record_mapping.py", "and True not in odd and", "and"),),
-        ("unit/kafka/ingest/test_record_mapping.py::test_a_value_that_is_no_input_is_rejected_alone",),
-    ),
-    Mutation(
-        "decoded-value-kept-as-the-raw-one",
-        1,
-        (Change("kafka/ingest/record_mapping.py", "return item._replace(raw=record.value)", "return item"),),
-        ("unit/kafka/ingest/test_record_mapping.py::test_a_rejected_value_keeps_the_bytes_that_it_came_with",),
-    ),
-    Mutation(
-        "bytes-after-a-value-ignored",
-        1,
-        (Change("kafka/formats/avro.py", "if stream.tell() != len(payload):", "if False:"),),
-        (f"{FORMATS}::test_avro_values_and_keys_become_json_and_others_are_rejected_with_their_bytes",),
-    ),
-    Mutation(
         "recursive-schema-read-by",
         1,
         (Change("kafka/formats/avro.py", "if name in self._open:", "if False:"),),

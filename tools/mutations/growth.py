@@ -22,12 +22,6 @@ GROWING_BATCHES = (
         ),
     ),
     Mutation(
-        "growth-by-an-old-definition",
-        0,
-        (Change(PLANNER, " and batches.is_unchanged(connection, batch))", ")"),),
-        (f"{GROWING}::test_a_changed_definition_takes_effect_with_the_next_batch",),
-    ),
-    Mutation(
         "free-partitions-planned-beside-a-growing-batch",
         4,
         (Change(PLANNER, "failing if last.is_open else current", "current"),),
@@ -35,12 +29,6 @@ GROWING_BATCHES = (
             f"{GROWING}::"
             "test_the_listener_leaves_free_partitions_to_a_batch_that_grows_and_plans_them_once_its_lease_has_expired",
         ),
-    ),
-    Mutation(
-        "lease-of-a-younger-batch-renewed",
-        4,
-        (Change(SQL, "older.id < own.id AND older.open_until", "older.id < 0 AND older.open_until"),),
-        (f"{BATCHES}::test_a_lease_is_renewed_by_the_newest_attempt_at_the_oldest_open_batch_alone",),
     ),
     Mutation(
         "growth-without-end",
@@ -59,18 +47,6 @@ GROWING_BATCHES = (
         7,
         (Change(SQL, "lag(end_offset) OVER log IS DISTINCT FROM start_offset", "lag(end_offset) OVER log IS NULL"),),
         (f"{BATCHES}::test_finished_ranges_that_follow_one_another_become_one_and_gaps_and_other_logs_remain",),
-    ),
-    Mutation(
-        "growth-of-a-paused-trigger",
-        0,
-        (Change("kafka/airflow/ingest_runs.py", "if paused is not None:\n", "if False:\n"),),
-        (f"{CREATE}::test_a_batch_does_not_grow_once_one_of_its_dags_is_paused",),
-    ),
-    Mutation(
-        "growth-of-a-stopped-task",
-        0,
-        (Change("kafka/airflow/create_work_orders.py", "self._attempted.close_lease()", "pass"),),
-        (f"{CREATE}::test_a_task_that_is_stopped_lets_its_batch_grow_no_more",),
     ),
     Mutation(
         "growth-after-a-failed-range",

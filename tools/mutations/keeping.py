@@ -23,25 +23,6 @@ DELETED_IS_NOT_NEW = (
         ),
     ),
     Mutation(
-        "age-of-a-replay-compared-before-its-end",
-        2,
-        (
-            Change(
-                "kafka/ingest/transaction.py",
-                "        missing = _missing_after_replay(connection, attempt)\n"
-                "        batches.require_kept(connection, attempt.batch_id)\n",
-                "        missing = _missing_after_replay(connection, attempt)\n",
-            ),
-            Change(
-                "kafka/ingest/transaction.py",
-                "        created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)\n",
-                "        batches.require_kept(connection, attempt.batch_id)\n"
-                "        created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)\n",
-            ),
-        ),
-        (f"{REPLAYED}::test_a_replay_that_retention_overtakes_is_refused_and_changes_nothing",),
-    ),
-    Mutation(
         "messages-with-older-work-orders-replayed",
         2,
         (Change("kafka/ledger/sql/batches.sql", "AND ranges.existing > 0\n", "AND false\n"),),
@@ -81,35 +62,10 @@ DELETED_IS_NOT_NEW = (
         (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(
-        "retention-due-while-a-process-runs-it",
-        0,
-        (Change("core/maintenance/sql/retention.sql", "OR (name = 'retention_step' AND", "OR (false AND"),),
-        (
-            f"{RETENTION}::test_retention_is_due_a_day_after_its_end_unless_a_process_runs_it",
-            f"{RETENTION}::test_others_see_that_a_process_runs_retention",
-        ),
-    ),
-    Mutation(
-        "full-step-skips-what-it-looked-at",
-        0,
-        (
-            Change(
-                "core/maintenance/retention.py", 'ids[-1] if len(ids) == self._due["limit"] else ahead[0]', "ahead[0]"
-            ),
-        ),
-        (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
-    ),
-    Mutation(
         "index-of-a-large-table-stops-writers",
         4,
         (Change("core/concurrent_indexes.py", 'f"CREATE INDEX CONCURRENTLY {name}', 'f"CREATE INDEX {name}'),),
         (f"{INDEXES}::test_writers_do_not_wait_while_an_index_is_built",),
-    ),
-    Mutation(
-        "rest-of-an-interrupted-build-taken-for-an-index",
-        4,
-        (Change("core/concurrent_indexes.py", " AND indisvalid", ""),),
-        (f"{INDEXES}::test_an_index_of_an_interrupted_build_is_built_again",),
     ),
     Mutation(
         "what-waits-is-deleted",

@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 INGEST_RUNS = "unit/kafka/airflow/test_ingest_runs.py"
 CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
-BULK, EXPORTS = "integration/core/bulk/test_runner.py", "integration/core/history/test_export.py"
+BULK = "integration/core/bulk/test_runner.py"
 SLOW, PLAN_BATCH = "integration/kafka/planning/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
 
 ISOLATION = (
@@ -36,12 +36,6 @@ ISOLATION = (
         4,
         (Change("kafka/airflow/plan_batch.py", "label\n                database.commit()", "label\n"),),
         (f"{PLAN_BATCH}::test_no_transaction_is_open_while_airflow_is_asked",),
-    ),
-    Mutation(
-        "refused-run-stops-the-others",
-        4,
-        (Change("kafka/airflow/plan_batch.py", "if len(failures) > 1 and not dag_runs.has_answered:", "if failures:"),),
-        (f"{PLAN_BATCH}::test_a_run_that_airflow_refuses_delays_no_other_batch",),
     ),
     Mutation(
         "active-run-cleared",
@@ -78,23 +72,5 @@ ISOLATION = (
             Change("core/bulk/runner.py", "total <= STEP_BYTES for total", "True for _"),
         ),
         (f"{BULK}::test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time",),
-    ),
-    Mutation(
-        "lines-of-an-export-held-together",
-        4,
-        (
-            Change(
-                "core/history/export.py",
-                'connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)})',
-                'connection.execute(_QUERIES["lines"], {"ids": list(ids)}).fetchall()',
-            ),
-        ),
-        (f"{EXPORTS}::test_an_export_of_large_values_holds_one_of_them_at_a_time",),
-    ),
-    Mutation(
-        "step-of-any-number-of-bytes",
-        4,
-        (Change("core/bulk/runner.py", "total <= STEP_BYTES for total", "True for _"),),
-        (f"{BULK}::test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own",),
     ),
 )

@@ -9,7 +9,7 @@ CRASHES, HOLDS, RETRIES, CHANGES, RIGHTS, CONTRADICTIONS = (
 OWN_TOPIC = "integration/outbox/relay/test_own_topic.py"
 BATCHES = "integration/outbox/store/test_claims.py"
 ENQUEUE = "integration/outbox/test_enqueue.py"
-DEAD_LETTERS, WORKER = "integration/kafka/ingest/test_dead_letters.py", "integration/core/worker/test_worker.py"
+WORKER = "integration/core/worker/test_worker.py"
 MIGRATION = "outbox/migrations/versions/outbox_0001.sql"
 
 OUTBOX = (
@@ -17,18 +17,6 @@ OUTBOX = (
         "outbox-batch-not-known-by-its-checkpoint",
         2,
         (Change("outbox/store/recovery.py", "if number == found:", "if False:"),),
-        (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
-    ),
-    Mutation(
-        "outbox-checkpoint-is-always-believed",
-        2,
-        (
-            Change(
-                "outbox/store/recovery.py",
-                "if known not in {found, _ACCEPT_ANY_CHECKPOINT} and (number is not None or found > known):",
-                "if False:",
-            ),
-        ),
         (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
@@ -47,21 +35,6 @@ OUTBOX = (
         ),
     ),
     Mutation(
-        "outbox-record-that-is-no-checkpoint-stops-the-shard",
-        4,
-        (
-            Change(
-                "outbox/relay/checkpoints.py",
-                "except (ValueError, TypeError, KeyError):",
-                "except ZeroDivisionError:",
-            ),
-        ),
-        (
-            f"{OWN_TOPIC}::test_records_that_are_no_checkpoints_are_ignored_with_one_warning",
-            "unit/outbox/relay/test_checkpoints.py::test_what_is_no_checkpoint_is_none",
-        ),
-    ),
-    Mutation(
         "outbox-old-checkpoint-is-taken-for-the-last-one",
         2,
         (Change("outbox/relay/checkpoints.py", "max(found or 0, batch)", "batch"),),
@@ -72,33 +45,6 @@ OUTBOX = (
         4,
         (Change("outbox/relay/topic_metadata.py", "if topic == self._checkpoint_topic:", "if False:"),),
         (f"{OWN_TOPIC}::test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent",),
-    ),
-    Mutation(
-        "outbox-own-topic-is-enqueued",
-        4,
-        (
-            Change(
-                MIGRATION,
-                "OR message.holds_checkpoints OR message.is_unlisted OR",
-                "OR",
-            ),
-        ),
-        (
-            f"{OWN_TOPIC}::test_no_message_can_be_enqueued_for_the_checkpoint_topic",
-            f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it",
-        ),
-    ),
-    Mutation(
-        "outbox-unlisted-topic-is-sent-to",
-        4,
-        (
-            Change(
-                "outbox/relay/topic_metadata.py",
-                "elif self._listed is not None and topic not in self._listed:",
-                "elif False:",
-            ),
-        ),
-        (f"{OWN_TOPIC}::test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it",),
     ),
     Mutation(
         "outbox-rows-deleted-that-were-only-claimed",
@@ -125,12 +71,6 @@ OUTBOX = (
         (f"{CRASHES}::test_a_zombie_changes_nothing_on_either_side",),
     ),
     Mutation(
-        "outbox-paused-during-a-heartbeat-holds-its-shard",
-        4,
-        (Change("outbox/relay/relay.py", 'heartbeat", session=leases.SESSION', 'heartbeat"'),),
-        (f"{CRASHES}::test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer",),
-    ),
-    Mutation(
         "outbox-relay-that-differs-sends",
         2,
         (Change("outbox/store/settings.py", "if recorded != identity:", "if False:"),),
@@ -138,12 +78,6 @@ OUTBOX = (
             f"{CHANGES}::test_a_relay_that_differs_sends_nothing_until_the_identity_is_reset",
             f"{CHANGES}::test_a_checkpoint_topic_that_is_lost_while_a_batch_is_open_stops_the_outbox_until_an_operator_decides",
         ),
-    ),
-    Mutation(
-        "outbox-identity-reset-while-a-batch-is-open",
-        2,
-        (Change("outbox/admin.py", "        if open_:\n", "        if False:\n"),),
-        (f"{CHANGES}::test_a_relay_of_before_changes_nothing_once_the_identity_is_reset",),
     ),
     Mutation(
         "outbox-identity-reset-fences-no-relay",
@@ -158,14 +92,6 @@ OUTBOX = (
         (f"{CHANGES}::test_a_relay_of_before_sends_nothing_between_the_reset_and_the_next_relay",),
     ),
     Mutation(
-        "outbox-released-shard-loses-its-fence",
-        2,
-        (Change("outbox/admin.py", '{"all": not released}', '{"all": True}'),),
-        (
-            f"{CHANGES}::test_the_old_producer_of_a_released_shard_is_fenced_before_shards_and_transactional_ids_can_change",
-        ),
-    ),
-    Mutation(
         "outbox-topic-without-a-leader-is-not-held",
         4,
         (
@@ -176,12 +102,6 @@ OUTBOX = (
             ),
         ),
         (f"{RIGHTS}::test_a_topic_without_a_leader_is_held_alone",),
-    ),
-    Mutation(
-        "outbox-rights-are-not-asked-again",
-        4,
-        (Change("outbox/relay/shard.py", "self._topics.clear()", "pass"),),
-        (f"{RIGHTS}::test_a_topic_whose_right_is_taken_while_it_is_known_is_held_alone",),
     ),
     Mutation(
         "outbox-epoch-forgotten",
@@ -211,51 +131,10 @@ OUTBOX = (
         (f"{ENQUEUE}::test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock",),
     ),
     Mutation(
-        "outbox-locks-of-dead-letters-in-the-order-of-the-offsets",
-        4,
-        (
-            Change(
-                "kafka/ingest/sql/dead_letters.sql",
-                "ORDER BY workorders.outbox_lock_number(",
-                "ORDER BY work_orders.position, workorders.outbox_lock_number(",
-            ),
-        ),
-        (
-            f"{DEAD_LETTERS}::test_partitions_that_publish_dead_letters_with_the_same_keys_in_other_orders_do_not_deadlock",
-        ),
-    ),
-    Mutation(
-        "busy-key-of-the-outbox-waited-for",
-        4,
-        (Change(MIGRATION, "SET lock_timeout = '100ms'", ""),),
-        (
-            f"{ENQUEUE}::test_runs_whose_keys_are_busy_are_named_and_nothing_is_enqueued",
-            f"{WORKER}::test_a_busy_key_delays_the_runs_that_publish_to_it_and_no_others",
-        ),
-    ),
-    Mutation(
         "later-runs-of-an-ordering-key-pass-a-result-that-is-kept-back",
         3,
         (Change("core/worker/worker.py", "        self._release_after_kept()\n", ""),),
         (f"{WORKER}::test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_key",),
-    ),
-    Mutation(
-        "later-result-of-an-ordering-key-stored-before-one-that-is-kept-back",
-        3,
-        (
-            Change(
-                "core/worker/result_store.py",
-                "return keys if result.ordering_key is None else keys | {result.ordering_key}",
-                "return keys",
-            ),
-        ),
-        (f"{WORKER}::test_a_result_that_is_kept_back_keeps_back_the_later_runs_of_its_ordering_key",),
-    ),
-    Mutation(
-        "refused-result-retried",
-        2,
-        (Change("core/worker/result_store.py", "        may_retry=False,\n", ""),),
-        (f"{WORKER}::test_what_can_never_be_sent_or_stored_is_not_retried",),
     ),
     Mutation(
         "outbox-held-key-overtaken",
@@ -292,59 +171,9 @@ OUTBOX = (
         ),
     ),
     Mutation(
-        "outbox-held-key-refused-again-is-retried-without-end",
-        4,
-        (
-            Change(
-                "outbox/store/holds.py",
-                '        connection.execute(_QUERIES["return_message"], message)\n',
-                "",
-            ),
-        ),
-        (f"{RETRIES}::test_a_message_that_is_refused_again_holds_its_key_longer_and_stays_its_oldest",),
-    ),
-    Mutation(
-        "outbox-hold-that-ends-takes-a-drain-with-it",
-        4,
-        (
-            Change(
-                "outbox/store/sql/holds.sql",
-                "    -- Waits for an operator who is just ending a hold; its rows then stay where they are.\n"
-                "    FOR KEY SHARE OF hold\n",
-                "",
-            ),
-        ),
-        (f"{HOLDS}::test_a_hold_that_ends_while_rows_step_aside_ends_no_drain",),
-    ),
-    Mutation(
         "outbox-numbers-come-twice-after-a-restore",
         2,
         (Change("outbox/store/sql/recovery.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
         (f"{CONTRADICTIONS}::test_a_database_that_was_restored_continues_with_numbers_behind_those_in_kafka",),
-    ),
-    Mutation(
-        "outbox-stalled-shard-is-not-shown",
-        5,
-        (
-            Change(
-                "outbox/relay/relay.py",
-                "            leases.record_error(connection, lease, one_line(error))\n",
-                "",
-            ),
-        ),
-        (f"{CONTRADICTIONS}::test_status_shows_a_contradiction_until_an_operator_has_decided",),
-    ),
-    Mutation(
-        "outbox-topic-with-a-backlog-takes-all",
-        4,
-        (
-            Change(
-                "outbox/store/sql/backlog.sql",
-                "greatest(1, %(messages)s / (SELECT count(DISTINCT topic) FROM requested) / count(*) OVER topics) "
-                "AS messages",
-                "CASE WHEN topic = (SELECT max(topic) FROM requested) THEN %(messages)s ELSE 0 END AS messages",
-            ),
-        ),
-        (f"{BATCHES}::test_a_topic_with_a_backlog_leaves_room_for_the_others",),
     ),
 )

@@ -3,8 +3,9 @@
 from mutations.mutation import Change, Mutation
 
 NETWORK, SOCKETS = "unit/kafka/spark/test_network.py", "integration/kafka/spark/test_network.py"
-RETENTION, SEQUENCES = "integration/core/maintenance/test_retention.py", "core/admission/sql/sequences.sql"
+RETENTION = "integration/core/maintenance/test_retention.py"
 CHILD_TEXTS, POOL = "unit/core/worker/test_captured_text.py", "integration/core/worker/test_process_pool.py"
+API = "unit/monitoring/test_api.py"
 
 SECRETS_AND_AUDIT = (
     Mutation(
@@ -33,18 +34,6 @@ SECRETS_AND_AUDIT = (
         5,
         (Change("core/worker/child.py", "if self._is_copy or [", "if ["),),
         (f"{POOL}::test_a_forked_copy_of_a_process_reports_nothing",),
-    ),
-    Mutation(
-        "published-messages-without-a-bound",
-        4,
-        (
-            Change(
-                "core/worker/published_messages.py",
-                "if self._count > self._max_messages or self._bytes > self._max_bytes:",
-                "if False:",
-            ),
-        ),
-        (f"{POOL}::test_a_run_that_publishes_more_than_its_workflow_allows_fails_alone_and_is_not_retried",),
     ),
     Mutation(
         "state-of-the-process-not-restored",
@@ -78,12 +67,6 @@ SECRETS_AND_AUDIT = (
         (f"{NETWORK}::test_a_cluster_without_the_secret_that_it_needs_is_refused",),
     ),
     Mutation(
-        "cluster-not-encrypted",
-        0,
-        (Change("kafka/spark/network.py", '    "spark.network.crypto.enabled": "true",\n', ""),),
-        (f"{NETWORK}::test_a_cluster_that_makes_the_secret_itself_is_authenticated_and_encrypted",),
-    ),
-    Mutation(
         "errors-survive-wiping",
         0,
         (
@@ -108,18 +91,6 @@ SECRETS_AND_AUDIT = (
         (f"{RETENTION}::test_the_name_of_an_idle_sequence_is_erased_and_its_mark_stays",),
     ),
     Mutation(
-        "names-of-used-sequences-erased",
-        0,
-        (Change(SEQUENCES, "used_at = now()", "used_at = used_at"),),
-        (f"{RETENTION}::test_a_sequence_that_is_in_use_keeps_its_name",),
-    ),
-    Mutation(
-        "texts-of-jobs-survive",
-        0,
-        (Change("core/maintenance/retention.py", '_QUERIES["erase_texts"], self._due', "'SELECT'"),),
-        (f"{RETENTION}::test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continues",),
-    ),
-    Mutation(
         "headers-with-secrets-kept",
         0,
         (Change("kafka/ingest/record_mapping.py", "return not is_secret_header(text)", "return True"),),
@@ -132,9 +103,45 @@ SECRETS_AND_AUDIT = (
         ("unit/cli/test_changes.py::test_the_account_is_the_operating_systems_in_any_environment",),
     ),
     Mutation(
-        "user-of-a-form-not-kept",
-        10,
-        (Change("manual/airflow.py", "            account=user,\n", ""),),
-        ("integration/manual/test_airflow.py::test_a_form_that_names_another_actor_keeps_the_user_who_sent_it",),
+        "metrics-token-not-compared",
+        0,
+        (
+            Change(
+                "monitoring/api.py",
+                "if not hmac.compare_digest(value.strip().encode(), expected.encode()):",
+                "if False:",
+            ),
+        ),
+        (f"{API}::test_every_other_caller_is_refused",),
+    ),
+    Mutation(
+        "health-details-for-everybody",
+        0,
+        (
+            Change(
+                "monitoring/api.py",
+                "with suppress(NotAnsweredError):\n            await require_token(authorization)\n",
+                "if True:\n",
+            ),
+        ),
+        (f"{API}::test_everybody_reads_whether_something_is_wrong_and_only_the_token_tells_what",),
+    ),
+    Mutation(
+        "lineage-key-on-the-command-line",
+        0,
+        (Change("kafka/airflow/spark_submission.py", "if name.startswith(_LINEAGE) and", "if False and"),),
+        (
+            "unit/kafka/airflow/test_spark_submission.py::"
+            "test_the_properties_of_open_lineage_reach_spark_submit_without_their_secrets",
+        ),
+    ),
+    Mutation(
+        "asset-event-for-a-replay",
+        7,
+        (Change("kafka/airflow/create_work_orders.py", "if not attempt.batch.unfinished:", "if False:"),),
+        (
+            "integration/kafka/airflow/test_create_work_orders.py::"
+            "test_an_attempt_that_creates_work_orders_emits_one_asset_event_and_a_replay_none",
+        ),
     ),
 )

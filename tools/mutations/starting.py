@@ -2,11 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-CRON, DAGS, NOTIFIERS = (
-    "integration/cron/test_schedule.py",
-    "unit/airflow/dags/test_triggers.py",
-    "unit/airflow/test_notifications.py",
-)
+CRON, NOTIFIERS = "integration/cron/test_schedule.py", "unit/airflow/test_notifications.py"
 
 CONTRACT = "integration/contract/test_contract.py"
 PARSING = "unit/airflow/dags/test_parsing_context.py"
@@ -25,12 +21,6 @@ STARTING = (
             f"{CRON}::test_a_run_by_hand_is_an_event_of_its_own",
             f"{CRON}::test_a_run_by_hand_for_the_next_interval_does_not_take_its_place",
         ),
-    ),
-    Mutation(
-        "runs-by-hand-told-apart-by-the-second",
-        1,
-        (Change("cron/airflow.py", 'key=f"{run.dag_id}/{run.run_id}"', "key=str(int(run.run_after.timestamp()))"),),
-        (f"{CRON}::test_two_clicks_within_a_second_are_two_events",),
     ),
     Mutation(
         "first-work-orders-without-the-rules-of-their-workflow",
@@ -82,49 +72,10 @@ STARTING = (
         (f"{LISTENER}::test_a_poll_does_not_replace_the_definition_of_a_later_file",),
     ),
     Mutation(
-        "definition-of-an-old-wait-over-a-newer-one",
-        0,
-        (Change("core/workflows.py", "if known.definition is not None:", "if False:"),),
-        ("integration/core/test_workflows.py::test_a_definition_that_may_be_old_is_stored_only_if_none_can_be_read",),
-    ),
-    Mutation(
         "task-with-the-definition-of-a-refused-file",
         2,
         (Change("airflow/dags/parsing_context.py", "path.stem == name or token.search(text)", "path.stem == name"),),
         (f"{PARSING}::test_each_task_gets_the_dag_that_the_dag_processor_has",),
-    ),
-    Mutation(
-        "task-that-parses-every-file",
-        6,
-        (Change("airflow/dags/parsing_context.py", "() if dag_id is None else _likely", "() if dag_id else _likely"),),
-        (
-            f"{PARSING}::test_of_a_thousand_trigger_files_one_is_parsed_and_that_of_its_workflow",
-            f"{PARSING}::test_of_a_thousand_workflow_files_one_is_parsed",
-        ),
-    ),
-    Mutation(
-        "refused-file-waits-to-be-unpaused",
-        5,
-        (
-            Change(
-                "airflow/dags/factories.py",
-                '"is_paused_upon_creation": False, ',
-                "",
-            ),
-        ),
-        (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
-    ),
-    Mutation(
-        "source-starts-by-itself",
-        5,
-        (Change("kafka/airflow/dags.py", "is_paused_upon_creation=True", "is_paused_upon_creation=False"),),
-        ("unit/docs/test_dags.py::test_only_what_takes_input_by_itself_is_created_paused",),
-    ),
-    Mutation(
-        "refused-file-lost-with-its-first-try",
-        5,
-        (Change("airflow/dags/factories.py", "retries=3", "retries=0"),),
-        (f"{DAGS}::test_a_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence",),
     ),
     Mutation(
         "callback-called-twice-per-stall",

@@ -5,7 +5,7 @@ from mutations.mutation import Change, Mutation
 INGEST = "integration/kafka/ingest/test_virtual_partitions.py"
 LEDGER = "integration/kafka/ledger/test_virtual_partitions.py"
 WORKER = "unit/kafka/spark/test_partition_ingest.py"
-CUT, TRIGGER = "unit/kafka/planning/test_range_planning.py", "unit/kafka/definition/test_trigger.py"
+CUT = "unit/kafka/planning/test_range_planning.py"
 SQL, TRANSACTION = "kafka/ledger/sql/virtual_partitions.sql", "kafka/ingest/transaction.py"
 
 VIRTUAL_PARTITIONS = (
@@ -24,18 +24,6 @@ VIRTUAL_PARTITIONS = (
             f"{INGEST}::test_the_ledger_never_passes_a_virtual_partition_that_is_not_stored",
             f"{INGEST}::test_a_virtual_partition_that_fails_stalls_only_itself_and_the_ledger_stops_before_it",
         ),
-    ),
-    Mutation(
-        "range-finished-with-its-first-virtual-partition",
-        1,
-        (Change(SQL, "    AND ranges.end_offset = moved.next_offset;", ";"),),
-        (f"{LEDGER}::test_the_ledger_is_at_the_first_gap_in_every_order_of_finishing",),
-    ),
-    Mutation(
-        "ledger-moved-by-an-older-attempt-at-virtual-partitions",
-        3,
-        (Change(SQL, "        AND ledger.epoch = %(epoch)s\n", ""),),
-        (f"{LEDGER}::test_an_older_attempt_moves_nothing",),
     ),
     Mutation(
         "new-epoch-does-not-wait-for-virtual-partitions",
@@ -57,12 +45,6 @@ VIRTUAL_PARTITIONS = (
             f"{LEDGER}::test_a_virtual_partition_excludes_a_new_epoch_and_neither_others_nor_the_ledgers_move",
             f"{INGEST}::test_an_older_attempt_that_waits_for_the_new_epoch_sees_it",
         ),
-    ),
-    Mutation(
-        "virtual-partitions-written-one-after-the-other",
-        4,
-        (Change("kafka/ledger/sql/positions.sql", "FOR KEY SHARE;", "FOR UPDATE;"),),
-        (f"{INGEST}::test_virtual_partitions_are_written_at_the_same_time",),
     ),
     Mutation(
         "finished-virtual-partition-written-again",

@@ -3,7 +3,7 @@
 from mutations.mutation import Change, Mutation
 
 APP, BODY = "unit/webhook/test_app.py", "unit/webhook/test_body.py"
-CALLERS, KEPT = "unit/webhook/test_callers.py", "unit/core/test_kept_value.py"
+KEPT = "unit/core/test_kept_value.py"
 DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_signatures.py"
 STORED = "integration/webhook/test_stored_webhooks.py"
 
@@ -21,40 +21,16 @@ WEBHOOKS = (
         (f"{BODY}::test_a_webhook_holds_no_more_bytes_than_its_limit_and_the_bytes_of_a_request_until_its_end",),
     ),
     Mutation(
-        "trickling-body-waited-for",
-        4,
-        (Change("webhook/body.py", "asyncio.timeout(MAX_SECONDS)", "asyncio.timeout(None)"),),
-        (f"{BODY}::test_a_body_that_is_not_complete_in_time_is_refused",),
-    ),
-    Mutation(
         "one-webhook-takes-every-thread",
         4,
         (Change("webhook/app.py", "hook, received, limiter=hook.threads)", "hook, received)"),),
         (f"{APP}::test_a_webhook_whose_database_hangs_takes_as_many_requests_as_may_wait_and_stops_no_other",),
     ),
     Mutation(
-        "failed-look-up-not-remembered",
-        4,
-        (Change("core/kept_value.py", "error, self._clock() + self._failure_seconds", "error, self._clock()"),),
-        (f"{KEPT}::test_after_a_failure_no_read_follows_for_some_seconds",),
-    ),
-    Mutation(
         "last-known-secret-counts-without-end",
         4,
         (Change("core/kept_value.py", " and now >= self._stale_until:", " and not self._values:"),),
         (f"{KEPT}::test_while_reads_fail_the_last_value_is_valid_for_a_bounded_time",),
-    ),
-    Mutation(
-        "look-ups-in-the-threads-of-others",
-        4,
-        (Change("core/kept_value.py", "self._read, limiter=self._limiter)", "self._read)"),),
-        (f"{KEPT}::test_reads_that_hang_occupy_no_thread_that_others_use",),
-    ),
-    Mutation(
-        "secret-looked-up-for-a-caller-without-credentials",
-        4,
-        (Change("webhook/callers.py", "if missing := method.missing(headers):", "if missing := None:"),),
-        (f"{CALLERS}::test_a_caller_without_credentials_is_refused_without_a_look_up",),
     ),
     Mutation(
         "guessed-key-fetches-a-result",
@@ -94,24 +70,6 @@ WEBHOOKS = (
         ),
     ),
     Mutation(
-        "previous-secret-forgotten",
-        4,
-        (Change("webhook/method.py", "(self.connection, self.previous_connection)", "(self.connection,)"),),
-        (f"{CALLERS}::test_two_secrets_are_accepted_while_callers_change_to_the_new_one",),
-    ),
-    Mutation(
-        "valid-caller-called-wrong-while-a-secret-is-unavailable",
-        4,
-        (
-            Change(
-                "webhook/callers.py",
-                "raise unavailable or _refused(method, faults[0])",
-                "raise _refused(method, next(iter(faults), 'unknown'))",
-            ),
-        ),
-        (f"{CALLERS}::test_a_caller_is_not_called_wrong_while_the_secret_that_it_may_have_is_unavailable",),
-    ),
-    Mutation(
         "removed-webhook-stays-open",
         5,
         (Change("webhook/sql/webhooks.sql", "WHERE name <> ALL (%(names)s) RETURNING", "WHERE false RETURNING"),),
@@ -121,30 +79,10 @@ WEBHOOKS = (
         ),
     ),
     Mutation(
-        "changed-webhook-not-noticed",
-        5,
-        (Change("webhook/hooks.py", "if stamps != self._stamps:", "if self._stamps is None:"),),
-        (f"{STORED}::test_a_server_without_trigger_files_follows_the_database",),
-    ),
-    Mutation(
         "log-line-forged",
         5,
         (Change("webhook/refusals.py", "            printable(path),", "            path,"),),
         (f"{APP}::test_a_line_of_the_log_cannot_be_forged",),
-    ),
-    Mutation(
-        "every-refusal-logged",
-        5,
-        (
-            Change(
-                "webhook/refusals.py",
-                "            self._suppressed[key] += 1\n            return\n",
-                "            pass\n",
-            ),
-        ),
-        (
-            "unit/webhook/test_refusals.py::test_the_first_refusal_of_a_kind_is_logged_at_once_and_the_others_are_summed",
-        ),
     ),
     Mutation(
         "browser-sends-its-password-for-a-foreign-page",

@@ -1,29 +1,11 @@
-"""Mutations of how clients log in to Kafka, and of what they report if they may not."""
+"""Mutations of how clients log in to Kafka and to Postgres, and of what they report if they may not."""
 
 from mutations.mutation import Change, Mutation
 
 CLIENT, RIGHTS = "unit/kafka/client", "integration/kafka/client/test_rights.py"
-LOGINS = "integration/kafka/client/test_logins.py"
+LIMITS = "integration/core/postgres/test_session_limits.py"
 
-KAFKA_LOGINS = (
-    Mutation(
-        "key-left-as-java-cannot-read-it",
-        4,
-        (
-            Change(
-                "kafka/client/certificates.py",
-                "        return _as_pem(load_pem_private_key(text, secret))\n",
-                "        load_pem_private_key(text, secret)\n        return text.decode()\n",
-            ),
-        ),
-        (f"{CLIENT}/test_certificates.py::test_a_key_becomes_pkcs8_without_a_password",),
-    ),
-    Mutation(
-        "private-authority-kept-from-java",
-        4,
-        (Change("kafka/client/java_settings.py", 'if "ssl.ca.pem" in given:', "if False:"),),
-        (f"{LOGINS}::test_every_client_logs_in_with_a_password_where_a_private_authority_is_given_as_text",),
-    ),
+LOGINS = (
     Mutation(
         "refused-login-taken-for-silence",
         5,
@@ -62,5 +44,11 @@ KAFKA_LOGINS = (
             ),
         ),
         (f"{RIGHTS}::test_the_rights_of_the_page_are_enough",),
+    ),
+    Mutation(
+        "session-without-limits-used",
+        4,
+        (Change("core/postgres/session_limits.py", "    if has_mark or not missing:\n", "    if True:\n"),),
+        (f"{LIMITS}::test_without_limits_on_the_role_no_session_is_used_and_the_error_has_what_to_run",),
     ),
 )

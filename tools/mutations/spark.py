@@ -1,26 +1,20 @@
-"""Mutations of batches on a Spark Connect server."""
+"""Mutations of batches on a Spark Connect server, and on a cluster that has neither the package nor the secrets."""
 
 from mutations.mutation import Change, Mutation
 
 CONNECT = "integration/kafka/spark/test_connect.py"
 SERVER = "unit/kafka/spark/test_connect_server.py"
 CLIENT = "integration/kafka/spark/test_connect_kafka_client.py"
+SUBMISSION = "unit/kafka/airflow/test_spark_submission.py"
+CREATE = "integration/kafka/airflow/test_create_work_orders.py"
+SUBMIT, PACKAGE = "kafka/airflow/spark_submission.py", "kafka/spark/installed_package.py"
 
-RUNNING_SPARK = (
+SPARK_ELSEWHERE = (
     Mutation(
         "ranges-tried-again-while-the-lost-query-may-run",
         5,
         (Change("kafka/spark/driver.py", "if is_server_lost(error):", "if False:"),),
         (f"{CONNECT}::test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing",),
-    ),
-    Mutation(
-        "lost-server-unnoticed-by-the-client-of-spark-4.0",
-        5,
-        (
-            Change("kafka/spark/driver.py", '"RETRIES_EXCEEDED",', '"NEVER",'),
-            Change("kafka/spark/driver.py", "status = StatusCode.{name}", "status = {name}"),
-        ),
-        ("unit/kafka/spark/test_driver.py::test_a_lost_server_is_recognized_by_what_each_client_raises",),
     ),
     Mutation(
         "workers-with-another-package-accepted",
@@ -37,12 +31,6 @@ RUNNING_SPARK = (
             ),
         ),
         (f"{CONNECT}::test_another_machine_needs_tls_and_a_token",),
-    ),
-    Mutation(
-        "spark-server-without-a-token",
-        0,
-        (Change("kafka/spark/connect_server.py", "token = given or secrets.token_urlsafe(32)", 'token = given or ""'),),
-        (f"{SERVER}::test_the_server_makes_a_token_if_none_is_given",),
     ),
     Mutation(
         "setting-opens-the-spark-server",
@@ -90,9 +78,33 @@ RUNNING_SPARK = (
         (f"{CLIENT}::test_no_page_no_log_and_no_error_has_kafkas_password",),
     ),
     Mutation(
-        "settings-of-a-client-in-an-error",
+        "half-upgraded-package-travels",
+        2,
+        (Change(PACKAGE, "if _digest_of(copy) != digest:", "if False:"),),
+        ("unit/kafka/spark/test_installed_package.py::test_files_that_change_while_they_are_packed_make_no_archive",),
+    ),
+    Mutation(
+        "secret-of-a-driver-elsewhere-by-value",
         0,
-        (Change("kafka/client/secrets.py", "if len(secret) >= _SHORTEST_SECRET:", "if False:"),),
-        ("unit/kafka/client/test_secrets.py::test_an_error_that_prints_the_settings_of_a_client_is_masked",),
+        (Change(SUBMIT, "    if by_value:", "    if False:"),),
+        (f"{SUBMISSION}::test_a_driver_elsewhere_gets_no_secret_by_value",),
+    ),
+    Mutation(
+        "password-in-a-url-of-a-spark-setting",
+        0,
+        (Change("kafka/definition/spark.py", " or has_login(str(setting)):", ":"),),
+        ("unit/kafka/definition/test_trigger.py::test_spark_settings_that_leak_or_break_the_promises_are_refused",),
+    ),
+    Mutation(
+        "end-of-an-application-believed-without-the-ledger",
+        5,
+        (
+            Change(
+                "kafka/ingest/ingest_attempt.py",
+                "errors = stalls.errors_of(self.ended, failure)",
+                "errors = stalls.errors_of(self.ended, failure) if failure else []",
+            ),
+        ),
+        (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),
     ),
 )

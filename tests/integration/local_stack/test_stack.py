@@ -1,4 +1,4 @@
-"""The local stack itself: its speed, its isolation and what it leaves behind."""
+"""The local stack itself: its isolation, and what it leaves behind."""
 
 import os
 import shutil
@@ -15,9 +15,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
 from local_stack.broker import cluster_id_of
 from local_stack.errors import StackError
@@ -27,31 +25,16 @@ pytestmark = pytest.mark.integration
 
 ALIVE_SECONDS = 60
 
-# Tests that run by nohup ignore SIGHUP, and those that a script runs in the background SIGINT; what they start as well.
+# Tests that a script runs in the background ignore SIGINT, and what they start as well.
 HOLD_A_STACK = """
 import signal
 import time
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from local_stack.stack import LocalStack
 with LocalStack() as stack:
     print(stack.home, stack.supervisor_pid, flush=True)
     time.sleep(600)
 """
-
-
-def create_topic(stack: LocalStack, name: str) -> None:
-    client = AdminClient(stack.kafka_settings)  # a client without a reference takes its unfinished work with it
-    client.create_topics([NewTopic(name, 1)])[name].result(30)
-
-
-def topics(stack: LocalStack) -> set[str]:
-    return set(AdminClient(stack.kafka_settings).list_topics(timeout=10).topics)
-
-
-def databases(stack: LocalStack) -> set[str]:
-    with psycopg.connect(stack.database_url) as connection:
-        return {name for (name,) in connection.execute("SELECT nspname FROM pg_namespace")}
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -128,17 +111,6 @@ def read_what_it_holds(holder: subprocess.Popen[str]) -> tuple[Path, int]:
     return Path(home), int(supervisor)
 
 
-def test_leaves_no_folder_behind() -> None:
-    with LocalStack() as stack:
-        logs = stack.logs
-    assert not stack.home.exists()
-    assert not logs.exists()
-
-
-def test_makes_the_tables_of_work_orders(stack: LocalStack) -> None:
-    assert "workorders" in databases(stack)
-
-
 def test_its_role_is_no_superuser_and_needs_its_password(stack: LocalStack) -> None:
     with psycopg.connect(stack.database_url) as connection:
         assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (False,)
@@ -153,13 +125,6 @@ def test_postgres_is_as_durable_as_a_real_one(stack: LocalStack) -> None:
             for name in ("fsync", "synchronous_commit", "full_page_writes")
         ]
     assert settings == [("on",), ("on",), ("on",)]
-
-
-def test_kafka_makes_no_topic_by_itself(stack: LocalStack) -> None:
-    # Asking for one topic by name is what makes it where that is allowed; a list of all topics would not.
-    asked = Producer(stack.kafka_settings).list_topics("never-created", timeout=10).topics["never-created"]
-    assert asked.error is not None
-    assert "never-created" not in topics(stack)
 
 
 def test_listens_on_the_loopback_interface_only(stack: LocalStack) -> None:
@@ -197,32 +162,6 @@ def test_no_file_of_a_stack_can_be_read_by_others(stack: LocalStack) -> None:
     assert [file for file in found if ".so" not in file.name] == []  # libraries that Java unpacks
 
 
-def test_two_stacks_share_nothing(stack: LocalStack) -> None:
-    with LocalStack(name=f"second-{os.getpid()}") as second:
-        create_topic(second, "only-in-the-second")
-        with psycopg.connect(second.database_url) as connection:
-            connection.execute("CREATE SCHEMA only_in_the_second")
-        assert "only-in-the-second" not in topics(stack)
-        assert "only_in_the_second" not in databases(stack)
-        with pytest.raises(psycopg.OperationalError):
-            psycopg.connect(stack.database_url, port=second.postgres.port)
-    assert "workorders" in databases(stack), "the first continues when the second has stopped"
-
-
-@pytest.mark.parametrize("end", ["stop", "kill"])
-def test_parts_come_back_with_their_data_on_the_same_address(end: str) -> None:
-    with LocalStack(name=f"parts-{end}-{os.getpid()}") as stack:
-        create_topic(stack, "kept")
-        with psycopg.connect(stack.database_url) as connection:
-            connection.execute("CREATE SCHEMA kept")
-        for part in (stack.postgres, stack.kafka):
-            getattr(part, end)()
-            assert not part.process.running
-            part.start()
-        assert "kept" in databases(stack)
-        assert "kept" in topics(stack)
-
-
 def test_kafka_starts_with_a_cluster_id_that_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     unlucky = uuid.UUID(bytes=b"\xf8" + bytes(15))
     assert cluster_id_of(unlucky).startswith("-")
@@ -245,16 +184,7 @@ def test_a_part_that_cannot_start_is_named_with_its_log_and_nothing_stays(monkey
         psycopg.connect(stack.database_url)
 
 
-def test_an_exception_keeps_the_logs_and_nothing_else() -> None:
-    stack = LocalStack(name=f"exception-{os.getpid()}")
-    with pytest.raises(ZeroDivisionError), stack:
-        raise ZeroDivisionError
-    assert not stack.home.exists()
-    assert (stack.logs / "postgres.log").exists()
-    shutil.rmtree(stack.logs)
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_when_its_owner_is_ended_by(number: signal.Signals, holder: subprocess.Popen[str]) -> None:
     home, supervisor = read_what_it_holds(holder)
     processes = family(supervisor)

@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from demo.comparison import Comparison
-from demo.database import Batch, WorkOrder
+from demo.database import WorkOrder
 from demo.producer import Sent
 from demo.replay import Replay
-from demo.summary import Figure, Found, Offsets, figures, pace, table
+from demo.summary import Found, Offsets, figures, table
 
 ACCEPTED = WorkOrder(0, "pending", 0.0, {}, {}, None, None)
 REJECTED = WorkOrder(1, "rejected", 0.0, {}, None, "not-an-object", b"[]")
@@ -59,14 +59,3 @@ def test_the_table_marks_what_is_off_and_names_the_first_places() -> None:
     (line,) = [line for line in table(figures(wrong)).splitlines() if "OFF" in line]
     assert line.split("OFF")[0].split() == ["missing", "4", "0"]
     assert line.endswith("partition 0 offset 1, partition 0 offset 2, partition 3 offset 4 ...")
-
-
-def test_a_large_number_is_easy_to_read() -> None:
-    assert "24,000" in table([Figure("created", 24_000, 24_000)])
-
-
-def test_the_pace_tells_median_worst_and_the_batches() -> None:
-    assert pace([1.0, 2.0, 9.0], [Batch(1, 5), Batch(2, 1200), Batch(3, 7)]).splitlines() == [
-        "seconds from produce to work order: median 2.0, worst 9.0",
-        "batches: 3, of 5, 1,200 and 7 work orders",
-    ]

@@ -1,6 +1,5 @@
 """A broken promise and a fault that was not injected are both seen in the table."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,33 +37,6 @@ def test_a_fault_that_is_not_possible_here_gives_the_reason() -> None:
     skipped = Result("out of disk", "disk", 7, skipped="nothing may be mounted")
     assert skipped.kept
     assert "skipped: nothing may be mounted" in markdown([skipped])
-
-
-def test_the_table_has_the_counts_in_the_order_of_its_headings() -> None:
-    assert markdown([WELL]).splitlines()[2] == "| jvm killed | 1 | 1,000 | 0 | 0 | 0 | 12.3 |  |"
-
-
-def test_the_file_has_the_figures_the_machine_the_versions_and_the_seed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(results, "FOLDER", tmp_path / "faults")
-    path = write([WELL], name="short", seed=7)
-    content = json.loads(path.read_text())
-    assert (content["run"], content["seed"]) == ("short", 7)
-    assert content["machine"]["cores"] >= 1
-    assert content["versions"]["pyspark"]
-    (fault,) = content["faults"]
-    assert fault["kept"] is True
-    assert {figure["name"]: (figure["value"], figure["unit"]) for figure in fault["figures"]} == {
-        "injected": (1, "times"),
-        "messages": (1000, "messages"),
-        "lost": (0, "messages"),
-        "duplicated": (0, "work orders"),
-        "order broken": (0, "work orders"),
-        "recovery": (12.34, "s"),
-        "samples": (200, "looks"),
-    }
-    assert path.with_suffix(".md").read_text() == markdown([WELL])
 
 
 def test_a_run_in_pieces_keeps_the_other_faults_of_the_last_table(

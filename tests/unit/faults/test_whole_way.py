@@ -3,7 +3,6 @@
 import pytest
 
 from faults import shipping
-from faults.scene import PARTITIONS
 from faults.whole_way import Arrived, Message, compare
 
 _KEY = 5
@@ -30,8 +29,3 @@ def test_what_arrived_is_compared_with_what_was_sent(found: list[Message], count
 def test_messages_of_different_keys_have_no_order() -> None:
     sent = {(1, 0): (0, 0), (1, 1): (0, 1)}
     assert compare([(1, 1), (1, 0)], sent).kept
-
-
-def test_all_messages_of_a_key_are_in_one_partition() -> None:
-
-    assert shipping.KEYS % PARTITIONS == 0

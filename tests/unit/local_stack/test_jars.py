@@ -38,10 +38,6 @@ def test_a_lock_is_read_as_it_was_written() -> None:
     assert jars.parse_lock(jars.format_lock([JAR, other])) == (other, JAR)
 
 
-def test_comments_and_empty_lines_of_a_lock_are_skipped() -> None:
-    assert jars.parse_lock("# a comment\n\n   \n") == ()
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -86,15 +82,6 @@ def test_a_download_with_another_checksum_is_refused_and_never_in_the_cache(tmp_
     assert list(cache.iterdir()) == []
 
 
-def test_a_full_cache_needs_no_download(
-    cache: Path, tmp_path: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock.write_text(jars.format_lock([JAR]))
-    jars.admit(JAR, downloaded(tmp_path, CONTENT), cache)
-    monkeypatch.setattr(jars, "download", lambda *_: pytest.fail("a cached jar was downloaded"))
-    assert jars.fetch("spark", cache=cache) == [JAR.path(cache)]
-
-
 def test_only_missing_jars_of_the_group_are_downloaded(
     cache: Path, lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,25 +91,3 @@ def test_only_missing_jars_of_the_group_are_downloaded(
     monkeypatch.setattr(jars, "download", lambda jar, _: asked.append(jar))
     assert jars.fetch("spark", cache=cache) == [JAR.path(cache)]
     assert asked == [JAR]
-
-
-def test_jars_of_another_lock_are_found_in_the_same_cache(tmp_path: Path, cache: Path, lock: Path) -> None:
-    lock.write_text("")
-    other = tmp_path / "other.lock"
-    other.write_text(jars.format_lock([JAR]))
-    jars.admit(JAR, downloaded(tmp_path, CONTENT), cache)
-    assert jars.fetch("spark", cache=cache, lock=other) == [JAR.path(cache)]
-
-
-def test_a_changed_checksum_is_another_file_in_the_cache(cache: Path) -> None:
-    changed = Jar(group=JAR.group, coordinate=JAR.coordinate, sha256="0" * 64)
-    assert changed.path(cache) != JAR.path(cache)
-
-
-def test_the_cache_is_where_the_desktop_standard_puts_it(
-    lock: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    lock.write_text(jars.format_lock([JAR]))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(jars, "download", lambda *_: None)
-    assert jars.fetch("spark") == [JAR.path(tmp_path / "workorders" / "jars")]

@@ -26,10 +26,6 @@ def test_a_running_stack_is_found_by_its_file(file: Path) -> None:
     assert [process.pid for process in stack.alive()] == [os.getpid()]
 
 
-def test_without_a_file_there_is_no_stack(file: Path) -> None:
-    assert running.find(file) is None
-
-
 def test_another_process_with_the_same_id_is_not_the_stack(file: Path) -> None:
     write(file)
     created = psutil.Process().create_time()
@@ -42,11 +38,6 @@ def test_the_file_gives_back_every_variable_as_it_was(file: Path) -> None:
     variables = running.read_variables(file.read_text())
     assert variables["WORKORDERS_KAFKA"] == '{"bootstrap.servers": "here"}'
     assert variables["QUOTED"] == "it's $HOME"
-
-
-def test_the_stacks_temporary_folder_is_kept_from_shells(file: Path) -> None:
-    write(file)
-    assert "TMPDIR" not in running.read_variables(file.read_text())
 
 
 def test_only_its_owner_may_read_the_file_with_the_passwords(file: Path) -> None:

@@ -5,22 +5,13 @@ import time
 
 import psycopg
 
-from benchmarks import messages, plain_table
+from benchmarks import plain_table
 from benchmarks.airflow_process import run_module
-from benchmarks.backlog import PARTITIONS, Ingested
+from benchmarks.backlog import Ingested
 from local_stack.stack import LocalStack
 
-WAYS = ("single", "batch")
 
-
-def rows_per_second(stack: LocalStack, topic: str, way: str, count: int) -> float:
-    """Let the operator consume `count` messages, with an INSERT a message or an `executemany` a batch of 1,000."""
-    messages.create_topics(stack.bootstrap_servers, [topic], PARTITIONS)
-    messages.produce(stack.bootstrap_servers, topic, PARTITIONS, count)
-    return count / consume(stack, topic, way, count, topic).working_seconds
-
-
-def consume(stack: LocalStack, topic: str, way: str, count: int, group: str) -> Ingested:
+def consume(stack: LocalStack, topic: str, count: int, group: str) -> Ingested:
     """Let the operator consume the messages of a topic from the first one on, as a new consumer group.
 
     Raises:
@@ -32,7 +23,7 @@ def consume(stack: LocalStack, topic: str, way: str, count: int, group: str) -> 
     answer = run_module(
         stack,
         "benchmarks.airflow_consumer",
-        {"url": stack.database_url, "topic": topic, "way": way, "count": count},
+        {"url": stack.database_url, "topic": topic, "count": count},
         kafka=consumer,
     )
     seconds = time.monotonic() - begun

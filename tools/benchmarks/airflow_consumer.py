@@ -27,10 +27,6 @@ class Table:
         self._connection = psycopg.connect(url, autocommit=True)
         self._ids = increasing_ids()
 
-    def insert(self, message: Message) -> None:
-        """Insert one message and commit it: the operator tells a function for single messages of no batch's end."""
-        self._connection.execute(_INSERT, self._row(message))
-
     def insert_all(self, batch: Sequence[Message]) -> None:
         """Insert the messages of one batch in one transaction."""
         with self._connection.transaction(), self._connection.cursor() as cursor:
@@ -61,12 +57,9 @@ def _text(value: str | bytes | None) -> str | None:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def main(url: str, topic: str, way: str, count: int) -> float:
+def main(url: str, topic: str, count: int) -> float:
     """Consume `count` messages; return the seconds from the operator's start to its end."""
     table = Table(url)
-    functions: dict[str, Any] = (
-        {"apply_function": table.insert} if way == "single" else {"apply_function_batch": table.insert_all}
-    )
     operator = ConsumeFromTopicOperator(
         task_id="consume",
         topics=[topic],
@@ -74,7 +67,7 @@ def main(url: str, topic: str, way: str, count: int) -> float:
         # With fewer messages than a batch holds, the operator would wait a minute for the rest of a batch.
         max_batch_size=min(_BATCH, count),
         commit_cadence="end_of_batch",
-        **functions,
+        apply_function_batch=table.insert_all,
     )
     begun = time.monotonic()
     operator.execute({})

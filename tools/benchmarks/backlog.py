@@ -30,7 +30,6 @@ def ingest(
     *,
     partitions: int = PARTITIONS,
     virtual_partitions: int = 1,
-    conf: dict[str, str] | None = None,
 ) -> Ingested:
     """Produce a backlog into a new topic, plan it as one batch and ingest it.
 
@@ -43,7 +42,7 @@ def ingest(
         stack,
         batches.plan(stack, topic, most=count, virtual_partitions=virtual_partitions),
         count,
-        lambda arguments, watch: submit(stack, APPLICATION, arguments, conf=conf, while_running=watch),
+        lambda arguments, watch: submit(stack, APPLICATION, arguments, watch),
     )
 
 
@@ -73,7 +72,7 @@ def ingest_on_server(
         stack,
         batches.plan(stack, topic, most=count, trigger=trigger, **(fields or {})),
         count,
-        lambda arguments, watch: run_on_server(stack, arguments, variables, while_running=watch),
+        lambda arguments, watch: run_on_server(stack, arguments, variables, watch),
     )
 
 

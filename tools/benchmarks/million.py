@@ -41,7 +41,7 @@ def _debezium(stack: LocalStack, topic: str, count: int, _name: str) -> Ingested
 
 
 def _operator(stack: LocalStack, topic: str, count: int, name: str) -> Ingested:
-    run = airflow_consume.consume(stack, topic, "batch", count, name)
+    run = airflow_consume.consume(stack, topic, count, name)
     contents.require_right(stack.database_url, contents.PLAIN_ROWS, count)
     return run
 

@@ -1,14 +1,11 @@
 """How long the pages and the metrics of a busy installation take, asked over HTTP as one browser asks."""
 
 import re
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from html import unescape
 from pathlib import Path
 from random import Random
@@ -17,10 +14,9 @@ from urllib.parse import urlencode
 
 import httpx
 
-from benchmarks import many, rerun, search
+from benchmarks import many, search
 from benchmarks.busy import Installation
 from local_stack.stack import LocalStack
-from workorders.core.bulk import jobs
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.ids import first_id
@@ -34,7 +30,6 @@ _UPDATE: Final = {"hx-request": "true"}
 """The header with which a page asks for itself again; then the pages ask Kafka as well."""
 _SECONDS: Final = 60.0
 _SAMPLE: Final = 500
-_DAY: Final = timedelta(days=1)
 _OLDER: Final = re.compile(rf'href="{_ROOT}([^"]+)">Older<')
 
 Request = tuple[str, Mapping[str, str]]
@@ -157,67 +152,10 @@ def as_fields(wanted: Filter) -> dict[str, str]:
     return {"rejection" if name == "reason" else name: str(value) for name, value in wanted.to_json().items()}
 
 
-def seconds_to_count(url: str) -> Mapping[str, list[float]]:
-    """Return how long the exact count of a selection takes, three times each."""
-    with connect(url, autocommit=True, application_name="benchmark") as connection:
-        end = newest_time(connection)
-        selections = {
-            "failed ones of a day": Filter(state="failed", since=end - _DAY),
-            "a day": Filter(since=end - _DAY),
-            "a week": Filter(since=end - 7 * _DAY),
-            "a workflow's": Filter(workflow=many.COMMON),
-            "one in 97, by a word": Filter(text="W11"),
-            "one in 5,000, by a word": Filter(text="N11"),
-            "all": Filter(until=end),
-        }
-        return {
-            name: [_seconds(lambda: jobs.count_matching(connection, wanted)) for _ in range(3)]  # noqa: B023 - called at once
-            for name, wanted in selections.items()
-        }
-
-
 def seconds_to_read_metrics(url: str, rounds: int) -> list[float]:
     """Return how long all queries of the metrics take."""
     with connect(url, autocommit=True, application_name="benchmark") as connection:
         return [_seconds(lambda: snapshot.take(connection)) for _ in range(rounds)]
-
-
-def milliseconds_during_job(
-    visitor: Visitor, url: str, seconds: float, kinds: Sequence[str]
-) -> Mapping[str, list[float]]:
-    """Return the times of a job's page, and of other kinds, while the job reruns work orders for so long."""
-    with connect(url, autocommit=True) as connection:
-        wanted = Filter(state="success", until=newest_time(connection))
-    times: dict[str, list[float]] = {name: [] for name in ("job in progress", *kinds)}
-    with ThreadPoolExecutor(1) as pool, connect(url, autocommit=True) as connection:
-        before = jobs.list_jobs(connection, limit=1)[0].id
-        running = pool.submit(rerun.rerun, url, wanted, seconds)
-        while not running.done():
-            job = jobs.list_jobs(connection, limit=1)[0]
-            if job.id > before and job.done:
-                times["job in progress"].append(visitor.milliseconds(_get(f"/bulk/{job.id}", _UPDATE)))
-                for kind in kinds:
-                    times[kind].append(visitor.milliseconds(visitor.kinds[kind]()))
-        running.result()
-    return times
-
-
-def seconds_of_command_line(stack: LocalStack, rows: int, kinds: int) -> list[float]:
-    """Return how long so many kinds of search take as commands, from their start to their end."""
-    with connect(stack.database_url, autocommit=True) as connection:
-        questions = search.questions(rows, Random(rows), newest_time(connection))
-    asked = list(questions.values())[:kinds]
-    program = str(Path(sys.executable).with_name("workorders"))
-    return [_seconds(lambda: _run(stack, [program, *_arguments(question())])) for question in asked]  # noqa: B023
-
-
-def _arguments(wanted: Filter) -> list[str]:
-    options = (("--" + name.replace("_", "-"), value) for name, value in as_fields(wanted).items())
-    return ["work-orders", "list", *(part for option in options for part in option)]
-
-
-def _run(stack: LocalStack, command: Sequence[str]) -> None:
-    subprocess.run(command, env=stack.environment(), check=True, capture_output=True)
 
 
 def _seconds(step: Callable[[], object]) -> float:

@@ -1,8 +1,7 @@
 """Raw COPY into one table: the speed that everything else is held against.
 
-The values are made before the clock starts. They are given in three ways: `write_row` renders Python objects into
-COPY's text format, as most programs do; the other two have text, or binary, rendered beforehand, so that nothing but
-Postgres is measured. The fastest of the three is the base of the bars.
+The values are made before the clock starts, as text or binary that is rendered beforehand, so that nothing but Postgres
+is measured. The faster of the two is the base of the bars.
 """
 
 import multiprocessing
@@ -21,17 +20,6 @@ _TOPIC = "observations"
 _Prepared = Callable[[psycopg.Cursor], None]
 
 
-def _write_rows(values: Sequence[Row]) -> _Prepared:
-    prepared = list(plain_table.as_python(values))
-
-    def run(cursor: psycopg.Cursor) -> None:
-        with cursor.copy(f"COPY {TABLE} {COLUMNS} FROM STDIN") as copy:
-            for row in prepared:
-                copy.write_row(row)
-
-    return run
-
-
 def _write_blocks(blocks: Sequence[bytes], form: str) -> _Prepared:
     def run(cursor: psycopg.Cursor) -> None:
         with cursor.copy(f"COPY {TABLE} {COLUMNS} FROM STDIN (FORMAT {form})") as copy:
@@ -42,7 +30,6 @@ def _write_blocks(blocks: Sequence[bytes], form: str) -> _Prepared:
 
 
 WAYS: Final[dict[str, Callable[[Sequence[Row]], _Prepared]]] = {
-    "write_row": _write_rows,
     "text blocks": lambda values: _write_blocks(plain_table.as_text(values), "text"),
     "binary blocks": lambda values: _write_blocks(plain_table.as_binary(values), "binary"),
 }

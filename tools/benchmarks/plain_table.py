@@ -75,9 +75,3 @@ def _binary(row: Row) -> bytes:
             request,
         )
     )
-
-
-def as_python(values: Sequence[Row]) -> Iterator[tuple[str, str, int, int, str, str]]:
-    """Yield what `Copy.write_row` takes."""
-    for id_, topic, partition, offset, body, request in values:
-        yield id_.hex(), topic, partition, offset, body.decode(), request.decode()

@@ -1,4 +1,4 @@
-"""How fast people find work orders among many, and how fast many are rerun."""
+"""How fast people find work orders among many."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -18,14 +18,8 @@ class Sizes:
     formatted: int = 400_000
     """Messages of the batch in each format, in 4 partitions."""
     format_rounds: int = 3
-    consumed_singly: int = 20_000
-    """Messages for Airflow's operator with an INSERT a message."""
-    consumed_in_batches: int = 100_000
-    """Messages for Airflow's operator with an `executemany` a batch."""
-    submissions: int = 5
-    """Spark sessions of each kind that take turns with a small batch."""
-    memory: tuple[int, ...] = (10_000, 100_000, 500_000)
-    """Messages of one partition, while the memory of the Python worker is watched."""
+    commands: int = 5
+    """How often each command of the command line is started."""
     server_batches: int = 1_000
     """Batches of one message that one Spark Connect server ingests, after its warm-up."""
     server_warm_up: int = 30
@@ -67,12 +61,6 @@ class Sizes:
     """Batches of each of its Kafka triggers in the last six hours."""
     pages_entries: int = 60_000
     """Entries of its large input, of 280 bytes each."""
-    pages_job_seconds: float = 20.0
-    """Time for which its pages are looked at during a bulk rerun."""
-    pages_commands: int = 33
-    """Kinds of search that are asked by the command line as well."""
-    rerun_seconds: float = 60.0
-    """Time after which a bulk rerun is cancelled."""
     executed: int = 40_000
     """Runs of a function that does nothing."""
     outbox_messages: int = 500_000
@@ -92,10 +80,7 @@ QUICK = Sizes(
     backlog_rounds=1,
     formatted=1_000,
     format_rounds=1,
-    consumed_singly=200,
-    consumed_in_batches=1_000,
-    submissions=1,
-    memory=(1_000, 4_000),
+    commands=1,
     server_batches=4,
     server_warm_up=2,
     claim_finished=2_000,
@@ -120,9 +105,6 @@ QUICK = Sizes(
     pages_outbox=1_000,
     pages_batches=4,
     pages_entries=1_000,
-    pages_job_seconds=1.0,
-    pages_commands=1,
-    rerun_seconds=1.0,
     executed=300,
     outbox_messages=2_000,
     outbox_backlog=4_000,

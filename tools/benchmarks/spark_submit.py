@@ -21,10 +21,8 @@ _TIMEOUT_SECONDS = 900.0
 def submit(
     stack: LocalStack,
     application: Path,
-    arguments: Sequence[str] = (),
-    *,
-    conf: Mapping[str, str] | None = None,
-    while_running: Callable[[psutil.Process], None] | None = None,
+    arguments: Sequence[str],
+    while_running: Callable[[psutil.Process], None],
 ) -> float:
     """Submit an application and wait for its end; return the seconds from its start to its end.
 
@@ -32,22 +30,20 @@ def submit(
         stack: where it works; the application gets the stack's environment.
         application: the Python file.
         arguments: what the application is told.
-        conf: Spark settings that win over those of the ingest DAG.
         while_running: called once, in another thread, with the process as soon as it runs.
 
     Raises:
         RuntimeError: the application failed.
     """
-    command = submit_command(",".join(map(str, stack.spark_jars)), application, arguments, conf)
+    command = submit_command(",".join(map(str, stack.spark_jars)), application, arguments)
     return _run(stack, application.name, command, {"PYTHONPATH": _python_path()}, while_running)
 
 
 def run_on_server(
     stack: LocalStack,
     arguments: Sequence[str],
-    variables: Mapping[str, str] | None = None,
-    *,
-    while_running: Callable[[psutil.Process], None] | None = None,
+    variables: Mapping[str, str] | None,
+    while_running: Callable[[psutil.Process], None],
 ) -> float:
     """Make an attempt at a batch on the stack's Spark Connect server; return the seconds of the whole driver process.
 
@@ -70,21 +66,20 @@ def _run(
     name: str,
     command: Sequence[str],
     variables: Mapping[str, str],
-    while_running: Callable[[psutil.Process], None] | None,
+    while_running: Callable[[psutil.Process], None],
 ) -> float:
     environment = {**stack.environment(), **variables}
     output = stack.logs / f"{name}.log"
     begun = time.monotonic()
     with output.open("wb") as log, ThreadPoolExecutor(1) as pool:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
-        watching = pool.submit(while_running, psutil.Process(process.pid)) if while_running else None
+        watching = pool.submit(while_running, psutil.Process(process.pid))
         try:
             code = process.wait(_TIMEOUT_SECONDS)
         finally:
             process.kill()
         seconds = time.monotonic() - begun
-        if watching is not None:
-            watching.result()
+        watching.result()
     if code != 0:
         last = "\n".join(output.read_text(encoding="utf-8", errors="replace").splitlines()[-30:])
         raise RuntimeError(f"{name} ended with exit code {code}:\n{last}")

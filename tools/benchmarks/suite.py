@@ -8,7 +8,6 @@ from statistics import median
 from typing import TypeVar
 
 from benchmarks import (
-    airflow_consume,
     backlog,
     busy,
     claim,
@@ -26,15 +25,11 @@ from benchmarks import (
     outbox,
     pages,
     plain_copy,
-    rerun,
     search,
     server_memory,
-    small_batch,
     steady,
     virtual,
-    worker_memory,
 )
-from benchmarks.cpu import Cost
 from benchmarks.figures import Bar, Figure, middle, percentile
 from benchmarks.sizes import Sizes
 from benchmarks.trigger_files import ON_SERVER, WAYS
@@ -43,10 +38,6 @@ from support.outbox import Outbox, new_outbox
 from support.spark_submit import CORES
 from support.topics import Topics
 from workorders.core.postgres.connection import connect
-
-BASE_WAYS = ("text blocks", "binary blocks")
-"""Ways of raw COPY that compete to be the base: rendering in Python is never the fastest."""
-
 
 T = TypeVar("T")
 
@@ -58,8 +49,6 @@ class Bench:
     stack: LocalStack
     sizes: Sizes
     say: Callable[[str], None]
-    backlog_per_second: float | None = None
-    """Speed of the whole Spark application, once it is known."""
     failed: list[str] = field(default_factory=list)
     """What failed, and has no figure."""
     _numbers: Iterator[int] = field(default_factory=count)
@@ -81,7 +70,9 @@ class Bench:
     def base(self, connections: int, rows: int | None = None) -> float:
         """Return raw COPY's speed now, in the fastest way."""
         count = rows or self.sizes.rows
-        return max(plain_copy.rows_per_second(self.stack.database_url, way, count, connections) for way in BASE_WAYS)
+        return max(
+            plain_copy.rows_per_second(self.stack.database_url, way, count, connections) for way in plain_copy.WAYS
+        )
 
 
 def against(
@@ -109,25 +100,17 @@ def copy(bench: Bench) -> list[Figure]:
 
 def create_work_orders(bench: Bench) -> list[Figure]:
     """Our `create_for` on one connection, in turns with raw COPY."""
-    rows = bench.sizes.rows
     bases: list[float] = []
-    runs: dict[str, list[Cost]] = {way: [] for way in create_for.WAYS}
+    runs: dict[str, list[float]] = {way: [] for way in create_for.WAYS}
     for number in range(bench.sizes.rounds):
         bench.say(f"create_for, round {number + 1} of {bench.sizes.rounds}")
         bases.append(bench.base(1))
-        for way, costs in runs.items():
-            costs.append(create_for.measure(bench.stack.database_url, way, rows))
-    speeds = {way: [rows / cost.seconds for cost in costs] for way, costs in runs.items()}
+        for way, speeds in runs.items():
+            speeds.append(create_for.rows_per_second(bench.stack.database_url, way, bench.sizes.rows))
     base, bars = "raw COPY, 1 connection", {"create_for, ready items": Bar(0.9)}
     return [
         middle(base, bases, "rows/s", note="the fastest way, in turns"),
-        *(against(way, speeds[way], bases, base, bars.get(way)) for way in speeds),
-        *(against(way, speeds[way], speeds[create_for.ENCODED], create_for.ENCODED) for way in list(speeds)[2:]),
-        *(
-            middle(f"CPU, {part}, {way}", [1e6 * getattr(cost, name) / rows for cost in costs], "us/row")
-            for part, name in {"Postgres": "backend_seconds", "client": "client_seconds"}.items()
-            for way, costs in runs.items()
-        ),
+        *(against(way, speeds, bases, base, bars.get(way)) for way, speeds in runs.items()),
     ]
 
 
@@ -157,7 +140,6 @@ def spark(bench: Bench) -> list[Figure]:
         bases.append(bench.base(CORES, bench.sizes.backlog))
     working = [run.messages / run.working_seconds for run in runs]
     total = [run.messages / run.total_seconds for run in runs]
-    bench.backlog_per_second = median(working)
     base = f"raw COPY, {CORES} connections"
     around = [(before + after) / 2 for before, after in pairwise(bases)]
     return [
@@ -208,55 +190,6 @@ def formats_of_messages(bench: Bench) -> list[Figure]:
         middle(formats.JSON, json, "messages/s"),
         *(against(format_, found, around[format_], base, bars.get(format_)) for format_, found in speeds.items()),
     ]
-
-
-def airflow_operator(bench: Bench) -> list[Figure]:
-    """Airflow's own operator on the same messages."""
-    counts = {"single": bench.sizes.consumed_singly, "batch": bench.sizes.consumed_in_batches}
-    speeds = {}
-    for way, messages in counts.items():
-        bench.say(f"ConsumeFromTopicOperator, {way}, {messages:,} messages")
-        topic = bench.topic(f"airflow-{way}")
-        speeds[way] = airflow_consume.rows_per_second(bench.stack, topic, way, messages)
-    figures = [
-        middle("ConsumeFromTopicOperator, INSERT a message", [speeds["single"]], "messages/s"),
-        middle("ConsumeFromTopicOperator, executemany a batch", [speeds["batch"]], "messages/s"),
-    ]
-    if bench.backlog_per_second is None:
-        bench.say("the Spark application was not measured in this run, so nothing to compare with")
-        return figures
-    ours = [bench.backlog_per_second]
-    return [
-        *figures,
-        against("Spark application", ours, [speeds["single"]], figures[0].name, Bar(15)),
-        against("Spark application", ours, [speeds["batch"]], figures[1].name, Bar(2)),
-    ]
-
-
-def small_batches(bench: Bench) -> list[Figure]:
-    """A batch of ten messages, in turns with a bare Spark session that reads the same ten."""
-    bench.say(f"a batch of {small_batch.MESSAGES} messages, {bench.sizes.submissions} times in turns")
-    pairs = small_batch.take_turns(bench.stack, bench.topic("small"), bench.sizes.submissions)
-    ours, bare = [pair.ours_seconds for pair in pairs], [pair.bare_seconds for pair in pairs]
-    base = "bare Spark session that reads them"
-    return [
-        middle(base, bare, "s"),
-        against(f"batch of {small_batch.MESSAGES} messages", ours, bare, base, Bar(1.4, at_most=True), unit="s"),
-    ]
-
-
-def memory(bench: Bench) -> list[Figure]:
-    """Peak memory of the executor's Python worker, for partitions of very different length."""
-    peaks: list[float] = []
-    for size in bench.sizes.memory:
-        bench.say(f"memory of the Python worker, {size:,} messages in a partition")
-        peaks.append(worker_memory.peak_mib(bench.stack, bench.topic("memory"), size))
-    first = f"{bench.sizes.memory[0]:,} messages a partition"
-    figures = [middle(first, peaks[:1], "MiB")]
-    for size, peak in zip(bench.sizes.memory[1:], peaks[1:], strict=True):
-        name = f"{size:,} messages a partition"
-        figures.append(against(name, [peak], peaks[:1], first, Bar(1.25, at_most=True), unit="MiB"))
-    return figures
 
 
 def memory_of_server(bench: Bench) -> list[Figure]:
@@ -493,8 +426,8 @@ def idle_trigger(bench: Bench) -> list[Figure]:
     return figures
 
 
-def search_and_rerun(bench: Bench) -> list[Figure]:
-    """Pages of many work orders by filters and words, the counts at hand, and bulk reruns."""
+def search_among_many(bench: Bench) -> list[Figure]:
+    """Pages of many work orders by filters and words, and the counts at hand."""
     url, sizes = bench.stack.database_url, bench.sizes
     with connect(url, autocommit=True) as connection:
         many.fill(connection, sizes.search_rows, bench.say)
@@ -511,7 +444,6 @@ def search_and_rerun(bench: Bench) -> list[Figure]:
         Figure("all counted again", found.recount_seconds, "s", note="behind the ingest"),
         Figure("words added", found.filled_per_second, "work orders/s", note="one process, behind the ingest"),
         Figure("disk for the full text", found.bytes_a_work_order, "bytes", note="a work order"),
-        *_reruns(bench),
     ]
 
 
@@ -526,7 +458,7 @@ def pages_and_metrics(bench: Bench) -> list[Figure]:
         with visitor:
             return [
                 *_looks(bench, visitor, sizes.pages_requests),
-                *_around_pages(bench, stack, visitor),
+                *_metrics(bench, stack),
             ]
 
 
@@ -548,48 +480,12 @@ def _page_figures(kind: str, times: list[float]) -> list[Figure]:
     ]
 
 
-def _around_pages(bench: Bench, stack: LocalStack, visitor: pages.Visitor) -> list[Figure]:
-    """Counts, metrics, the command line, and pages during a bulk job."""
-    sizes, url = bench.sizes, stack.database_url
-    bench.say("selections counted exactly")
-    counts = pages.seconds_to_count(url)
+def _metrics(bench: Bench, stack: LocalStack) -> list[Figure]:
     bench.say("metrics")
-    metrics = [1000 * seconds for seconds in pages.seconds_to_read_metrics(url, sizes.pages_requests)]
-    bench.say("the same searches by the command line")
-    commands = pages.seconds_of_command_line(stack, sizes.pages_rows, sizes.pages_commands)
-    bench.say("pages during a bulk rerun")
-    kinds = ("overview", "work orders", "work order")
-    during = pages.milliseconds_during_job(visitor, url, sizes.pages_job_seconds, kinds)
-    looks = [(f"{kind}, during a rerun", times) for kind, times in during.items() if times]
+    times = [1000 * taken for taken in pages.seconds_to_read_metrics(stack.database_url, bench.sizes.pages_requests)]
     return [
-        *(figure for kind, times in looks for figure in _page_figures(kind, times)),
-        Figure("all metrics read, median", median(metrics), "ms"),
-        Figure("all metrics read, 95th percentile", percentile(metrics, 95), "ms", bar=Bar(300, at_most=True)),
-        *(middle(f"selection counted: {name}", seconds, "s") for name, seconds in counts.items()),
-        middle("work-orders list as a command, median of all kinds", commands, "s"),
-        Figure("work-orders list as a command, worst kind", max(commands), "s"),
-    ]
-
-
-def _reruns(bench: Bench) -> list[Figure]:
-    url, figures = bench.stack.database_url, list[Figure]()
-    with connect(url) as connection:
-        filters = rerun.filters(connection, bench.sizes.search_rows)
-    with_ingest = filters.pop(rerun.WITH_INGEST)
-    for name, wanted in filters.items():
-        bench.say(f"rerun of {name}")
-        done = rerun.rerun(url, wanted, bench.sizes.rerun_seconds)
-        figures += [
-            Figure(f"rerun of {name}", done.per_second, "work orders/s", note=f"{done.done:,} of {done.matched:,}"),
-            Figure(f"rerun of {name}, counted before", done.count_seconds, "s"),
-            Figure(f"rerun of {name}, slowest step", done.slowest_step_seconds, "s"),
-        ]
-    bench.say("ingest during a rerun")
-    alone, during = rerun.ingest_during(url, with_ingest, bench.sizes.rerun_seconds / 2)
-    return [
-        *figures,
-        middle("ingest of 1,000, alone", alone, "s", note=f"worst {max(alone):.3f}"),
-        middle("ingest of 1,000, during a rerun", during, "s", note=f"worst {max(during):.3f}"),
+        Figure("all metrics read, median", median(times), "ms"),
+        Figure("all metrics read, 95th percentile", percentile(times, 95), "ms", bar=Bar(300, at_most=True)),
     ]
 
 
@@ -683,11 +579,11 @@ def _with_a_backlog(bench: Bench, topics: Topics) -> list[Figure]:
 
 def command_line_start(bench: Bench) -> list[Figure]:
     """Commands of the command line whose work takes no time: what is measured is their start."""
-    bench.say(f"the start of the command line, {bench.sizes.submissions} times a command")
+    bench.say(f"the start of the command line, {bench.sizes.commands} times a command")
     return [
         Figure(name, median(taken), "s", tuple(taken), bar=Bar(limit, at_most=True))
         for name, (arguments, limit) in cli_start.COMMANDS.items()
-        if (taken := cli_start.seconds(bench.stack, arguments, bench.sizes.submissions))
+        if (taken := cli_start.seconds(bench.stack, arguments, bench.sizes.commands))
     ]
 
 
@@ -698,9 +594,6 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "spark": spark,
     "virtual": virtual_partitions,
     "formats": formats_of_messages,
-    "airflow_consume": airflow_operator,
-    "small_batch": small_batches,
-    "memory": memory,
     "server_memory": memory_of_server,
     "claim": claim_runs,
     "execute": execution,
@@ -713,7 +606,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "drain": drained_backlog,
     "million": million_messages,
     "idle_stack": idle_whole_stack,
-    "search": search_and_rerun,
+    "search": search_among_many,
     "pages": pages_and_metrics,
     "cli_start": command_line_start,
 }

@@ -10,7 +10,7 @@ from e2e.test_replay import until_tried_again
 from support.airflow_api import AirflowApi
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
-from support.observed_trigger import INVALID, ObservedTrigger, Place, by_partition, some_events
+from support.observed_trigger import ObservedTrigger, Place, some_events
 
 SIZE = 40
 """Messages of a full round, as in the trigger's file."""
@@ -83,24 +83,6 @@ def test_clearing_its_task_replays_all_ranges_of_the_batch_and_moves_nothing(
     assert (backlog.trigger.next_offsets(), [found["id"] for found in backlog.trigger.batches()]) == before
 
 
-@pytest.mark.long
-def test_a_batch_does_not_grow_while_the_listener_is_paused(backlog: Flow, drained: list[Place]) -> None:
-    with backlog.held_back(some_events(3 * SIZE, 2)) as places:
-        drained += places
-        run = backlog.ingest_runs()[-1]
-        backlog.api.set_paused(backlog.listener, paused=True)
-        backlog.api.set_paused(backlog.ingest, paused=False)
-        eventually(
-            lambda: [one.id for one in backlog.ingest_runs() if one.state == "success"][-1] == run.id,
-            seconds=SECONDS,
-            what="the end of the run",
-        )
-        assert f"batch_{backlog.trigger.batches()[-1]['id']}" == run.id
-        assert not backlog.trigger.has_all(drained)
-        backlog.api.set_paused(backlog.listener, paused=False)
-    backlog.until_ingested(drained)
-
-
 def test_a_task_that_is_killed_while_its_batch_grows_loses_and_doubles_nothing(
     backlog: Flow, drained: list[Place]
 ) -> None:
@@ -122,19 +104,3 @@ def test_a_task_that_is_killed_while_its_batch_grows_loses_and_doubles_nothing(
     backlog.until_ingested(drained)
     assert backlog.create(run).try_number == 2
     assert {run.id for run in backlog.ingest_runs()} == {f"batch_{batch['id']}" for batch in backlog.trigger.batches()}
-
-
-@pytest.mark.long
-def test_a_round_that_fails_has_its_error_in_the_batchs_own_run_and_the_other_partition_continues(
-    backlog: Flow, drained: list[Place]
-) -> None:
-    bad = [(1, value) for value in INVALID.values()] * 5
-    values = [*some_events(3 * SIZE, 2), *bad, *some_events(3 * SIZE, 1)]
-    places = let_wait(backlog, values)
-    good = by_partition(place for place in [*drained, *places] if place.partition == 0)
-    eventually(lambda: backlog.trigger.work_orders()[0] == good[0], seconds=SECONDS, what="all of partition 0")
-    assert backlog.trigger.ledger()[1]["status"] == "stalled"
-    (unfinished,) = (part for part in backlog.trigger.ranges() if part["finished_at"] is None)
-    failing = next(run for run in backlog.ingest_runs() if run.id == f"batch_{unfinished['batch_id']}")
-    backlog.until_failed(failing)
-    assert "were rejected" in backlog.api.error(backlog.create(failing), 1)

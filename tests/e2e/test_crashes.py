@@ -17,30 +17,7 @@ from support.spark_processes import executors, spark_applications
 
 pytestmark = pytest.mark.long
 
-MESSAGES = 200_000
 FEW = 20
-
-
-def test_a_spark_application_killed_during_a_batch_is_tried_again_and_doubles_nothing(
-    airflow_stack: LocalStack, api: AirflowApi, triggers: dict[str, ObservedTrigger]
-) -> None:
-    flow = Flow(api, triggers["crashes"])
-    flow.until_waiting()
-    api.set_paused(flow.listener, paused=True)
-    try:
-        places = flow.trigger.produce(some_events(MESSAGES, 2))
-    finally:
-        api.set_paused(flow.listener, paused=False)
-    eventually(lambda: copying(airflow_stack), seconds=SECONDS, every=0.02, what="an open transaction with work orders")
-    (application,) = spark_applications(airflow_stack)
-    application.kill()
-    psutil.wait_procs([application], timeout=SECONDS)
-    assert flow.trigger.count() < MESSAGES, "the batch was finished before its application was killed"
-    flow.until_ingested(places)
-    created = [flow.create(run) for run in flow.ingest_runs()]
-    (tried_again,) = [task for task in created if task.try_number > 1]
-    assert "nothing was committed there" in api.error(tried_again, 1)
-    assert api.error(tried_again, 1).endswith("Next try in 1 s.")
 
 
 def test_an_application_that_outlives_its_killed_task_changes_nothing(
@@ -82,11 +59,6 @@ def everything_of(flow: Flow) -> tuple[Any, ...]:
     """Return all that an attempt could change."""
     trigger = flow.trigger
     return trigger.work_orders(), trigger.ledger(), trigger.ranges(), trigger.group_offsets()
-
-
-def copying(stack: LocalStack) -> bool:
-    """Return whether an executor is writing work orders now."""
-    return sessions(stack, "xact_start IS NOT NULL AND query LIKE 'COPY%'") > 0
 
 
 def sessions(stack: LocalStack, condition: LiteralString) -> int:

@@ -125,35 +125,6 @@ def test_the_pictures_of_the_documents_are_taken(scene: Scene, address: str, pag
     take_picture(page, "pages-resolve", height=900)
 
 
-def test_a_person_finds_a_stall_reads_why_and_resolves_it(
-    stack: LocalStack, scene: Scene, address: str, page: Page
-) -> None:
-    page.goto(f"{address}/")
-    stall = page.get_by_role("listitem").filter(has_text=f"{scene.topic} 0")
-    expect(stall).to_contain_text("were deleted by retention before they were read")
-    stall.get_by_role("link", name="See why").click()
-    page.get_by_role("link", name="Resolve…").click()
-    page.get_by_label("Skip what Kafka has lost").check()
-    page.get_by_role("button", name="Preview").click()
-    expect(page.get_by_text("15 offsets")).to_be_visible()
-    page.get_by_label("Reason").fill("retention was one hour")
-    confirm = page.get_by_role("button", name="Skip what Kafka has lost")
-    page.get_by_label("Type the number").fill("14")
-    confirm.click()
-    expect(page.locator("input[name=typed]:invalid")).to_be_focused()
-    page.get_by_label("Type the number").fill("15")
-    confirm.click()
-    require_reloadable(page, page.get_by_role("heading", name="Decided"))
-    require_usable(page)
-    page.get_by_role("link", name="Watch the trigger").click()
-    expect(page.get_by_role("row").filter(has_text="retention was one hour")).to_contain_text("skip-lost")
-    with psycopg.connect(stack.database_url) as connection:
-        rows = connection.execute(
-            "SELECT next_offset, status FROM workorders.kafka_ledger WHERE topic = %s AND partition = 0", [scene.topic]
-        ).fetchall()
-    assert rows == [(135, "active")]
-
-
 def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
     stack: LocalStack, scene: Scene, address: str, page: Page
 ) -> None:
@@ -222,31 +193,6 @@ def test_a_person_searches_selects_all_and_cancels(stack: LocalStack, address: s
     expect(page.get_by_text("120 of 120 done.")).to_be_visible()
     expect(page.locator(".lead .pill")).to_have_text("finished")
     assert {state for state, _ in waiting.states()} == {"cancelled"}
-
-
-def test_a_person_selects_some_cancels_them_and_reruns_them(stack: LocalStack, address: str, page: Page) -> None:
-    some = Executing(stack.database_url, "clinic-some")
-    some.create([{"number": number} for number in range(3)])
-    page.goto(f"{address}/work-orders?workflow=clinic-some")
-    rows = page.locator("input[name=selected]")
-    expect(page.get_by_role("button", name="Cancel selected")).to_be_hidden()
-    rows.first.check()
-    rows.last.check()
-    expect(page.get_by_text("2 selected")).to_be_visible()
-    page.get_by_role("button", name="Cancel selected").click()
-    page.get_by_label("Reason").fill("sent by mistake")
-    page.get_by_role("button", name="Cancel 2").click()
-    require_reloadable(page, page.get_by_text("2 of 2 done."))
-    assert [state for state, _ in some.states()] == ["cancelled", "pending", "cancelled"]
-    page.goto(f"{address}/work-orders?workflow=clinic-some&state=cancelled")
-    rows.first.check()
-    rows.last.check()
-    page.get_by_role("button", name="Rerun selected").click()
-    page.get_by_label("Reason").fill("no mistake")
-    page.get_by_role("button", name="Rerun 2").click()
-    require_reloadable(page, page.get_by_text("2 of 2 done."))
-    assert some.states() == [("requeued", "available"), ("pending", None), ("requeued", "available")]
-    require_usable(page)
 
 
 def test_a_person_exports_what_matches_and_may_do_it_again(

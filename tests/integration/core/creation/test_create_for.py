@@ -98,11 +98,6 @@ def test_an_item_with_neither_input_nor_reason_is_rejected_with_a_reason(
     assert rejections(connection, trigger) == [(0, "no-input", "the source gave neither an input nor a reason", None)]
 
 
-def test_no_items_make_nothing(connection: Connection, trigger: Trigger, fresh: bool) -> None:
-    assert create_for(connection, trigger, [], fresh=fresh) == Created(0, 0, 0)
-    assert keys(connection, trigger) == []
-
-
 @pytest.mark.parametrize("count", [3, 4, 5, 8, 9])
 def test_chunks_lose_nothing_at_their_borders(
     connection: Connection, trigger: Trigger, fresh: bool, small_chunks: None, count: int
@@ -282,12 +277,6 @@ def test_a_batch_of_nothing_but_refused_values_is_rejected_one_by_one(
     assert [position for position, *_ in rejections(connection, trigger)] == list(range(11))
 
 
-def test_refused_values_do_not_shake_the_order_of_ids(connection: Connection, trigger: Trigger, fresh: bool) -> None:
-    items = [accepted("s", position, b"{" if position % 5 == 0 else b"{}") for position in range(23)]
-    assert create_for(connection, trigger, items, fresh=fresh) == Created(18, 5, 0)
-    assert positions(connection, trigger, "s") == list(range(23))
-
-
 def test_a_request_that_postgres_refuses_breaks_the_contract_and_is_not_hidden(
     connection: Connection, trigger: Trigger, fresh: bool
 ) -> None:
@@ -326,12 +315,3 @@ def test_of_two_writers_that_both_promise_new_events_one_fails(
             second.result(60)
         own.rollback()
     assert positions(connection, trigger, "s") == [0, 1, 2]
-
-
-def test_more_items_than_a_chunk_holds_are_created_in_order(
-    connection: Connection, trigger: Trigger, fresh: bool
-) -> None:
-    count = work_orders.CHUNK_ITEMS + 1
-    items = (accepted("s", position, b"{}") for position in range(count))
-    assert create_for(connection, trigger, items, fresh=fresh) == Created(count, 0, 0)
-    assert positions(connection, trigger, "s") == list(range(count))

@@ -31,10 +31,6 @@ SECONDS = 300.0
 POLL_SECONDS = 0.1
 T = TypeVar("T")
 
-_OPEN = """
-    UPDATE workorders.kafka_batches SET open_until = now() + %(seconds)s * interval '1 s' WHERE id = %(batch_id)s
-"""
-
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[asyncio.Runner]:
@@ -219,32 +215,6 @@ def test_a_wait_without_messages_ends_as_skipped(known: Waiting, capfd: pytest.C
     assert "Nothing came within 1 s; this run ends without work." in capfd.readouterr().out
 
 
-def test_it_does_not_fire_for_a_partition_that_a_batch_holds(known: Waiting, name: str, topics: Topics) -> None:
-    topics.produce(name, [b"{}"] * 3)
-    known.plan()
-    topics.produce(name, [b"{}"] * 3)
-    assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
-
-
-def test_it_does_not_fire_for_an_open_transaction(known: Waiting, name: str, topics: Topics) -> None:
-    with topics.open_transaction(name, [b"{}"] * 3):
-        assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
-    assert isinstance(known.event(), TaskSuccessEvent)
-
-
-def test_free_partitions_are_left_to_a_batch_that_grows_until_its_lease_has_expired(
-    known: Waiting, stack: LocalStack, *, name: str, topics: Topics
-) -> None:
-    topics.produce(name, [b"{}"])
-    batch_id = known.plan()
-    topics.produce(name, [b"{}"], 1)
-    with connect(stack.database_url, autocommit=True) as connection:
-        connection.execute(_OPEN, {"batch_id": batch_id, "seconds": 60})
-        assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
-        connection.execute(_OPEN, {"batch_id": batch_id, "seconds": 2})
-        assert isinstance(known.event(), TaskSuccessEvent)
-
-
 @pytest.mark.parametrize("at_work", [1, 0])
 def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
     known: Waiting, name: str, topics: Topics, monkeypatch: pytest.MonkeyPatch, at_work: int
@@ -270,13 +240,6 @@ def test_an_airflow_that_does_not_answer_disturbs_no_wait(
     known.plan_long_ago()
     assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
     assert "Airflow did not answer which ingest runs exist" in capfd.readouterr().out
-
-
-def test_few_messages_wait_for_more(known: Waiting, name: str, topics: Topics) -> None:
-    topics.produce(name, [b"{}"] * 4)
-    assert isinstance(known.event(min_messages=5, max_wait=SECONDS, idle_after=1.0), TaskSkippedEvent)
-    topics.produce(name, [b"{}"])
-    assert isinstance(known.event(min_messages=5, max_wait=SECONDS), TaskSuccessEvent)
 
 
 def test_many_triggers_hold_as_few_connections_as_one(known: Waiting, stack: LocalStack) -> None:

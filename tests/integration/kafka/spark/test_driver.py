@@ -14,7 +14,7 @@ import pytest
 from local_stack.stack import CHECKOUT, LocalStack
 from support.batch_submission import batch_command
 from support.definitions import define
-from support.in_process_trigger import InProcessTrigger, decided, kept
+from support.in_process_trigger import kept
 from support.ingesting import everything, row, without_breaker
 from support.topics import Topics
 from support.work_orders import positions, remove
@@ -26,9 +26,6 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.planning.planner import Plan, plan_batch
-from workorders.kafka.recovery.decisions import DecisionKind
-from workorders.kafka.recovery.resolution import DecisionRequest
-from workorders.kafka.spark.driver import main
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -251,79 +248,6 @@ def test_a_stream_that_the_jvm_cuts_off_commits_nothing_of_its_partition_and_all
     assert last.startswith(str(broken))
     assert last.endswith("nothing was committed there.")
     assert row(connection, planned.trigger, 0).last_error == last
-
-
-def test_after_each_kind_of_decision_the_trigger_continues_and_every_message_has_one_work_order(
-    stack: LocalStack,
-    connection: Connection,
-    topics: Topics,
-    cluster: KafkaAdmin,
-    submit: Submit,
-    *,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Four topics of one trigger: retention ate messages, re-created, cut short, and one that starts over."""
-    expired, recreated, cut, repeated = (f"{name}-{what}" for what in ("expired", "recreated", "cut", "repeated"))
-    for topic in (expired, recreated, cut, repeated):
-        topics.create(topic)
-        topics.produce(topic, [b"{}"] * 10)
-    trigger = InProcessTrigger(stack, name, topics=[expired, recreated, cut, repeated])
-    first = trigger.plan()
-    assert submit(batch_of(first)).returncode == 0
-    before = kept(connection, name)
-    assert [len(found) for found in before.values()] == [10] * 4
-
-    topics.produce(expired, [b"{}"] * 10)
-    topics.delete_before(expired, 15)
-    trigger.recreated(lambda: topics.delete(recreated), lambda: topics.create(recreated))
-    topics.produce(recreated, [b"{}"] * 25)
-    # As after a broker lost the end of its log: what was ingested is longer than what is left.
-    connection.execute(
-        "UPDATE workorders.kafka_ledger SET next_offset = 14 WHERE trigger_id = %s AND topic = %s",
-        (first.trigger.id, cut),
-    )
-    remove(connection, first.trigger, [3])
-    connection.commit()
-    stalled = trigger.stalled_batch()
-    wishes = [
-        DecisionRequest(DecisionKind.SKIP_LOST, name, expired),
-        DecisionRequest(DecisionKind.ACCEPT_TOPIC, name, recreated),
-        DecisionRequest(DecisionKind.SKIP_LOST, name, cut),
-        DecisionRequest(DecisionKind.SEEK, name, repeated, (0,), 2),
-    ]
-    # Each is about one partition.
-    numbers = [number for wish in wishes for ((number, _),) in [decided(stack, cluster, wish).decisions]]
-
-    for variable, value in stack.environment().items():
-        monkeypatch.setenv(variable, value)
-    capsys.readouterr()
-    assert main(["--batch", str(stalled)]) == 0
-    printed = capsys.readouterr().out
-    assert [f"was superseded by decision {number} " in printed for number in numbers] == [True, True, True, False]
-
-    topics.produce(cut, [b"{}"] * 3)
-    done = submit(batch_of(trigger.plan()))
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert {line[0]: line[1:] for line in table_of(done)} == {
-        f"{expired} 0": ["[15, 20)", "5", "0", "0", "done"],
-        f"{recreated} 0": ["[0, 25)", "25", "0", "0", "done"],
-        f"{cut} 0": ["[10, 13)", "3", "0", "0", "done"],
-        f"{repeated} 0": ["[2, 10)", "1", "0", "7", "done"],
-    }
-    assert trigger.plan().batch_id is None
-    after = kept(connection, name)
-    whole, without_three = list(range(10)), [0, 1, 2, *range(4, 10)]
-    old = {stream.split("/")[0]: after.pop(stream) for stream in before}
-    assert old == {
-        expired: [*without_three, *range(15, 20)],
-        recreated: without_three,
-        cut: without_three,
-        repeated: whole,
-    }
-    new = {(stream.split("/")[0], stream.endswith(f"~{numbers[2]}")): found for stream, found in after.items()}
-    assert new == {(recreated, False): list(range(25)), (cut, True): [10, 11, 12]}
 
 
 def test_a_partition_of_which_too_much_is_rejected_stalls_and_the_others_are_committed(

@@ -24,7 +24,6 @@ HERE = Path(__file__).parent
 PARTITIONS = {
     "orders": 3,
     "stalls": 2,
-    "crashes": 2,
     "own": 1,
     "decisions": 1,
     "clicks": 1,

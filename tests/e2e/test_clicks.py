@@ -5,6 +5,7 @@ All clicks hit one batch, one after the other, for what costs time here is a Spa
 
 from dataclasses import dataclass, field
 
+import psutil
 import psycopg
 import pytest
 
@@ -14,9 +15,22 @@ from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, some_events
 from support.sampler import commits_in_order
-from support.spark_processes import spark_applications
 
 MESSAGES = 50
+
+
+def spark_applications(stack: LocalStack) -> list[psutil.Process]:
+    """Return the Java processes of the Spark applications that run."""
+    processes = psutil.Process(stack.supervisor_pid).children(recursive=True)
+    return [process for process in processes if {"org.apache.spark.deploy.SparkSubmit", "--batch"} <= _words(process)]
+
+
+def _words(process: psutil.Process) -> set[str]:
+    """Return the words of a process's command line; none of one that has just ended."""
+    try:
+        return set(process.cmdline())
+    except psutil.NoSuchProcess:
+        return set()
 
 
 @dataclass

@@ -28,7 +28,7 @@ def test_a_trigger_file_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(
     sentence = "mistaken.yaml, line 6: max_mesages: there is no such field; did you mean max_messages?"
     task = failing(api, "mistaken_refused", {"failed"})
     assert sentence in api.error(task)
-    others = {f"{name}_{role}" for name in ("orders", "stalls", "crashes") for role in ("listener", "ingest")}
+    others = {f"{name}_{role}" for name in ("orders", "stalls") for role in ("listener", "ingest")}
     eventually(lambda: others <= api.dag_ids(), seconds=SECONDS, what="the Dags of the other files")
     assert "mistaken_listener" not in api.dag_ids()
     assert sentence in api.get("/dags/mistaken_refused/details")["doc_md"]

@@ -44,14 +44,9 @@ def java_of(pid: int) -> psutil.Process:
     """
     if ON_SERVER in psutil.Process(pid).environ():
         raise NotPossibleError("a task that uses a Spark Connect server has no JVM")
-    java = find_java(pid)
+    java = _descendant(pid, "java")
     assert java is not None, f"process {pid} has started no JVM"
     return java
-
-
-def find_java(pid: int) -> psutil.Process | None:
-    """Return the JVM of `spark-submit` among the descendants of a process; None when there is none."""
-    return _descendant(pid, "java")
 
 
 def driver_of(pid: int) -> psutil.Process:

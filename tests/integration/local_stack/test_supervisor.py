@@ -51,10 +51,6 @@ def python(processes: Processes, name: str, program: str) -> ManagedProcess:
     return ManagedProcess(processes, name, [sys.executable, "-c", program], {})
 
 
-class InterruptedWaitError(Exception):
-    """The time of a test is over."""
-
-
 def is_there(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
@@ -141,27 +137,6 @@ def test_a_process_is_ended_by_sigterm_and_does_not_inherit_that_it_is_ignored(p
     assert polite.exit_code == -signal.SIGTERM
 
 
-def test_an_answer_that_no_caller_waited_for_is_not_taken_for_the_next_ones(processes: Processes) -> None:
-    long, short = python(processes, "long", SLEEP), python(processes, "short", "")
-    short.finish(seconds=30, what="The short one")
-    long.start()
-
-    def interrupt(*_: object) -> None:
-        raise InterruptedWaitError
-
-    previous = signal.signal(signal.SIGALRM, interrupt)
-    psutil.Process(processes.pid).suspend()
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    try:
-        with pytest.raises(InterruptedWaitError):
-            _ = short.running
-    finally:
-        signal.signal(signal.SIGALRM, previous)
-        psutil.Process(processes.pid).resume()
-    assert long.running
-    assert not short.running
-
-
 def test_its_processes_die_with_a_supervisor_that_is_killed(processes: Processes) -> None:
     sleeper = python(processes, "sleeper", SLEEP)
     sleeper.start()
@@ -172,19 +147,7 @@ def test_its_processes_die_with_a_supervisor_that_is_killed(processes: Processes
         _ = sleeper.running
 
 
-def test_a_program_that_does_not_exist_is_reported(processes: Processes) -> None:
-    with pytest.raises(StackError, match="could not start nothing"):
-        ManagedProcess(processes, "nothing", ["/no/such/program"], {}).start()
-
-
 def test_a_process_that_fails_is_reported_with_the_end_of_its_log(processes: Processes) -> None:
     failing = python(processes, "failing", "raise SystemExit('it went wrong')")
     with pytest.raises(StackError, match=r"(?s)The attempt failed; its log is .*it went wrong"):
         failing.finish(seconds=30, what="The attempt")
-
-
-def test_waiting_for_a_process_that_ends_is_not_waiting_for_the_deadline(processes: Processes) -> None:
-    failing = python(processes, "failing", "raise SystemExit(3)")
-    failing.start()
-    with pytest.raises(StackError, match="The server ended with exit code 3"):
-        failing.wait_until(lambda: False, seconds=60, what="The server")

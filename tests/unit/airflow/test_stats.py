@@ -136,17 +136,6 @@ def test_a_server_of_plain_statsd_gets_the_labels_in_the_name(
     ]
 
 
-def test_a_server_of_statsd_with_tags_gets_the_labels_as_tags(
-    statsd: StatsdServer, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_INFLUXDB_ENABLED", "True")
-    report_twice(request.getfixturevalue("airflows_own"))
-    assert statsd.received(3) == [
-        *["airflow.workorders.ingest.lag,trigger=orders.v1,partition=0:7.0|g"] * 2,
-        "airflow.workorders.outbox.messages,trigger=orders.v1,partition=0:30|c",
-    ]
-
-
 def test_a_collector_of_open_telemetry_gets_gauges_and_what_was_added_to_counters_with_their_tags(
     collector: OtlpCollector, airflows_own: StatsReporter
 ) -> None:

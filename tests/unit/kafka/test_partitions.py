@@ -1,10 +1,6 @@
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionState, VirtualPartition
 
 
-def test_a_range_is_written_the_same_way_everywhere() -> None:
-    assert str(OffsetRange(Partition("orders", 0, "id"), 100, 2100)) == "orders 0 [100, 2100)"
-
-
 def test_a_virtual_partition_is_written_with_the_range_that_people_know() -> None:
     whole = OffsetRange(Partition("orders", 0, "id"), 100, 2100)
     virtual = VirtualPartition(whole.partition, 600, 1100, whole)

@@ -2,7 +2,6 @@
 
 from faults.cases import (
     broker,
-    chance,
     clocks,
     decisions,
     driver,
@@ -20,7 +19,6 @@ from faults.catalogue import FAULTS
 __all__ = [
     "FAULTS",
     "broker",
-    "chance",
     "clocks",
     "decisions",
     "driver",

@@ -381,15 +381,6 @@ def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continue
     connection.commit()
 
 
-def test_a_dry_run_counts_what_is_due(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, delete_after="10d", erase_after="5d")
-    create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
-    finish_all(connection, name)
-    connection.commit()
-    for days, counts in ((4, (0, 0)), (6, (4, 0)), (11, (4, 4))):
-        assert previewed(connection, name, days) == counts
-
-
 def previewed(connection: Connection, name: str, days: float) -> tuple[int, int]:
     """Return how many a dry run would wipe and delete that many days from now."""
     (due,) = (kept for kept in retention.preview(connection, now=in_days(days)) if kept.workflow == name)

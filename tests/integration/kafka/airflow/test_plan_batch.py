@@ -216,24 +216,3 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
         )
         assert f"Kafka at {address} did not answer" in planning.sentence()
     assert len(planning.started()) == 1
-
-
-def test_a_database_that_is_away_is_named_without_its_password(
-    planning: Planning, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    port = free_port()
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", f"postgresql://a:secret@127.0.0.1:{port}/a")
-    sentence = planning.sentence()
-    assert sentence.startswith(f'Postgres: connection failed: connection to server at "127.0.0.1", port {port} failed')
-    assert "secret" not in sentence
-
-
-@pytest.mark.parametrize("connection_id", ["kafka_default", "workorders_db"])
-def test_a_connection_that_is_missing_is_named(
-    planning: Planning, monkeypatch: pytest.MonkeyPatch, connection_id: str
-) -> None:
-    monkeypatch.delenv(f"AIRFLOW_CONN_{connection_id.upper()}")
-    assert (
-        planning.sentence()
-        == f"The conn_id `{connection_id}` isn't defined: define this connection in Airflow. [WO-CONNECTION-UNDEFINED]"
-    )

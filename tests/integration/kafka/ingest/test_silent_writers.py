@@ -3,11 +3,16 @@
 And two copies of one attempt, as Spark makes them: neither fails the other.
 """
 
+import ctypes
+import os
+import socket
+import struct
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
+from typing import Final
 from urllib.parse import quote
 
 import psycopg
@@ -16,7 +21,6 @@ import pytest
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.ingesting import attempt, attempts, no_proof, partition_of, plan, row, same_log
-from support.vanishing import come_back, vanish
 from support.work_orders import accepted_range, positions, remove
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
@@ -31,6 +35,30 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
+
+
+_ATTACH_FILTER: Final = 26
+"""SO_ATTACH_FILTER, and below SO_DETACH_FILTER, which the module socket does not name."""
+_DETACH_FILTER: Final = 27
+_RETURN: Final = 0x06
+
+
+def vanish(connection: Connection) -> None:
+    """Let the kernel drop every packet that comes to this connection, unacknowledged, as a dead machine does.
+
+    A proxy cannot do that, and neither can a stopped process: a kernel answers for both.
+    """
+    drop_all = ctypes.create_string_buffer(struct.pack("HBBI", _RETURN, 0, 0, 0))
+    program = struct.pack("HP", 1, ctypes.addressof(drop_all))
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        own.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
+
+
+def come_back(connection: Connection) -> None:
+    """Let the machine be there again, for a client that knows nothing of what was meanwhile."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as own:
+        own.setsockopt(socket.SOL_SOCKET, _DETACH_FILTER, 0)
+
 
 SECONDS = 60
 # More than a chunk of COPY, so that some of it has gone when the writer falls silent.

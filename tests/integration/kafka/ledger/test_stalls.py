@@ -3,7 +3,7 @@
 import pytest
 
 from local_stack.stack import LocalStack
-from support.ingesting import everything, partition_of, plan, row
+from support.ingesting import partition_of, plan, row
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -100,19 +100,6 @@ def test_a_replay_that_fails_keeps_its_reason_and_stalls_nothing(
     write_down(connection, batch_id, begin(connection, batch_id), {ranges[0]: "orders 0: two are lost."})
     assert row(connection, trigger).status == "active"
     assert stalls.errors_of(batches.load(connection, batch_id)) == ["orders 0: two are lost."]
-
-
-@pytest.mark.parametrize("finished", [False, True], ids=["the newer one continues", "the newer one is done"])
-def test_an_older_attempt_changes_nothing(
-    connection: Connection, trigger: Trigger, ranges: list[OffsetRange], batch_id: int, finished: bool
-) -> None:
-    old, new = begin(connection, batch_id), begin(connection, batch_id)
-    if finished:
-        for range_ in ranges:
-            finish(connection, batch_id, range_, new)
-    before = everything(connection, trigger)
-    write_down(connection, batch_id, old, dict.fromkeys(ranges, "this attempt was fenced by a newer one"))
-    assert everything(connection, trigger) == before
 
 
 def test_an_error_that_comes_after_the_commit_stalls_nothing(

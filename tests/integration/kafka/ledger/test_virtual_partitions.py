@@ -119,15 +119,6 @@ def test_a_move_over_nothing_new_changes_nothing(
     assert (entry.next_offset, entry.status, entry.last_error) == (110, "stalled", "no.")
 
 
-def test_a_stall_is_over_when_the_ledger_moves(connection: Connection, trigger: Trigger, begun: list[Attempt]) -> None:
-    positions.stall(connection, trigger, begun[0].range.planned, epoch=begun[0].epoch, error="no.", delay_seconds=60)
-    finish(connection, begun[0])
-    advance(connection, begun[0], 512.0)
-    entry = row(connection, trigger)
-    assert (entry.status, entry.last_error, entry.attempts, entry.next_attempt_at) == ("active", None, 0, None)
-    assert positions.positions(connection, trigger.name)[begun[0].range.partition].mean_message_bytes == 512.0
-
-
 def test_an_older_attempt_moves_nothing(connection: Connection, trigger: Trigger, begun: list[Attempt]) -> None:
     finish(connection, begun[0])
     connection.execute("UPDATE workorders.kafka_ledger SET epoch = epoch + 1 WHERE trigger_id = %s", (trigger.id,))

@@ -6,10 +6,10 @@ import pytest
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.groups import commit, member
+from support.groups import commit
 from support.topics import Topics
 from workorders.core import triggers
-from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import register_definition
 from workorders.kafka.client.admin import KafkaAdmin, run
@@ -72,25 +72,6 @@ def first(found: TriggerStatus) -> PartitionRow:
 
 def partition_of(connection: Connection, name: str) -> Partition:
     return min(positions.positions(connection, name))
-
-
-def test_messages_are_a_lag_of_the_ledger_and_of_the_group(
-    connection: Connection, stack: LocalStack, topics: Topics, cluster: KafkaAdmin, planned: KafkaTriggerDefinition
-) -> None:
-    topics.produce(planned.name, MESSAGES)
-    run(cluster.commit(planned.consumer_group, {partition_of(connection, planned.name): 2}))
-    row = first(look(connection, stack, planned.name))
-    assert (row.next_offset, row.committed_offset, row.last_stable, row.high_watermark) == (0, 2, 5, 5)
-    assert (row.lag, row.committed_lag, row.status) == (5, 3, "behind")
-
-
-def test_an_open_transaction_is_waited_for(
-    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
-) -> None:
-    with topics.open_transaction(planned.name, MESSAGES):
-        row = first(look(connection, stack, planned.name))
-        assert (row.last_stable, row.high_watermark, row.lag) == (0, 5, 0)
-        assert row.status == "waiting for an open transaction"
 
 
 def read_up_to(connection: Connection, name: str, offset: int) -> None:
@@ -167,15 +148,6 @@ def test_a_group_that_is_not_at_the_ledger_is_reported_and_changes_nothing(
     assert run(plan_batch(connection, cluster, planned)).batch_id is None
 
 
-def test_a_stranger_in_the_group_is_named(
-    connection: Connection, stack: LocalStack, topics: Topics, planned: KafkaTriggerDefinition
-) -> None:
-    topics.produce(planned.name, MESSAGES)
-    with member(stack.kafka_settings, planned.consumer_group, planned.name):
-        (note,) = look(connection, stack, planned.name).group_notes
-    assert note.startswith(f"The group {planned.consumer_group} has another consumer (rdkafka at 127.0.0.1), ")
-
-
 def test_a_topic_that_is_missing_does_not_hide_the_others(
     connection: Connection, stack: LocalStack, planned: KafkaTriggerDefinition
 ) -> None:
@@ -226,11 +198,6 @@ def test_triggers_of_other_types_are_left_out(connection: Connection, stack: Loc
     with pytest.raises(ConfigurationError, match="is of type cron"):
         look(connection, stack, name)
     assert name not in [found.name for found in collect(connection, None)]
-
-
-def test_an_unknown_trigger_is_an_error(connection: Connection, stack: LocalStack, name: str) -> None:
-    with pytest.raises(UnknownTriggerError, match=name):
-        look(connection, stack, name)
 
 
 def test_a_definition_without_its_fields_is_shown_with_their_defaults(

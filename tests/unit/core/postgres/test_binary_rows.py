@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from workorders.core.postgres import binary_rows
 
 ID = bytes(range(16))
-optional_bytes = st.none() | st.binary(max_size=50)
 
 
 def fields(row: bytes) -> list[bytes | None]:
@@ -22,31 +21,6 @@ def fields(row: bytes) -> list[bytes | None]:
         place += max(length, 0)
     assert place == len(row)
     return found
-
-
-@given(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.integers(1, 2**31 - 1))
-def test_a_work_order_row_has_a_field_a_column(position: int | None, stream_id: int | None) -> None:
-    row = binary_rows.work_order(ID, position, binary_rows.work_order_suffix(7, 8, stream_id, "pending"))
-    id_, place, trigger_id, workflow_id, stream, state = fields(row)
-    assert id_ == ID
-    assert place == (None if position is None else struct.pack(">q", position))
-    assert (trigger_id, workflow_id) == (struct.pack(">i", 7), struct.pack(">i", 8))
-    assert stream == (None if stream_id is None else struct.pack(">i", stream_id))
-    assert state == b"pending"
-    assert len(binary_rows.WORK_ORDER_COLUMNS) == 6
-
-
-@given(st.binary(max_size=50), st.binary(max_size=50))
-def test_a_dataclip_row_carries_both_texts_as_jsonb_of_version_1(body: bytes, request: bytes) -> None:
-    assert fields(binary_rows.dataclip(ID, body, request)) == [ID, b"\1" + body, b"\1" + request]
-    assert len(binary_rows.DATACLIP_COLUMNS) == 3
-
-
-@given(optional_bytes)
-def test_a_rejection_row_keeps_the_raw_bytes_and_tells_null_from_empty(raw: bytes | None) -> None:
-    row = binary_rows.rejection(ID, "not-json", "no value", b"{}", raw)
-    assert fields(row) == [ID, b"not-json", b"no value", b"\1{}", raw]
-    assert len(binary_rows.REJECTION_COLUMNS) == 5
 
 
 @given(st.text(st.characters(exclude_categories=[])))
@@ -86,8 +60,3 @@ def test_a_row_of_a_key_has_a_field_per_column_and_yields_what_it_was_made_of(
 def test_rows_of_keys_sort_by_key_then_by_work_order(pairs: list[tuple[bytes, bytes]]) -> None:
     made = sorted(binary_rows.keyed(key, id_, place, 1) for place, (key, id_) in enumerate(pairs))
     assert [(row[binary_rows.KEY_OF], row[binary_rows.ID_OF]) for row in made] == sorted(pairs)
-
-
-def test_a_row_of_a_duplicate_names_both_work_orders() -> None:
-    assert fields(binary_rows.duplicate(ID, ID[::-1])) == [ID, ID[::-1]]
-    assert len(binary_rows.DUPLICATE_COLUMNS) == 2

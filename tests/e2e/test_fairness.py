@@ -10,6 +10,8 @@ from support.airflow_api import AirflowApi
 from support.eventually import eventually
 from support.orders import Orders
 
+pytestmark = pytest.mark.long
+
 SECONDS = 420.0
 BOUND_SECONDS = 150.0
 """Twice two time slices of 10 s, each with one run and the start of a task; the backlog would last ten minutes."""

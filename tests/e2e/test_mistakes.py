@@ -57,6 +57,7 @@ def sentences(api: AirflowApi, task: Task) -> dict[int, str]:
     return {number: failed for number, failed in of_tries(api, task, api.error).items() if " Next try in " in failed}
 
 
+@pytest.mark.long
 def test_a_connection_with_a_mistake_fails_the_task_with_a_sentence_until_it_is_put_right(
     api: AirflowApi, airflow_stack: LocalStack
 ) -> None:

@@ -9,6 +9,8 @@ from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, some_events
 
+pytestmark = pytest.mark.long
+
 MESSAGES = 40
 
 

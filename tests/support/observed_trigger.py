@@ -14,7 +14,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 from psycopg.rows import dict_row
 
 from local_stack.stack import LocalStack
@@ -61,10 +61,6 @@ class ObservedTrigger:
     def create_topic(self, partitions: int) -> None:
         """Create the topic."""
         self._wait(self._admin.create_topics([NewTopic(self.topic, partitions, 1)]))
-
-    def add_partitions(self, total: int) -> None:
-        """Let the topic have more partitions."""
-        self._wait(self._admin.create_partitions([NewPartitions(self.topic, total)]))
 
     def delete_before(self, partition: int, offset: int) -> None:
         """Delete the messages before an offset, as retention does."""

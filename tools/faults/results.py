@@ -104,23 +104,7 @@ def write(results: Sequence[Result], *, name: str, seed: int) -> Path:
     path = measured.write(
         FOLDER / f"{name}.json",
         {"run": name, "seed": seed},
-        faults=[asdict(result) | {"kept": result.kept, "figures": _figures(result)} for result in results],
+        faults=[asdict(result) | {"kept": result.kept} for result in results],
     )
     path.with_suffix(".md").write_text(markdown(results), encoding="utf-8")
     return path
-
-
-def _figures(result: Result) -> list[dict[str, object]]:
-    verdict = result.verdict
-    if verdict is None:
-        return []
-    figures = {
-        "injected": (result.injected, "times", ">= 1"),
-        "messages": (verdict.messages, "messages", None),
-        "lost": (verdict.lost, "messages", "<= 0"),
-        "duplicated": (verdict.duplicated, "work orders", "<= 0"),
-        "order broken": (verdict.disordered, "work orders", "<= 0"),
-        "recovery": (round(result.seconds_to_recover, 2), "s", None),
-        "samples": (result.samples, "looks", None),
-    }
-    return [{"name": name, "value": value, "unit": unit, "bar": bar} for name, (value, unit, bar) in figures.items()]

@@ -49,6 +49,7 @@ def verdict(site: Site, order: str, fault: str) -> Verdict:
         return case.settle()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_plain_consumer_does_all_without_a_fault(site: Site, order: str) -> None:
     found = verdict(site, order, "none")
@@ -61,9 +62,9 @@ def test_a_plain_consumer_does_all_without_a_fault(site: Site, order: str) -> No
     ("order", "fault", "lost", "doubled"),
     [
         ("before", "killed-before-commit", 1, 0),
-        ("before", "killed-after-commit", 0, 0),
-        ("after", "killed-before-commit", 0, 0),
-        ("after", "killed-after-commit", 0, 1),
+        pytest.param("before", "killed-after-commit", 0, 0, marks=pytest.mark.long),
+        pytest.param("after", "killed-before-commit", 0, 0, marks=pytest.mark.long),
+        pytest.param("after", "killed-after-commit", 0, 1, marks=pytest.mark.long),
     ],
 )
 def test_a_consumer_that_is_killed_loses_or_doubles_one_message(
@@ -73,5 +74,6 @@ def test_a_consumer_that_is_killed_loses_or_doubles_one_message(
     assert (found.lost, found.doubled) == (lost, doubled), found
 
 
+@pytest.mark.long
 def test_a_message_that_the_database_refuses_stops_a_plain_consumer(site: Site) -> None:
     assert verdict(site, "after", "poison").lost

@@ -350,19 +350,6 @@ def test_boxes_ticked_before_the_script_came_are_counted(scene: Scene, address: 
     expect(page.get_by_text("1 selected")).to_be_visible()
 
 
-def test_a_form_that_is_refused_leads_back_to_its_page(scene: Scene, address: str) -> None:
-    asked = f"{address}/kafka/{scene.topic}/resolve?topic={scene.topic}&partition=1&kind=seek&offset=1"
-    with browser_page() as page:  # whose console may name the status of the refusal
-        page.goto(asked)
-        page.locator("input[name=facts]").evaluate("field => { field.value = 'of another time'; }")
-        page.get_by_label("Reason").fill("a test")
-        page.get_by_role("button", name="Continue at an offset").click()
-        expect(page.get_by_text("has changed since the preview")).to_be_visible()
-        page.get_by_role("link", name="Try again").click()
-        expect(page).to_have_url(asked)
-        expect(page.get_by_role("heading", name="Preview")).to_be_visible()
-
-
 @pytest.mark.parametrize(
     ("theme", "width"),
     [

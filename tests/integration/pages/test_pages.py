@@ -12,7 +12,7 @@ from html import unescape
 from secrets import token_hex
 from threading import BoundedSemaphore
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import httpx
 import psycopg
@@ -283,18 +283,6 @@ def test_a_search_lists_what_matches_and_its_address_is_the_search(client: TestC
     assert "since: nothing was searched" in wrong.text
 
 
-def test_pages_follow_one_another_without_a_gap(client: TestClient, scene: Scene) -> None:
-    seen: list[str] = []
-    address: str | None = f"/workorders/work-orders?workflow={scene.workflow}&since=all"
-    while address:
-        text = client.get(address).text
-        seen += listed_ids(text)
-        older = re.search(r'href="([^"]+)">Older<', text)
-        address = unescape(older[1]) if older else None
-    assert len(seen) == len(set(seen)) == 339
-    assert seen == sorted(seen, reverse=True)
-
-
 def test_a_failed_work_order_shows_why_and_is_rerun_with_actor_and_reason(
     stack: LocalStack, pages_site: Site, client: TestClient, scene: Scene
 ) -> None:
@@ -404,15 +392,6 @@ def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_dup
     assert "sent Run 1" in text
     assert "3 created no work order" in text
     assert 'Its request: { "again": 1 }' in text
-
-
-def test_a_message_whose_batch_retention_has_deleted_says_so(
-    connection: Connection, client: TestClient, name: str
-) -> None:
-    create_for(connection, kafka_trigger(connection, name), [event(0, "orders/0@7U9l3H5RQLSFbu3Y/Dhtww")])
-    connection.commit()
-    (order,) = listed_ids(client.get(f"/workorders/work-orders?trigger={name}&since=all").text)
-    assert "Batch deleted by retention: it was older" in text_of(client.get(f"/workorders/work-orders/{order}").text)
 
 
 def test_a_workflow_shows_its_runs_its_durations_and_its_failures_by_error(client: TestClient, scene: Scene) -> None:
@@ -989,11 +968,6 @@ def test_a_hostile_address_is_refused_or_shown_as_text(client: TestClient, addre
     assert "<script>" not in answer.text
 
 
-def test_a_number_that_postgres_does_not_have_is_refused(client: TestClient) -> None:
-    for address in ("bulk/99999999999999999999", "bulk?before=99999999999999999999", "bulk/0"):
-        assert client.get(f"/workorders/{address}").status_code == 422, address
-
-
 def test_every_answer_forbids_what_the_pages_do_not_need(client: TestClient) -> None:
     for address in ("/workorders/", "/workorders/nothing", "/workorders/work-orders?since=soon"):
         answer = client.get(address)
@@ -1069,12 +1043,6 @@ def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(
     assert "1 of 4 done, 3 skipped" in until_finished(client, started.headers["location"])
 
 
-def test_selected_work_orders_that_do_not_exist_any_more_make_no_job(client: TestClient, pages_site: Site) -> None:
-    assert client.get(f"{CONFIRM}?kind=cancel&selected={uuid4()}").status_code == 404
-    data = {"kind": "cancel", "selected": str(uuid4()), "reason": "x", "csrf": form_token(pages_site, "ada")}
-    assert client.post(CONFIRM, data=data).status_code == 404
-
-
 @pytest.mark.parametrize(
     ("address", "form"),
     [
@@ -1089,15 +1057,6 @@ def test_selected_work_orders_that_do_not_exist_any_more_make_no_job(client: Tes
 def test_the_address_of_a_form_that_was_sent_leads_to_its_page(client: TestClient, address: str, form: str) -> None:
     answer = client.get(f"/workorders{address}")
     assert (answer.status_code, answer.headers.get("location")) == (303, f"/workorders{form}")
-
-
-def test_an_update_of_the_outbox_does_not_count_its_topics_again(client: TestClient) -> None:
-    page = client.get("/workorders/outbox?topics=yes&topics=yes").text
-    assert 'hx-get="/workorders/outbox"' in page
-    assert page.index("Counted at") > page.index('id="live"')
-    assert page.count("topics=yes") == 1
-    live = page[page.index('id="live"') : page.index('id="topics"')]
-    assert live.count("<div") + 1 == live.count("</div"), "the topics are after the part that is updated"
 
 
 def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStack, name: str) -> None:

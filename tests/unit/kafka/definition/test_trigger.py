@@ -11,7 +11,6 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition.starting_offsets import StartingOffsets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
-CHECKOUT = Path(__file__).resolve().parents[4]
 FIVE_LINES = """\
 name: orders
 type: kafka
@@ -214,11 +213,6 @@ def test_spark_settings_that_name_the_place_of_a_secret_are_accepted() -> None:
         "spark.yarn.appMasterEnv.WORKORDERS_KAFKA_FILE": "/etc/workorders/kafka-password.json",
     }
     assert load("spark: {conf: " + json.dumps(settings) + "}").spark.conf == settings
-
-
-def test_a_definition_cannot_be_changed() -> None:
-    with pytest.raises(ValueError, match="frozen"):
-        setattr(load(), "consumer_group", "other")  # noqa: B010 - mypy knows that it cannot be done
 
 
 def test_a_format_of_a_registry_needs_the_connection_of_one() -> None:

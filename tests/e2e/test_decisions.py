@@ -4,10 +4,10 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
+from support.command_on_stack import typed
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place, some_events
-from support.typed import typed
 
 
 @pytest.fixture(scope="module")

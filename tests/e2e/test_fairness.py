@@ -8,7 +8,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
 from support.eventually import eventually
-from support.orders import Orders
+from support.workflow_in_airflow import Orders
 
 pytestmark = pytest.mark.long
 

@@ -2,10 +2,10 @@
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run, Task
+from support.command_on_stack import typed
 from support.eventually import eventually
 from support.flow import SECONDS
 from support.observed_trigger import Place
-from support.typed import typed
 from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.admission import gaps

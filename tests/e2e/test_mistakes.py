@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 
 import httpx
+import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task

@@ -7,7 +7,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Run
 from support.eventually import eventually
-from support.orders import Orders
+from support.workflow_in_airflow import Orders
 
 SECONDS = 420.0
 

@@ -7,10 +7,10 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.airflow_api import Run, Task
+from support.command_on_stack import typed
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import Place
-from support.typed import typed
 
 TRIES = 7
 LOST = "were deleted by retention before they were read"

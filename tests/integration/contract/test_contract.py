@@ -1,23 +1,83 @@
 """One suite of behaviours for every trigger type: the life of a work order is the same, whatever created it."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from support.contract import claim, define_workflow, inputs, states, work, work_orders
+from support.runs import keeping
 from support.trigger_types import SOURCES, Event, MakeSource, Source
-from support.working import expire_workers
 from workorders.core import triggers, workflows
 from workorders.core.admission import duplicates
 from workorders.core.definitions.trigger import trigger_types
-from workorders.core.exceptions import OwnershipLostError
+from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs as run_history
 from workorders.core.history import work_orders as history
+from workorders.core.history.filters import Filter
+from workorders.core.history.work_orders import WorkOrderSummary
+from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection
-from workorders.core.runs import lifecycle
-from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs import claiming, lifecycle
+from workorders.core.runs.claiming import ClaimedRun
+from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
+
+
+def work_orders(connection: Connection, source: Source, **wanted: Any) -> list[WorkOrderSummary]:
+    """Return the work orders of a source, oldest first."""
+    listed = history.list_work_orders(connection, Filter(workflow=source.name, **wanted))
+    connection.rollback()
+    return listed[::-1]
+
+
+def inputs(connection: Connection, source: Source) -> list[Event]:
+    """Return the inputs of a source's work orders, oldest first."""
+    rows = connection.execute(
+        """
+        SELECT dataclips.body FROM workorders.work_orders
+        JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+        JOIN workorders.dataclips ON dataclips.id = work_orders.id
+        WHERE workflows.name = %s ORDER BY work_orders.id
+        """,
+        (source.name,),
+    ).fetchall()
+    connection.rollback()
+    return [row[0] for row in rows]
+
+
+def define_workflow(connection: Connection, source: Source, **fields: Any) -> None:
+    """Register the source's workflow, with some fields."""
+    definition = WorkflowDefinition.model_validate({"name": source.name, "callable": "a.module:function", **fields})
+    workflows.register(connection, definition)
+    connection.commit()
+
+
+def claim(connection: Connection, source: Source, limit: int = 100) -> tuple[UUID, list[ClaimedRun]]:
+    """Claim and start the available runs, for another worker."""
+    workflow = workflows.find(connection, source.name)
+    worker_id = add_worker(connection, workflow)
+    claimed = claiming.claim(connection, workflow, limit=limit, worker_id=worker_id)
+    lifecycle.start(connection, worker_id, [run.run_id for run in claimed])
+    connection.commit()
+    return worker_id, claimed
+
+
+def work(connection: Connection, source: Source, state: FinalState = "success", **result: Any) -> list[ClaimedRun]:
+    """Process all runs that wait; each one ends so."""
+    worker_id, claimed = claim(connection, source)
+    results = [RunResult(run_id=run.run_id, state=state, **result) for run in claimed]
+    lifecycle.finish(connection, worker_id, results)
+    connection.commit()
+    return claimed
+
+
+def states(connection: Connection, source: Source) -> list[str]:
+    """Return the states of a source's work orders, oldest first."""
+    return [order.state for order in work_orders(connection, source)]
+
 
 FIVE: list[Event] = [{"number": number} for number in range(5)]
 
@@ -148,32 +208,13 @@ def test_a_run_has_the_input_and_the_request_and_its_output_is_kept(source: Sour
     assert (outcome.state, outcome.output) == ("success", '{"shipped": true}')
 
 
-def test_a_failure_is_tried_again_and_then_shown(source: Source, connection: Connection) -> None:
-    source.send({"number": 7})
-    define_workflow(connection, source, retries={"max_retries": 1, "first_delay": 0})
-    work(connection, source, "failed", error_type="KeyError", error="the first")
-    assert states(connection, source) == ["requeued"]
-    (run,) = work(connection, source, "failed", error_type="ValueError", error="a test")
-    assert run_history.find_ended(connection, [run.work_order_id]) == [run.work_order_id]
-    outcome = run_history.find_outcome(connection, run.work_order_id)
-    assert outcome is not None
-    assert (outcome.state, outcome.error_type, outcome.error) == ("failed", "ValueError", "a test")
-    assert [found.attempt for found in history.runs_of(connection, run.work_order_id)] == [1, 2]
-
-
-def test_runs_of_a_worker_that_fell_silent_are_lost(source: Source, connection: Connection) -> None:
+def test_what_retention_deleted_does_not_come_back_as_new(source: Source, connection: Connection) -> None:
     source.send(*FIVE)
-    define_workflow(connection, source)
-    worker_id, claimed = claim(connection, source)
-    assert len(claimed) == 5
-    workflow = workflows.find(connection, source.name)
-    expire_workers(connection, workflow)
-    recovered = lifecycle.recover_lost(connection, workflow)
-    connection.commit()
-    assert recovered.lost == 5
-    assert states(connection, source) == ["lost"] * 5
-    late = [RunResult(run_id=run.run_id, state="success") for run in claimed]
-    with pytest.raises(OwnershipLostError):
-        lifecycle.finish(connection, worker_id, late)
-    connection.commit()
-    assert states(connection, source) == ["lost"] * 5
+    keeping(connection, source.name, delete_after="10d", delete_errors_after="100d")
+    work(connection, source)
+    retention.delete_expired(connection, now=datetime.now(UTC) + timedelta(days=11), pause=lambda _: None)
+    assert states(connection, source) == []
+    assert source.send_again() == ("taken" if source.type in {"webhook", "manual"} else "refused")
+    assert states(connection, source) == []
+    source.send({"number": 5})
+    assert states(connection, source) == ["pending"]

@@ -8,7 +8,7 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
-from support import heard
+from support import remembering_notifier
 from support.admission import BY_NUMBER, event, register
 from support.tries import a_try
 from workorders.airflow.operators.maintenance import MaintenanceOperator
@@ -20,7 +20,7 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 TRY: Any = a_try()
-NOTIFY = ["support.heard.hear"]
+NOTIFY = ["support.remembering_notifier.hear"]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def database_url(stack: LocalStack) -> str:
 def connections(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connection, as its environment gives it."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", database_url)
-    heard.alerts.clear()
+    remembering_notifier.alerts.clear()
 
 
 @pytest.fixture
@@ -64,13 +64,13 @@ def test_a_gap_of_a_trigger_of_any_type_fails_one_task_and_calls_the_notifiers(
     come(connection, trigger, 5)
     with pytest.raises(AirflowFailException, match=f"Trigger {trigger.name}: sequence .* gap above number 1 .* skip"):
         watch()
-    assert [alert.parked for alert in heard.alerts] == [3]
+    assert [alert.parked for alert in remembering_notifier.alerts] == [3]
     watch()
-    assert len(heard.alerts) == 1
+    assert len(remembering_notifier.alerts) == 1
     come(connection, trigger, 2)
     with caplog.at_level(logging.WARNING):
         watch()
-    assert [alert.cleared for alert in heard.alerts] == [False, True]
+    assert [alert.cleared for alert in remembering_notifier.alerts] == [False, True]
 
 
 def test_of_several_gaps_of_several_triggers_all_are_alerted_and_the_task_counts_them(
@@ -83,7 +83,9 @@ def test_of_several_gaps_of_several_triggers_all_are_alerted_and_the_task_counts
         come(connection, source, 1, 3, 4, 5, key=key)
     with pytest.raises(AirflowFailException, match=r"2 more are in the log above\."):
         watch()
-    assert sorted(alert.trigger for alert in heard.alerts) == sorted([trigger.name, trigger.name, another.name])
+    assert sorted(alert.trigger for alert in remembering_notifier.alerts) == sorted(
+        [trigger.name, trigger.name, another.name]
+    )
 
 
 def test_a_trigger_without_sequences_is_not_watched(connection: Connection, name: str) -> None:

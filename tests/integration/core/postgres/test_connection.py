@@ -42,12 +42,6 @@ def test_the_server_finds_out_within_a_minute_that_a_clients_machine_is_gone(sta
         assert 0 < int(shown(connection, "tcp_user_timeout")) <= A_MINUTE * 1000
 
 
-def test_the_settings_of_the_url_win_in_the_session_too(stack: LocalStack) -> None:
-    with connect(f"{stack.database_url}?options=-c%20lock_timeout%3D50ms") as connection:
-        assert shown(connection, "lock_timeout") == "50ms"
-        assert shown(connection, "statement_timeout") == "5min"
-
-
 def test_a_lock_is_not_waited_for_without_end(stack: LocalStack, connection: Connection) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(4711)")
     with (

@@ -14,15 +14,6 @@ def parsed(url: str) -> dict[str, object]:
     return dict(conninfo.conninfo_to_dict(connection_string(url, "workorders test")))
 
 
-def test_a_dead_client_or_server_is_noticed() -> None:
-    settings = parsed(URL)
-    assert int(str(settings["connect_timeout"])) <= 10
-    assert settings["keepalives"] == "1"
-    assert int(str(settings["tcp_user_timeout"])) <= 60_000
-    for name in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
-        assert f"-c {name}=" in str(settings["options"])
-
-
 def test_the_connection_names_its_application_and_keeps_the_urls_own_parts() -> None:
     settings = parsed(URL)
     assert settings["application_name"] == "workorders test"

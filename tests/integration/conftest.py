@@ -1,5 +1,6 @@
 """A separate name, topic, and trigger for every test, so that tests share one stack and nothing else."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -48,6 +49,13 @@ def whole_work_orders(database_url: str) -> Iterator[None]:
     yield
     with psycopg.connect(database_url) as connection:
         assert connection.execute(f"{ORPHANS} LIMIT 5").fetchall() == []
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.Runner]:
+    """One event loop for the tests of a module: the triggers of a process share their connections in it."""
+    with asyncio.Runner() as runner:
+        yield runner
 
 
 @pytest.fixture

@@ -171,11 +171,6 @@ class AirflowApi:
         """Clear tasks of a run, and nothing else, as the button does."""
         self._clear_tasks(run, task_ids)
 
-    def clear_run(self, run: Run) -> None:
-        """Clear every task of a run."""
-        body = {"dry_run": False, "only_failed": False}
-        self._answer(self._client.post(f"{_path(run)}/clear", json=body))
-
     def delete_run(self, run: Run) -> None:
         """Delete a run with all that Airflow knows of it."""
         self._answer(self._client.delete(_path(run)))

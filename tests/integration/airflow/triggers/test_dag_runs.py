@@ -1,7 +1,7 @@
 """The trigger that waits for Dag runs, on a real database and an Airflow that is a table of Dag runs."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,13 +19,6 @@ pytestmark = pytest.mark.integration
 SECONDS = 60.0
 WHILE_NOTHING_ENDS = 1.0
 Make = Callable[..., Executing]
-
-
-@pytest.fixture(scope="module")
-def loop() -> Iterator[asyncio.Runner]:
-    """One event loop for all tests: the triggers of a process share their connections in it."""
-    with asyncio.Runner() as runner:
-        yield runner
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,7 @@
 """The trigger that waits for runs, on a real database, in one event loop as in the triggerer."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,13 +20,6 @@ pytestmark = pytest.mark.integration
 
 SECONDS = 60.0
 Make = Callable[[str], Executing]
-
-
-@pytest.fixture(scope="module")
-def loop() -> Iterator[asyncio.Runner]:
-    """One event loop for all tests: the triggers of a process share their connections in it."""
-    with asyncio.Runner() as runner:
-        yield runner
 
 
 @pytest.fixture(autouse=True)

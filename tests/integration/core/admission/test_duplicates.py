@@ -8,7 +8,6 @@ from support.admission import BY_ID, events, register
 from support.admission import ids as ids_of
 from support.runs import finish_all, keeping
 from support.work_orders import accepted
-from workorders.core import triggers
 from workorders.core.admission import duplicates
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
@@ -20,13 +19,6 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 DAY = 86_400.0
-
-
-@pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
 
 
 def send(connection: Connection, trigger: Trigger, key: str, caller: str = "a") -> CreateResult:

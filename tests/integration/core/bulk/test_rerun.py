@@ -46,6 +46,15 @@ def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3, **op
     return runner.run_job(connection, job.id, step=step)
 
 
+def rerun_of_failed(connection: Connection, trigger: Trigger, count: int) -> Job:
+    """Create work orders that failed, and a job that reruns them."""
+    create(connection, trigger, accepted_range("s", 0, count))
+    finish_all(connection, trigger.name, "failed")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=trigger.name), actor="ada", reason="a test")
+    connection.commit()
+    return job
+
+
 def states(connection: Connection, trigger: Trigger) -> dict[str, int]:
     return work_orders.count_by_state(connection, Filter(trigger=trigger.name))
 
@@ -137,12 +146,9 @@ def test_a_job_continues_where_a_crash_left_it_and_does_nothing_twice(
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself(
-    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create(connection, trigger, accepted_range("s", 0, 4))
-    finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
-    connection.commit()
+    job = rerun_of_failed(connection, trigger, 4)
 
     def break_down(*_: object) -> None:
         raise RuntimeError("between the runs and the progress")
@@ -157,12 +163,9 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
 
 
 def test_a_job_that_one_worker_executes_is_executed_by_no_other(
-    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+    connection: Connection, other_connection: Connection, trigger: Trigger
 ) -> None:
-    create(connection, trigger, accepted_range("s", 0, 4))
-    finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
-    connection.commit()
+    job = rerun_of_failed(connection, trigger, 4)
     refused: list[str] = []
 
     def meanwhile(_: Job) -> None:
@@ -177,12 +180,9 @@ def test_a_job_that_one_worker_executes_is_executed_by_no_other(
 
 
 def test_a_worker_that_was_silent_too_long_does_no_further_step(
-    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+    connection: Connection, other_connection: Connection, trigger: Trigger
 ) -> None:
-    create(connection, trigger, accepted_range("s", 0, 6))
-    finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
-    connection.commit()
+    job = rerun_of_failed(connection, trigger, 6)
 
     def taken_over(_: Job) -> None:
         other_connection.execute(
@@ -198,12 +198,9 @@ def test_a_worker_that_was_silent_too_long_does_no_further_step(
 
 
 def test_a_job_that_is_cancelled_does_no_further_step(
-    connection: Connection, other_connection: Connection, trigger: Trigger, name: str
+    connection: Connection, other_connection: Connection, trigger: Trigger
 ) -> None:
-    create(connection, trigger, accepted_range("s", 0, 6))
-    finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
-    connection.commit()
+    job = rerun_of_failed(connection, trigger, 6)
 
     def stop(_: Job) -> None:
         jobs.cancel_job(other_connection, job.id)
@@ -219,10 +216,7 @@ def test_a_job_that_is_cancelled_does_no_further_step(
 def test_what_is_created_after_the_job_does_not_belong_to_it(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    create(connection, trigger, [accepted("s", 0)])
-    finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
-    connection.commit()
+    job = rerun_of_failed(connection, trigger, 1)
     create(connection, trigger, [accepted("s", 1)])
     finish_all(connection, name, "failed")
     assert runner.run_job(connection, job.id).done == 1

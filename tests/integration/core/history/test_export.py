@@ -10,7 +10,6 @@ from psycopg.pq import TransactionStatus
 from local_stack.stack import LocalStack
 from support.runs import finish_all
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
-from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import export
 from workorders.core.history.export import COLUMNS, Format
@@ -27,14 +26,6 @@ VALUE = b'{"id":%d,"text":"' + b"x" * (2 * MIB) + b'"}'
 FEW, MANY = 3, 24
 ROOM = 24 * MIB
 """Some copies of one value; all of them at once are more than 100 MiB."""
-
-
-@pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    """A trigger with its own workflow."""
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
 
 
 def exported(connection: Connection, name: str, format_: Format = "jsonl") -> str:

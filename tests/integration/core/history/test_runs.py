@@ -5,7 +5,6 @@ import pytest
 from support.runs import finish_all
 from support.work_orders import accepted
 from support.working import Working
-from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownRunError
 from workorders.core.history import runs
@@ -14,14 +13,6 @@ from workorders.core.runs import lifecycle
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    """A trigger with its own workflow: whatever can be claimed of it is this test's."""
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
 
 
 def test_an_excerpt_has_the_beginning_of_the_output_and_the_end_of_the_log(

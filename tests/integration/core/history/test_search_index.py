@@ -24,13 +24,6 @@ AT_ONCE = timedelta(0)
 
 
 @pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
-
-
-@pytest.fixture
 def other_connection(stack: LocalStack) -> Iterator[Connection]:
     with connect(stack.database_url, application_name="test") as connection:
         yield connection

@@ -35,13 +35,6 @@ PLACEHOLDER = "unreadable: Postgres cannot write this JSON out, because it is to
 
 
 @pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
-
-
-@pytest.fixture
 def few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a claim be full with the third of the bodies of 30 bytes."""
     monkeypatch.setattr(claiming, "MAX_BYTES", 120)

@@ -44,13 +44,6 @@ def database_url(stack: LocalStack) -> str:
 
 
 @pytest.fixture
-def trigger(connection: Connection, name: str) -> Trigger:
-    trigger = triggers.register(connection, name=name, type_="plain", workflow=name, definition={})
-    connection.commit()
-    return trigger
-
-
-@pytest.fixture
 def other_connection(database_url: str) -> Iterator[Connection]:
     with connect(database_url, application_name="test") as connection:
         yield connection

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import psutil
@@ -30,13 +30,6 @@ pytestmark = pytest.mark.integration
 SECONDS = 300.0
 POLL_SECONDS = 0.1
 T = TypeVar("T")
-
-
-@pytest.fixture(scope="module")
-def loop() -> Iterator[asyncio.Runner]:
-    """One event loop for all tests: the triggers of a process share their connections in it."""
-    with asyncio.Runner() as runner:
-        yield runner
 
 
 @pytest.fixture(scope="module")

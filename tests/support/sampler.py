@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -77,7 +77,7 @@ def contradiction(group: Mapping[int, int], snapshot: PartitionSnapshot, *, gapl
     return None
 
 
-class Sampler:
+class Sampler(Lookout):
     """Samples one trigger from entering the context until leaving it.
 
     Args:
@@ -87,9 +87,9 @@ class Sampler:
     """
 
     def __init__(self, trigger: ObservedTrigger, *, seconds: float = OFTEN_SECONDS, gapless: bool = False) -> None:
+        super().__init__(self._try_to_sample, seconds)
         self._trigger = trigger
         self._gapless = gapless
-        self._lookout = Lookout(self._try_to_sample, seconds)
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._consumer: Consumer | None = None
         self._streams: dict[int, int] = {}
@@ -102,20 +102,10 @@ class Sampler:
         #: The contradictions, with their time.
         self.contradictions: list[str] = []
 
-    @property
-    def failure(self) -> Exception | None:
-        """What ended the sampling early; there is no verdict then."""
-        return self._lookout.failure
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._lookout.__enter__()
-        return self
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._lookout.__exit__(kind, error, traceback)
+        super().__exit__(kind, error, traceback)
         self._drop()
 
     def _try_to_sample(self) -> None:

@@ -35,10 +35,6 @@ log: Final = logging.getLogger(__name__)
 
 _MIN_WAIT: Final = 0.02
 _MAX_WAIT: Final = 0.25
-_PRUNE_EVERY_SECONDS: Final = 60.0
-_PRUNE_SECONDS: Final = 0.25
-_PRUNE_REST_SECONDS: Final = 5.0
-"""After this time the rest of what has expired is deleted, because sending comes first."""
 _MAX_PRODUCER_LOSSES: Final = 3
 _MAX_SECONDS_AFTER_FAILURE: Final = 300.0
 """A relay that had to hold something ends after this time, even if there is more to send, because people see its end in
@@ -96,10 +92,8 @@ class ShardRelay:
         )
         require_same_identity(self._connection, self._lease, identity)
         self._recover()
-        wait, idle_since, prune_at = _MIN_WAIT, time.monotonic(), 0.0
+        wait, idle_since = _MIN_WAIT, time.monotonic()
         while not stopped() and time.monotonic() < deadline:
-            if time.monotonic() >= prune_at:
-                prune_at = time.monotonic() + (_PRUNE_EVERY_SECONDS if self._prune() else _PRUNE_REST_SECONDS)
             if self._step():
                 wait, idle_since = _MIN_WAIT, time.monotonic()
             elif time.monotonic() - idle_since >= linger:
@@ -112,11 +106,6 @@ class ShardRelay:
         if self._completed is not None:
             claims.complete(self._connection, self._lease, self._completed)
         record_error(self._connection, self._lease, None)
-
-    def _prune(self) -> bool:
-        return claims.prune_sent_log(
-            self._connection, older_than=self._definition.delete_sent_after, max_seconds=_PRUNE_SECONDS
-        )
 
     def _step(self) -> bool:
         """Send one batch, and hold what Kafka rejects of it; return whether there was one."""
@@ -157,7 +146,7 @@ class ShardRelay:
         # Fence first and read then: the other way round, an older producer could still commit in between.
         producer = self._new_producer()
         checkpoint = self._checkpoints.last(self._lease.shard)
-        settled = settle_claims(self._connection, self._lease, checkpoint, keep_sent=self._definition.keeps_sent)
+        settled = settle_claims(self._connection, self._lease, checkpoint)
         if settled.in_flight:
             log.info(
                 "Shard %s: %s messages were in flight; %s of them are in Kafka, the others are sent now.",
@@ -210,12 +199,8 @@ class ShardRelay:
         except ProducerFencedOrLostError as error:
             return self._recover_from(error, due)
         if rejection is None:
-            self._completed = CompletedBatch(
-                number=batch.number,
-                compacted=left_out,
-                ended_hold=due.id if due else None,
-                keep=self._definition.keeps_sent,
-            )
+            ended = due.id if due else None
+            self._completed = CompletedBatch(number=batch.number, compacted=left_out, ended_hold=ended)
             self._producer_losses = 0
             self._result.messages += len(batch.rows)
             send_spans.record(rows, shard=self._lease.shard, batch=batch.number, begun=begun)

@@ -1,13 +1,8 @@
-"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka.
+"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka."""
 
-Deleted messages may be kept in the log of sent messages for a time.
-"""
-
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -16,8 +11,6 @@ from workorders.outbox.store.backlog import ROW_BUCKET, ROW_ID, ROW_TOPIC, Batch
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, require_lease
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql", blocks_from="sql/holds.sql")
-
-_PRUNED_ROWS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +31,6 @@ class CompletedBatch:
     compacted: Mapping[str, int] = field(default_factory=dict)
     #: A hold that ends with it, because its messages were sent.
     ended_hold: int | None = None
-    #: Whether its rows are kept in the log of sent messages.
-    keep: bool = False
 
 
 def complete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
@@ -93,20 +84,6 @@ def drop_claims_of_shard(connection: Connection, shard: int) -> None:
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
 
 
-def prune_sent_log(connection: Connection, *, older_than: float, max_seconds: float) -> bool:
-    """Delete messages that were sent more than `older_than` seconds ago from the log, oldest first and in chunks.
-
-    After `max_seconds` no further chunk is started; return whether none is left.
-    """
-    deadline = time.monotonic() + max_seconds
-    deleted = _PRUNED_ROWS
-    while deleted == _PRUNED_ROWS and time.monotonic() <= deadline:
-        with connection.transaction():
-            arguments = {"seconds": older_than, "limit": _PRUNED_ROWS}
-            deleted = connection.execute(_QUERIES["prune_sent_log"], arguments).rowcount
-    return deleted < _PRUNED_ROWS
-
-
 def _next_batch_number(connection: Connection, lease: Lease, completed: CompletedBatch | None) -> int:
     """Take the next number, and with it the right to write; delete the batch before."""
     row = connection.execute(
@@ -126,10 +103,7 @@ def _next_batch_number(connection: Connection, lease: Lease, completed: Complete
 
 
 def _delete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
-    arguments = {"shard": lease.shard, "batch": completed.number}
-    if completed.keep:
-        connection.execute(_QUERIES["keep_sent"], arguments)
-    connection.execute(_QUERIES["delete_sent"], arguments)
+    connection.execute(_QUERIES["delete_sent"], {"shard": lease.shard, "batch": completed.number})
     for topic, compacted in completed.compacted.items():
         connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": compacted})
     if completed.ended_hold is not None:

@@ -20,14 +20,13 @@ class Settled(NamedTuple):
     in_kafka: int
 
 
-def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None, *, keep_sent: bool) -> Settled:
+def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> Settled:
     """Delete the open batch if it is in Kafka, and give it back otherwise.
 
     Args:
         connection: the relay's.
         lease: of the shard, whose old producer has been fenced, so that no later checkpoint can appear.
         checkpoint: number of the batch in the last checkpoint of the shard; None if there is none.
-        keep_sent: whether deleted rows are kept in the log of sent messages.
 
     Raises:
         OutboxContradictionError: checkpoint and database contradict each other; nothing was changed.
@@ -37,7 +36,7 @@ def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None, 
         number, messages, known = fetch_row(connection, _QUERIES["open_batch"], shard)
     found = checkpoint or 0
     if number == found:
-        complete(connection, lease, CompletedBatch(number=number, keep=keep_sent))
+        complete(connection, lease, CompletedBatch(number=number))
         return Settled(messages, messages)
     # If no batch is open, none depends on the old checkpoints, so the checkpoint topic may have been re-created.
     if known not in {found, _ACCEPT_ANY_CHECKPOINT} and (number is not None or found > known):

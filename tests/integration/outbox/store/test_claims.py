@@ -95,7 +95,7 @@ def test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing(outb
         batch = complete_and_claim(connection, lease, None, REQUEST)
         assert batch is not None
         with pytest.raises(OutboxContradictionError, match="release --shard 0"):
-            settle_claims(connection, lease, batch.number + 5, keep_sent=False)
+            settle_claims(connection, lease, batch.number + 5)
         assert outbox.waiting() == 1
-        assert settle_claims(connection, lease, batch.number, keep_sent=False) == (1, 1)
+        assert settle_claims(connection, lease, batch.number) == (1, 1)
     assert outbox.waiting() == 0

@@ -13,8 +13,13 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.outbox.relay import send_spans
 from workorders.outbox.relay.checkpoints import Checkpoints
 from workorders.outbox.relay.definition import RelayDefinition
-from workorders.outbox.relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
-from workorders.outbox.relay.producer import ProducerFencedOrLostError, TransactionalProducer
+from workorders.outbox.relay.producer import (
+    DeliveryFailures,
+    ProducerFencedOrLostError,
+    RejectedMessage,
+    Rejection,
+    TransactionalProducer,
+)
 from workorders.outbox.relay.topic_metadata import TopicMetadataCache
 from workorders.outbox.store import claims, holds
 from workorders.outbox.store.backlog import (
@@ -26,9 +31,8 @@ from workorders.outbox.store.backlog import (
     is_anything_waiting,
     next_due_hold,
 )
-from workorders.outbox.store.claims import ClaimedBatch, CompletedBatch
+from workorders.outbox.store.claims import ClaimedBatch, CompletedBatch, settle_claims
 from workorders.outbox.store.leases import Lease, record_error, renew
-from workorders.outbox.store.recovery import settle_claims
 from workorders.outbox.store.settings import Identity, id_and_checkpoint_key, require_same_identity
 
 log: Final = logging.getLogger(__name__)

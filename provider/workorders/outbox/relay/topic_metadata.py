@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.outbox.relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
+from workorders.outbox.relay.producer import DeliveryFailures, RejectedMessage, Rejection
 from workorders.outbox.store.backlog import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
 _CACHE_SECONDS: Final = 60.0

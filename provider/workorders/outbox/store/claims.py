@@ -3,14 +3,18 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
+from workorders.outbox.exceptions import OutboxContradictionError
 from workorders.outbox.store import holds
 from workorders.outbox.store.backlog import ROW_BUCKET, ROW_ID, ROW_TOPIC, BatchRequest, Row, read_rows
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, require_lease
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql", blocks_from="sql/holds.sql")
+
+_ACCEPT_ANY_CHECKPOINT: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,13 @@ class CompletedBatch:
     compacted: Mapping[str, int] = field(default_factory=dict)
     #: A hold that ends with it, because its messages were sent.
     ended_hold: int | None = None
+
+
+class Settled(NamedTuple):
+    """How many messages an earlier relay had in flight, and how many of them are in Kafka."""
+
+    in_flight: int
+    in_kafka: int
 
 
 def complete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
@@ -82,6 +93,42 @@ def drop_claims(connection: Connection, lease: Lease) -> None:
 def drop_claims_of_shard(connection: Connection, shard: int) -> None:
     """Give the open batches of a shard back; the caller has its lease, or has locked the shard without a lease."""
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
+
+
+def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> Settled:
+    """Delete the open batch if it is in Kafka, and give it back otherwise.
+
+    Args:
+        connection: the relay's.
+        lease: of the shard, whose old producer has been fenced, so that no later checkpoint can appear.
+        checkpoint: number of the batch in the last checkpoint of the shard; None if there is none.
+
+    Raises:
+        OutboxContradictionError: checkpoint and database contradict each other; nothing was changed.
+    """
+    with connection.transaction():
+        number, messages, known = fetch_row(connection, _QUERIES["open_batch"], {"shard": lease.shard})
+    found = checkpoint or 0
+    if number == found:
+        complete(connection, lease, CompletedBatch(number=number))
+        return Settled(messages, messages)
+    # If no batch is open, none depends on the old checkpoints, so the checkpoint topic may have been re-created.
+    if known not in {found, _ACCEPT_ANY_CHECKPOINT} and (number is not None or found > known):
+        raise OutboxContradictionError(
+            f"Shard {lease.shard} of the outbox is stalled: its last checkpoint in Kafka is of batch "
+            f"{found or 'none'}; the database knows of {known or 'none'}, and its open batch is {number or 'none'} "
+            f"with {messages} messages. One of the two was restored or deleted, or another copy of the database sends "
+            f"with the same id. Nothing was sent or deleted. Look into the topics, then run `workorders outbox release "
+            f"--shard {lease.shard}` with --sent or --unsent."
+        )
+    if found != known:
+        with connection.transaction():
+            require_lease(connection, lease)
+            accepted = {"shard": lease.shard, "epoch": lease.epoch, "batch": found}
+            connection.execute(_QUERIES["accept_checkpoint"], accepted)
+    if number is not None:
+        drop_claims(connection, lease)
+    return Settled(messages, 0)
 
 
 def _next_batch_number(connection: Connection, lease: Lease, completed: CompletedBatch | None) -> int:

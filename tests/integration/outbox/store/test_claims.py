@@ -10,8 +10,7 @@ from workorders.outbox import OutboxMessage
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
 from workorders.outbox.store import leases
 from workorders.outbox.store.backlog import ROW_ID, BatchRequest, OutboxRow
-from workorders.outbox.store.claims import complete_and_claim
-from workorders.outbox.store.recovery import settle_claims
+from workorders.outbox.store.claims import complete_and_claim, settle_claims
 
 pytestmark = pytest.mark.integration
 

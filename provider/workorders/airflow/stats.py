@@ -78,12 +78,7 @@ def _lacks_tags() -> bool:
 
 
 class ReportMetricsTrigger(PollingTrigger):
-    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends.
-
-    Args:
-        database_connection: id of the Airflow Postgres connection.
-        duration: seconds.
-    """
+    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends."""
 
     def __init__(
         self, *, database_connection: str = "workorders_db", duration: float = 3600.0, **_from_another_version: Any

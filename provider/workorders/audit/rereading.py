@@ -29,12 +29,6 @@ SettingsOf = Callable[[str], Mapping[str, Any]]
 class Rereading:
     """Compares the messages of one trigger.
 
-    Args:
-        connection: without an open transaction.
-        trigger: the trigger.
-        kafka_settings: returns librdkafka settings.
-        registry_settings: returns settings of a schema registry's client.
-
     Raises:
         ConfigurationError: the trigger needs a registry that is not known here.
         ValueError: the stored definition is not one of this version.

@@ -153,10 +153,7 @@ def release_hold(connection: Connection, hold: int) -> int:
 def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) -> int:
     """Delete the messages of a hold unsent, permanently, and return how many they were.
 
-    Args:
-        connection: to the database.
-        hold: number of the hold.
-        seen: how many messages a person has decided about; None for all that are there now.
+    `seen` is how many messages a person has decided about; None for all that are there now.
 
     Raises:
         OutboxDecisionError: there is no such hold, it holds a topic, whose messages wait where they are, or it has

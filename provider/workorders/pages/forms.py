@@ -51,10 +51,7 @@ def require_own_origin(request: Request, configured: str | None) -> None:
     """Refuse a request that another site has made the browser send.
 
     Browsers report it by `Sec-Fetch-Site`, but only over HTTPS and to the machine itself; otherwise the origin counts.
-
-    Args:
-        request: what is answered.
-        configured: Airflow's own origin by its configuration, which a proxy may hide; None if it has none.
+    `configured` is Airflow's own origin by its configuration, which a proxy may hide; None if it has none.
 
     Raises:
         ForgedRequestError: it comes from elsewhere, or nothing shows from where it comes.

@@ -28,9 +28,7 @@ STALE_SECONDS: Final = 300.0
 class Secrets:
     """The secrets of webhooks, which Airflow's connections hold. Used on one event loop.
 
-    Args:
-        ask: returns the secret of a connection's id, or raises; it may block.
-        clock: returns the seconds of a monotonic clock.
+    `ask` returns the secret of a connection's id, or raises; it may block.
     """
 
     def __init__(self, ask: Callable[[str], Secret], clock: Callable[[], float]) -> None:

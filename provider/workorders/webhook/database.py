@@ -27,11 +27,9 @@ NOT_TAKEN: Final = "Probably nothing was created; retry with the same Idempotenc
 class Database:
     """One database, with a connection for each thread that needs one at the same time.
 
-    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was
-    refused after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms.
-
-    Args:
-        url: gives the libpq connection string; asked for each new connection, so that a changed one counts.
+    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was refused
+    after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms. `url` is
+    asked for each new connection, so that a changed one counts.
     """
 
     def __init__(self, url: Callable[[], str]) -> None:

@@ -41,9 +41,7 @@ class Hook:
 class TriggerFolder:
     """Reads trigger files, of any type, with the definitions of their workflows.
 
-    Args:
-        folder: the trigger files. The workflow files are in the folder that the environment names, or in `workflows`
-            next to it.
+    The workflow files are in the folder that the environment names, or in `workflows` next to it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -70,8 +70,7 @@ class Method(Definition):
     def missing(self, headers: Mapping[str, str]) -> str | None:
         """Return which part of the credentials is missing or malformed, or None.
 
-        Args:
-            headers: the first value of each, by name in lower case.
+        `headers` has the first value of each, by name in lower case.
         """
         raise NotImplementedError
 

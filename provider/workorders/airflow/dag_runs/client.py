@@ -35,11 +35,7 @@ class DagRuns:
     def start(self, dag_run_id: str, conf: dict[str, Any], note: str, *, clear: bool = False) -> bool:
         """Start a Dag run, and return whether it was started; one that exists under this id is left alone.
 
-        Args:
-            dag_run_id: id of the Dag run.
-            conf: its configuration.
-            note: shown with it.
-            clear: whether to clear a Dag run that exists. It keeps its conf; Airflow kills the tasks of an active one.
+        With `clear`, one that exists is cleared: it keeps its conf, and Airflow kills the tasks of an active one.
 
         Raises:
             AirflowRuntimeError: Airflow does not take it, because there is no such Dag or it takes none from a task.

@@ -34,15 +34,9 @@ T = TypeVar("T")
 class DagRunExecutor:
     """Records all ends and starts all Dag runs that are possible now, without waiting.
 
-    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So the
-    next task continues after one that died anywhere, and two concurrent tasks do no harm. A work order
-    never has two Dag runs at once.
-
-    Args:
-        url: the work orders' database.
-        workflow: as it is registered there.
-        log: receives sentences for people.
-        mask: removes the known secrets from outputs.
+    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So the next
+    task continues after one that died anywhere, and two concurrent tasks do no harm. A work order never has two Dag
+    runs at once. `mask` removes the known secrets from outputs.
     """
 
     def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: MaskText = str) -> None:

@@ -34,12 +34,9 @@ if TYPE_CHECKING:
 class WorkflowOperator(BaseOperator):
     """Base of the operators that execute the runs of a workflow.
 
-    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at
-    all. Runs that had not started then wait again, and the next try, or a clear, claims them.
-
-    Args:
-        definition: the workflow.
-        worker: number of this task among its mapped ones.
+    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at all. Runs
+    that had not started then wait again, and the next try, or a clear, claims them. `worker` is the number of this task
+    among its mapped ones.
     """
 
     template_fields: Sequence[str] = ("database_connection",)

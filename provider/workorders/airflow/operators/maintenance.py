@@ -129,12 +129,7 @@ DUTIES: Final[Mapping[str, Duty]] = {
 
 
 class MaintenanceOperator(BaseOperator):
-    """Does a duty in one connection to the work orders' database.
-
-    Args:
-        duty: one of `DUTIES`.
-        database_connection: Airflow connection of the work orders' database.
-    """
+    """Does a duty in one connection to the work orders' database."""
 
     ui_color = "#fdf0d5"
 

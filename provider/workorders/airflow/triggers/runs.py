@@ -73,10 +73,7 @@ class SharedPoller:
 class WaitForRunsTrigger(PollingTrigger):
     """Fires when a workflow has a run that can be claimed, or a lost one.
 
-    Args:
-        definition: the workflow's definition, as plain values. It is registered when the wait begins.
-        database_connection: id of the Airflow Postgres connection.
-        idle_after: seconds after which the wait ends without runs.
+    The definition is registered when the wait begins.
     """
 
     probe_seconds: ClassVar[float] = POLL_SECONDS

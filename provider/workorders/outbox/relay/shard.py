@@ -260,10 +260,6 @@ def compacted(rows: Sequence[Row], topics: Collection[str]) -> tuple[Sequence[Ro
 
     Messages without a key or with an explicit partition are always sent.
 
-    Args:
-        rows: those of a key in the order in which they are to be sent.
-        topics: with `compact`.
-
     Returns:
         The rows to send, and how many of each topic are left out.
     """

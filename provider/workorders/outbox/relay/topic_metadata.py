@@ -20,10 +20,8 @@ _PARTITION: Final = itemgetter(ROW_PARTITION)
 class TopicMetadataCache:
     """The topics that can be written to and their numbers of partitions, cached for a minute.
 
-    Args:
-        cluster: which is asked.
-        checkpoint_topic: of the relay; a message in it could stop a shard.
-        listed: the only topics that the outbox's file allows; None allows all.
+    A message in the checkpoint topic could stop a shard. `listed` are the only topics that the outbox's file allows;
+    None allows all.
     """
 
     def __init__(self, cluster: KafkaAdmin, checkpoint_topic: str, listed: Collection[str] | None) -> None:

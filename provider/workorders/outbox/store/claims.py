@@ -98,10 +98,8 @@ def drop_claims_of_shard(connection: Connection, shard: int) -> None:
 def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> Settled:
     """Delete the open batch if it is in Kafka, and give it back otherwise.
 
-    Args:
-        connection: the relay's.
-        lease: of the shard, whose old producer has been fenced, so that no later checkpoint can appear.
-        checkpoint: number of the batch in the last checkpoint of the shard; None if there is none.
+    The shard's old producer has been fenced, so that no later checkpoint can appear. `checkpoint` is the number of its
+    last batch in Kafka; None if there is none.
 
     Raises:
         OutboxContradictionError: checkpoint and database contradict each other; nothing was changed.

@@ -97,7 +97,7 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
     with site.writing() as connection:
         hold = _get_hold(admin.holds(connection), number)
         connection.rollback()
-        site.record(actor, "workorders_release_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic)
+        site.record(actor, "release_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic)
         admin.release_hold(connection, number)
     return _confirmed(request, "hold-released", number)
 
@@ -112,9 +112,7 @@ def purge(
         hold = _get_hold(admin.holds(connection), number)
         require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
-        site.record(
-            actor, "workorders_purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages
-        )
+        site.record(actor, "purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages)
         # Messages that follow a held one come to the hold until it ends.
         admin.purge_hold(connection, number, seen=hold.messages)
     return _confirmed(request, "hold-purged", number)
@@ -159,7 +157,7 @@ def release_shard(
         messages = _get_undecided_shard(admin.shards(connection), number).in_flight
         require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
         connection.rollback()
-        site.record(actor, "workorders_release_shard", [dag_ids.OUTBOX], shard=number, sent=sent, messages=messages)
+        site.record(actor, "release_shard", [dag_ids.OUTBOX], shard=number, sent=sent, messages=messages)
         admin.release_shard(connection, number, sent=sent == "yes")
     return _confirmed(request, "batch-deleted" if sent == "yes" else "batch-kept", number)
 

@@ -155,7 +155,7 @@ def resolve(
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
         decided = [str(decision) for decision in decisions]
-        site.record(actor, "workorders_resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
+        site.record(actor, "resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
             applied: AppliedDecisions = apply_decisions(
                 connection,

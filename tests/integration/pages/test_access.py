@@ -28,7 +28,6 @@ from support.pages_scene import Scene, cancel_job, failed_run, first_batch, hold
 from support.work_orders import rejected
 from workorders.airflow import api_server
 from workorders.airflow.api_server import DagAccessEntity
-from workorders.airflow.monitoring import monitoring_router
 from workorders.audit import stored
 from workorders.audit.findings import AuditReport, Check, Finding
 from workorders.core import triggers
@@ -41,6 +40,7 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 from workorders.kafka.partitions import OffsetRange
 from workorders.pages.access import Right, current_viewer
+from workorders.pages.airflow import monitoring_router
 from workorders.pages.app import make_app
 from workorders.pages.site import Site
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.dag_runs.ends import max_dag_runs
 from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
@@ -158,7 +157,7 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
             return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):
             return "A Dag run has ended."
-        if len(runs) >= max_dag_runs(definition) or not await poller.is_claimable(workflow.name):
+        if len(runs) >= definition.max_dag_runs or not await poller.is_claimable(workflow.name):
             return None
         return "There are runs to claim."
 

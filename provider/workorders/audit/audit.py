@@ -19,7 +19,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
-from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
+from workorders.kafka.status.kafka_answers import KafkaAnswers, Question
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow, merge, source_of
 
 if TYPE_CHECKING:
@@ -154,7 +154,10 @@ class Audit:
             answer = answers[question]
             if answer.problem is not None:
                 self._problems.append(f"{name}: {answer.problem}")
-            tasks += _tasks_of(question, rows[name], answer)
+            logs = {log.partition.topic_partition: log for log in answer.logs or ()}
+            seen = {(found.topic, found.partition): found for found in merge(rows[name], answer)}
+            places = {(row.topic, row.partition): row for row in rows[name]}
+            tasks += [_Task(row, question, seen[place], logs.get(place)) for place, row in places.items()]
         return tasks
 
     def _check(self, task: _Task) -> None:
@@ -219,9 +222,3 @@ class Audit:
 
 def _question(source: KafkaSource, rows: list[PartitionStatus]) -> Question:
     return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.consumer_group)
-
-
-def _tasks_of(question: Question, rows: list[PartitionStatus], answer: KafkaAnswer) -> list[_Task]:
-    logs = {log.partition.topic_partition: log for log in answer.logs or ()}
-    seen = {(found.topic, found.partition): found for found in merge(rows, answer)}
-    return [_Task(row, question, seen[row.topic, row.partition], logs.get((row.topic, row.partition))) for row in rows]

@@ -192,7 +192,7 @@ def check_counts(ledger: Ledger, counts: StoredCounts) -> Iterator[Finding]:
     if counts.positions < (least if counts.has_retention else total) and not counts.is_expired:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, replay_action(ledger, counts.batch_id), offsets)
-    is_repeated = counts.is_read_twice or any(_overlap(offsets, _back(move)) for move in ledger.moves)
+    is_repeated = counts.is_read_twice or any(max(counts.start, to) < min(counts.end, at) for at, to in ledger.moves)
     if counts.positions > total and not is_repeated:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, REPORT, offsets)
@@ -225,10 +225,6 @@ def uncovered(wanted: Interval, by: Iterable[Interval]) -> Iterator[Interval]:
 def _back(move: Move) -> Interval:
     """Return the offsets that a decision let be read again; none if it went forward."""
     return move[1], move[0]
-
-
-def _overlap(one: Interval, other: Interval) -> bool:
-    return max(one[0], other[0]) < min(one[1], other[1])
 
 
 def _counted(counts: Iterable[int]) -> str:

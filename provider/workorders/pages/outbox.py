@@ -1,7 +1,6 @@
 """The outbox: shards, held messages and why, and how a person releases or purges them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -45,7 +44,6 @@ def page(
 ) -> HTMLResponse:
     """Show shards and holds; and topics if asked, because that reads every message that waits."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
-    now = datetime.now(UTC)
     with site.reading() as connection:
         oldest_at, shown, held = admin.oldest_at(connection), shards(connection, viewer), holds(connection, viewer)
         counted = admin.topics(connection) if topics == "yes" else None
@@ -53,7 +51,6 @@ def page(
     return render(
         request,
         "outbox.html",
-        now=now,
         shards=shown,
         oldest_at=oldest_at,
         holds=held,
@@ -71,22 +68,19 @@ def page(
 def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
     """Show a hold, and what to release and to purge it does."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
-    now = datetime.now(UTC)
     with site.reading() as connection:
         hold = _get_hold(holds(connection, viewer), number)
         content = admin.hold_content(connection, number)
-        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "hold.html",
-        now=now,
         hold=hold,
         content=content,
         reads_keys=may_read_texts(viewer, [dag_ids.OUTBOX]),
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX) and hold.kind != "topic",
         key_text=key_text,
-        csrf=token,
+        csrf=forms.new_token(site.form_key, viewer.id),
     )
 
 
@@ -122,21 +116,18 @@ def purge(
 def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
     """Show the open batch of a shard whose checkpoint contradicts the database, and what each decision does."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
-    now = datetime.now(UTC)
     with site.reading() as connection:
         shard = _get_undecided_shard(shards(connection, viewer), number)
         topics = admin.open_batch(connection, number)
-        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "shard.html",
-        now=now,
         shard=shard,
         topics=topics,
         messages=sum(topic.messages for topic in topics),
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
-        csrf=token,
+        csrf=forms.new_token(site.form_key, viewer.id),
     )
 
 

@@ -66,26 +66,22 @@ class Database:
             except IndexError:
                 url = make_conninfo(self._url(), connect_timeout=_CONNECT_SECONDS)
                 connection = connect(
-                    url, application_name="workorders webhook", autocommit=True, may_wait=_within_connect_seconds
+                    url, application_name="workorders webhook", autocommit=True, may_wait=_within(_CONNECT_SECONDS)
                 )
             else:
                 try:
                     # Before any work: a later failure could not be distinguished from one of the commit.
-                    connection.may_wait = _within_connect_seconds
+                    connection.may_wait = _within(_CONNECT_SECONDS)
                     connection.execute("SELECT 1")
                 except psycopg.Error:
                     connection.close()
                     continue
-            connection.may_wait = _within_answer_seconds
+            connection.may_wait = _within(_MAX_ANSWER_SECONDS)
             return connection
 
 
-def _within_connect_seconds(waited: float) -> bool:
-    return waited < _CONNECT_SECONDS
-
-
-def _within_answer_seconds(waited: float) -> bool:
-    return waited < _MAX_ANSWER_SECONDS
+def _within(seconds: float) -> Callable[[float], bool]:
+    return lambda waited: waited < seconds
 
 
 def try_again(what: str, error: Exception) -> TryAgainError:

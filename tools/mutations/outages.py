@@ -114,7 +114,13 @@ OUTAGES = (
     Mutation(
         "thread-of-a-webhook-waits-without-a-limit",
         4,
-        (Change("webhook/database.py", "connection.may_wait = _within_answer_seconds", "connection.may_wait = None"),),
+        (
+            Change(
+                "webhook/database.py",
+                "connection.may_wait = _within(_MAX_ANSWER_SECONDS)",
+                "connection.may_wait = None",
+            ),
+        ),
         (
             "integration/webhook/test_database.py::"
             "test_no_thread_waits_longer_than_its_limit_for_a_database_that_does_not_answer",

@@ -65,12 +65,10 @@ def require_same_identity(connection: Connection, lease: Lease, identity: Identi
         cursor.execute(_QUERIES["record_identity"], asdict(identity))
         (recorded,) = cursor.execute(_QUERIES["identity"]).fetchall()
         if recorded != identity:
-            pairs = {name: (value, getattr(recorded, name)) for name, value in asdict(identity).items()}
-            differences = [
-                f"{name} is {own} (recorded: {other})" for name, (own, other) in pairs.items() if own != other
-            ]
+            others = sorted(asdict(identity).items() - asdict(recorded).items())
+            found = ", ".join(f"{name} is {own} (recorded: {getattr(recorded, name)})" for name, own in others)
             raise OutboxIdentityError(
-                f"This relay differs from the outbox's recorded identity: {', '.join(differences)}. Nothing was sent or "
-                f"deleted. Change it back; or, to keep the change, pause all Dags of the relay, run `workorders outbox "
+                f"This relay differs from the outbox's recorded identity: {found}. Nothing was sent or deleted. Change "
+                f"it back; or, to keep the change, pause all Dags of the relay, run `workorders outbox "
                 f"reset-identity`, and unpause them."
             )

@@ -38,15 +38,13 @@ def page(
     request: Request,
     site: CurrentSite,
     viewer: CurrentViewer,
-    topics: Annotated[str | None, Query()] = None,
     done: Annotated[Done | None, Query()] = None,
     number: Annotated[int | None, Query(ge=0)] = None,
 ) -> HTMLResponse:
-    """Show shards and holds; and topics if asked, because that reads every message that waits."""
+    """Show shards and holds."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
     with site.reading() as connection:
         oldest_at, shown, held = admin.oldest_at(connection), shards(connection, viewer), holds(connection, viewer)
-        counted = admin.topics(connection) if topics == "yes" else None
     relays = [dag_ids.OUTBOX, *(dag_ids.outbox(shard.shard) for shard in shown if shard.shard)]
     return render(
         request,
@@ -54,9 +52,7 @@ def page(
         shards=shown,
         oldest_at=oldest_at,
         holds=held,
-        topics=counted,
         done=None if done is None or number is None else _confirmation(done, number, shown, held),
-        poll_query="",
         paused=[relay for relay, is_paused in site.paused_dags(relays).items() if is_paused],
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),

@@ -1091,15 +1091,6 @@ def test_the_address_of_a_form_that_was_sent_leads_to_its_page(client: TestClien
     assert (answer.status_code, answer.headers.get("location")) == (303, f"/workorders{form}")
 
 
-def test_an_update_of_the_outbox_does_not_count_its_topics_again(client: TestClient) -> None:
-    page = client.get("/workorders/outbox?topics=yes&topics=yes").text
-    assert 'hx-get="/workorders/outbox"' in page
-    assert page.index("Counted at") > page.index('id="live"')
-    assert page.count("topics=yes") == 1
-    live = page[page.index('id="live"') : page.index('id="topics"')]
-    assert live.count("<div") + 1 == live.count("</div"), "the topics are after the part that is updated"
-
-
 def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStack, name: str) -> None:
     def end_the_connection(change: Change) -> None:
         with connect(stack.database_url) as other:

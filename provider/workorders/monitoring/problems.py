@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final
 
 from workorders.core.bulk.jobs import Job
 from workorders.core.exceptions import one_line
@@ -23,38 +23,6 @@ from workorders.outbox.admin import Hold, ShardStatus
 
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
-
-
-class _PartitionFacts(Protocol):
-    """What is read of `PartitionRow` of kafka.status, which monitoring does not know."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def needs_attention(self) -> bool: ...
-    @property
-    def lag(self) -> int | None: ...
-    @property
-    def since(self) -> datetime | None: ...
-    @property
-    def next_attempt_at(self) -> datetime | None: ...
-    @property
-    def last_error(self) -> str | None: ...
-
-
-class _TriggerFacts(Protocol):
-    """The same of `TriggerStatus`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def problem(self) -> str | None: ...
-    @property
-    def partitions(self) -> Sequence[_PartitionFacts]: ...
 
 
 class Subject(StrEnum):
@@ -94,8 +62,9 @@ class Facts:
 
     samples: Sequence[Sample] = ()
     """The metrics, of the triggers in question."""
-    triggers: Sequence[_TriggerFacts] = ()
-    """Without these, the samples tell which triggers there are, and that a partition of one is stalled."""
+    triggers: Sequence[Any] = ()
+    """`TriggerStatus` of kafka.status, which monitoring does not know. Without these, the samples tell which triggers there
+    are, and that a partition of one is stalled."""
     paused: Collection[str] = ()
     """Triggers whose listener is known to be paused or gone."""
     idle: Sequence[Workload] = ()
@@ -134,7 +103,7 @@ def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Pr
 
 
 def _of_trigger(
-    name: str, trigger: _TriggerFacts | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
+    name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
 ) -> Iterator[Problem]:
     about = partial(Problem, Subject.TRIGGER, name, name)
     if trigger is not None:
@@ -160,7 +129,7 @@ def _of_trigger(
         yield about("late", f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s.")
 
 
-def _of_partitions(trigger: _TriggerFacts, max_lag: int | None) -> Iterator[Problem]:
+def _of_partitions(trigger: Any, max_lag: int | None) -> Iterator[Problem]:
     if trigger.problem:
         yield Problem(Subject.TRIGGER, trigger.name, trigger.name, "unknown", one_line(trigger.problem))
     for row in trigger.partitions:

@@ -63,8 +63,8 @@ class Facts:
     samples: Sequence[Sample] = ()
     """The metrics, of the triggers in question."""
     triggers: Sequence[Any] = ()
-    """`TriggerStatus` of kafka.status, which monitoring does not know. Without these, the samples tell which triggers there
-    are, and that a partition of one is stalled."""
+    """`TriggerStatus` of kafka.status, which monitoring does not know. Without these, the samples tell which triggers
+    there are, and that a partition of one is stalled."""
     paused: Collection[str] = ()
     """Triggers whose listener is known to be paused or gone."""
     idle: Sequence[Workload] = ()

@@ -62,8 +62,6 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
             "as the owner of the tables, whose URL `workorders db migrate` gets."
         ) from error
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
-    by_name = {definition.name: definition.path for definition in definitions}
-    connection.execute(_QUERIES["free_paths"], {"paths": Jsonb(by_name)})
     stored: list[str] = []
     for definition in definitions:
         fields = {

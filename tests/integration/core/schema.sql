@@ -826,7 +826,7 @@ ALTER TABLE ONLY workorders.triggers
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.webhooks
-    ADD CONSTRAINT webhooks_path_key UNIQUE (path);
+    ADD CONSTRAINT webhooks_path_key UNIQUE (path) DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.work_orders

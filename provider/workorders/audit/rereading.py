@@ -27,12 +27,7 @@ SettingsOf = Callable[[str], Mapping[str, Any]]
 
 
 class Rereading:
-    """Compares the messages of one trigger.
-
-    Raises:
-        ConfigurationError: the trigger needs a registry that is not known here.
-        ValueError: the stored definition is not one of this version.
-    """
+    """Compares the messages of one trigger."""
 
     def __init__(
         self, connection: Connection, trigger: str, kafka_settings: SettingsOf, registry_settings: SettingsOf

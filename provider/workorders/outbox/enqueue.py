@@ -121,11 +121,7 @@ def _arguments(messages: "Sequence[Message]") -> dict[str, Sequence[Any]]:
 
 
 def _runner(connection: object) -> Callable[[Any, Mapping[str, Sequence[Any]]], None]:
-    """Return the function that executes the statement on a connection of this type.
-
-    Raises:
-        TypeError: there is none.
-    """
+    """Return the function that executes the statement on a connection of this type; refuse any other type."""
     if isinstance(connection, psycopg.Connection):
         return _run_psycopg
     if "sqlalchemy" in sys.modules:  # otherwise it is no object of SQLAlchemy, whose import takes half a second

@@ -74,13 +74,7 @@ class Counted:
 
 
 def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
-    """Return what is known of a selection; None if to count it takes too long. It ends the transaction.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-        UnknownWorkOrderError: the filter names a work order that does not exist.
-    """
+    """Return what is known of a selection; None if to count it takes too long. It ends the transaction."""
     end = time.monotonic() + _MAX_MILLISECONDS / 1000
     states = _until(end, connection, lambda: jobs.count_matching(connection, wanted))
     if states is None or kind != "rerun":

@@ -64,22 +64,14 @@ class Site:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a connection that cannot write, and whose statements end after some seconds.
-
-        Raises:
-            psycopg.OperationalError: the database cannot be reached.
-        """
+        """Open a connection that cannot write, and whose statements end after some seconds."""
         with connect(self._url(), application_name="workorders pages", session=_READ_SESSION) as connection:
             yield connection
             connection.rollback()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Open a connection for a change.
-
-        Raises:
-            psycopg.OperationalError: the database cannot be reached.
-        """
+        """Open a connection for a change."""
         with connect(self._url(), application_name="workorders pages") as connection:
             yield connection
 

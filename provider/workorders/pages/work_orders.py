@@ -71,11 +71,7 @@ def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | 
 
 
 def _within(connection: Connection, viewer: Viewer, wanted: Search, workflows: Sequence[str]) -> tuple[Search, bool]:
-    """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first.
-
-    Raises:
-        ForbiddenError: the user may not read what the search names.
-    """
+    """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first."""
     rights = selection.rights_to(Right.READ, wanted.filter)
     readable = [name for name in workflows if all(viewer.may(right, dag_ids.of_workflow(name)) for right in rights)]
     selected = selection.workflows_of(connection, wanted.filter, workflows)

@@ -118,12 +118,7 @@ class Callers:
         await self._require(method, find_fault)
 
     async def _require(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> None:
-        """Refuse a caller that no secret of the webhook admits.
-
-        Raises:
-            RefusedError: none does.
-            TryAgainError: none of those that are available does, and another one is unavailable.
-        """
+        """Refuse a caller that no secret of the webhook admits."""
         faults: list[str] = []
         unavailable: TryAgainError | None = None
         for connection in method.connections:

@@ -38,11 +38,7 @@ class Database:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection in autocommit mode.
-
-        Raises:
-            psycopg.OperationalError: the database cannot be reached.
-        """
+        """Lend a connection in autocommit mode."""
         connection = self._take()
         try:
             yield connection

@@ -109,11 +109,7 @@ class Hooks:
         raise RefusedError(404, "unknown-webhook", f"There is no webhook {printable(path)}; nothing was created.")
 
     def _reload(self) -> None:
-        """Read what has changed.
-
-        Raises:
-            TryAgainError: the definitions cannot be read now.
-        """
+        """Read what has changed."""
         stamps = self._definitions.stamps()
         if stamps != self._stamps:
             definitions, mistakes = self._definitions.load()

@@ -89,11 +89,7 @@ class ConfigurationErrorOperator(BaseOperator):
         self.sentence = sentence
 
     def execute(self, context: "Context") -> None:
-        """Fail.
-
-        Raises:
-            AirflowFailException: always.
-        """
+        """Fail."""
         raise AirflowFailException(self.sentence)
 
 

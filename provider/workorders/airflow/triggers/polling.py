@@ -178,9 +178,6 @@ class PollingSensor(BaseSensorOperator):
         """Fail with the trigger's sentence and the time of the next try.
 
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
-
-        Raises:
-            WaitFailedError: the wait failed.
         """
         if isinstance(event, dict) and FAILED in event:
             raise WaitFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")

@@ -51,9 +51,6 @@ class SharedPoller:
         """Return whether the workflow has something to do, by a query that is at most about `POLL_SECONDS` old.
 
         A slow query is made less often.
-
-        Raises:
-            psycopg.Error: the database failed.
         """
         async with self._lock:
             begun = time.monotonic()

@@ -259,9 +259,6 @@ def compacted(rows: Sequence[Row], topics: Collection[str]) -> tuple[Sequence[Ro
     """Leave out rows of topics with `compact` that a later one of the same key replaces.
 
     Messages without a key or with an explicit partition are always sent.
-
-    Returns:
-        The rows to send, and how many of each topic are left out.
     """
     if not topics or not any(row[ROW_TOPIC] in topics for row in rows):
         return rows, Counter()

@@ -32,11 +32,7 @@ class TopicMetadataCache:
         self._expires_at = 0.0
 
     def undeliverable(self, rows: Sequence[Row]) -> Rejection | None:
-        """Return what is known to be rejected, without sending it.
-
-        Raises:
-            KafkaUnavailableError: the cluster did not answer in time.
-        """
+        """Return what is known to be rejected, without sending it."""
         unwritable = self._unwritable(sorted(set(map(_TOPIC, rows))))
         return DeliveryFailures(of_topics=unwritable) if unwritable else self._invalid_partition(rows)
 

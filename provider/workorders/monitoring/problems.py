@@ -1,8 +1,8 @@
-"""What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`. Pure functions."""
+"""What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from typing import Any, Final
@@ -11,6 +11,8 @@ from workorders.core.bulk.jobs import Job
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import MAX_COUNTED, Workload
 from workorders.core.metrics import Sample
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs.claiming import claimable_statement
 from workorders.monitoring.health import (
     HOLDS,
     MAX_NO_PROGRESS_SECONDS,
@@ -23,6 +25,8 @@ from workorders.outbox.admin import Hold, ShardStatus
 
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
+MAX_IDLE: Final = timedelta(minutes=5)
+"""A scheduler and a worker that start need less."""
 
 
 class Subject(StrEnum):
@@ -100,6 +104,21 @@ def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Pr
         *_of_holds(facts),
         *(_of_job(job) for job in facts.jobs if job.state == "failed"),
     ]
+
+
+def find_idle(connection: Connection, workloads: Sequence[Workload], now: datetime) -> list[Workload]:
+    """Return those of the workflows with a due work order older than `MAX_IDLE` and no run in progress.
+
+    A work order whose retry is not due yet makes no workflow idle.
+    """
+    silent = {
+        found.workflow: found
+        for found in workloads
+        if not found.running and found.oldest_waiting_at is not None and now - found.oldest_waiting_at > MAX_IDLE
+    }
+    if not silent:
+        return []
+    return [silent[name] for name, *_ in connection.execute(*claimable_statement(silent))]
 
 
 def _of_trigger(

@@ -22,8 +22,7 @@ from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
-from workorders.monitoring.idle_workflows import find_idle
-from workorders.monitoring.problems import Facts, find_problems
+from workorders.monitoring.problems import Facts, find_idle, find_problems
 from workorders.pages import outbox, states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status

@@ -18,7 +18,7 @@ from workorders.core.selectors import canonical
 from workorders.core.states import WAITING
 from workorders.core.steps import history as steps
 from workorders.kafka.ledger import origin
-from workorders.outbox import published
+from workorders.outbox import admin
 from workorders.pages import forms, search
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
@@ -58,7 +58,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         repeats = duplicates.summary(connection, found.id)
         original = duplicates.original(connection, found.id)
         gap = gaps.find_before(connection, found.id) if found.state == "parked" else None
-        sent = published.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
+        sent = admin.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
         finished = steps.list_steps(connection, found.id, max_characters=_RESULT_CHARACTERS)
         reads_batch = found.trigger is not None and viewer.may(Right.READ, dag_ids.ingest(found.trigger))
         batch = origin.find_batch(connection, found) if reads_batch else None

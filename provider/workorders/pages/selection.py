@@ -103,12 +103,7 @@ def rights_to(right: Right, wanted: Filter) -> Sequence[Right]:
 
 
 def require_right(connection: Connection, viewer: Viewer, right: Right, wanted: Filter) -> list[str]:
-    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about.
-
-    Raises:
-        ForbiddenError: the user does not have it; the sentence names the right and the Dag.
-        NotFoundError: no selected work order exists.
-    """
+    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about."""
     workflows = workflows_of(connection, wanted, list_names(connection))
     if wanted.selected is not None and not workflows:
         raise NotFoundError("The work orders that were selected do not exist any more. Nothing was changed.")

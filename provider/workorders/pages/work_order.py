@@ -158,11 +158,7 @@ def run_download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Liter
 
 
 def attachment(name: str, content: str | bytes | None) -> Response:
-    """Return a file that a browser stores and never shows: strangers wrote what is in it.
-
-    Raises:
-        NotFoundError: there is no content, or retention has erased it.
-    """
+    """Return a file that a browser stores and never shows: strangers wrote what is in it."""
     if content is None:
         raise NotFoundError("It does not exist, or retention has erased it.")
     return Response(

@@ -37,11 +37,7 @@ class Secrets:
         self._kept: dict[str, KeptValue[Secret]] = {}
 
     async def get(self, connection_id: str) -> Secret:
-        """Return the secret.
-
-        Raises:
-            TryAgainError: it is unavailable, or the connection has no password, which would admit everybody.
-        """
+        """Return the secret; without a password, which would admit everybody, it is unavailable."""
         if connection_id not in self._kept:
             self._kept[connection_id] = KeptValue(
                 partial(self._look_up, connection_id),
@@ -79,10 +75,6 @@ class Callers:
         """Authenticate by the headers, before the body is read; only signatures need the body.
 
         No secret is looked up for a caller without credentials of the right form.
-
-        Raises:
-            RefusedError: the caller may not call.
-            TryAgainError: the secret is unavailable.
         """
         method, headers = definition.authentication, received.by_name
         if method == PUBLIC:
@@ -99,12 +91,7 @@ class Callers:
     async def check_signature(
         self, definition: WebhookTriggerDefinition, received: Received, threads: CapacityLimiter
     ) -> None:
-        """Authenticate by the signature of the complete body, if that is the webhook's method.
-
-        Raises:
-            RefusedError: the caller may not call.
-            TryAgainError: the secret is unavailable.
-        """
+        """Authenticate by the signature of the complete body, if that is the webhook's method."""
         method = definition.signature
         if method is None:
             return

@@ -51,11 +51,7 @@ class TriggerFolder:
         self._workflows: list[Path] = []
 
     def stamps(self) -> object:
-        """Return what changes when a trigger or a workflow file does.
-
-        Raises:
-            TryAgainError: the folder cannot be read.
-        """
+        """Return what changes when a trigger or a workflow file does."""
         try:
             self._triggers = TRIGGERS.files(self._folder)
             self._workflows = WORKFLOWS.files(self._workflow_folder, may_be_missing=True)

@@ -86,11 +86,7 @@ class StoredWebhooks:
         self._rows: Sequence[StoredWebhook] = ()
 
     def stamps(self) -> object:
-        """Return what changes when a webhook does.
-
-        Raises:
-            TryAgainError: the database is unavailable, or has no such table.
-        """
+        """Return what changes when a webhook does."""
         try:
             with self._database.connection() as connection:
                 self._rows = list_stored(connection)

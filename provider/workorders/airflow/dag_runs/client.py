@@ -93,11 +93,7 @@ class DagRuns:
         return bool(self._ask(GetDag(dag_id=self.dag_id)).is_paused)
 
     def output(self, dag_run_id: str, task_id: str) -> Any:
-        """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped.
-
-        Raises:
-            Exception: an error of the XCom backend, or of its decoding of the value.
-        """
+        """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped."""
         return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
 
     def _question(self, dag_run_ids: Sequence[str]) -> GetDRCount:

@@ -244,9 +244,6 @@ def with_context(body: dict[str, Any], run: ClaimedRun, definition: WorkflowDefi
     """Return an input with the context of its run under the workflow's `context_key`, or as it is without one.
 
     Of the headers only those that the workflow carries: others see the conf, and a header may be a secret.
-
-    Raises:
-        ContextKeyTakenError: the input has that key.
     """
     key = definition.context_key
     if key is None:

@@ -55,11 +55,7 @@ class WorkflowOperator(BaseOperator):
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> None:
-        """Execute runs.
-
-        Raises:
-            ExecutionError: runs could not be executed; its text names their states.
-        """
+        """Execute runs; what could not be executed is named by an ExecutionError."""
         with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
             with connect(url, application_name="workorders execute", may_wait=within_answer_seconds) as connection:

@@ -140,11 +140,7 @@ class MaintenanceOperator(BaseOperator):
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Do it and return its results.
-
-        Raises:
-            TaskFailedError: the database failed; what was done stays done.
-        """
+        """Do it and return its results; what was done before a failure stays done."""
         duty = DUTIES[self.duty]
         with (
             explain_failures(self, context, duty.where, duty.undone, again="The next Dag run continues."),

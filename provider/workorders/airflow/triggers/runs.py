@@ -113,10 +113,6 @@ def register(database_url: str, definition: dict[str, Any]) -> Workflow:
 
     A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
     changed since, so tasks that read it store what is newer.
-
-    Raises:
-        ConfigurationError: the definition is not valid.
-        psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:
         found = validate(definition, WorkflowDefinition, where=str(definition.get("name")))

@@ -53,11 +53,7 @@ def complete(connection: Connection, lease: Lease, completed: CompletedBatch) ->
 def complete_and_claim(
     connection: Connection, lease: Lease, completed: CompletedBatch | None, request: BatchRequest
 ) -> ClaimedBatch | None:
-    """Delete the batch before, if there is one, then read and claim the next one, in one transaction.
-
-    Returns:
-        The batch; None if no message matches the request.
-    """
+    """Delete the batch before, if any, then read and claim the next one in one transaction; None without a message."""
     with connection.transaction():
         number = _next_batch_number(connection, lease, completed)
         if request.hold_id is not None:

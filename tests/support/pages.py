@@ -17,7 +17,7 @@ from support.eventually import eventually
 from workorders.pages import forms
 from workorders.pages.access import Right, Viewer, current_viewer
 from workorders.pages.app import make_app
-from workorders.pages.site import Change, Site, record_nothing
+from workorders.pages.site import Change, Site
 
 OWN = {"sec-fetch-site": "same-origin"}
 """The header with which a browser sends a form of a page."""
@@ -84,7 +84,7 @@ def site(
     *,
     paused: Collection[str] = (),
     forgotten: Collection[str] = (),
-    record_change: Callable[[Change], None] = record_nothing,
+    record_change: Callable[[Change], None] = lambda _: None,
 ) -> Site:
     """Return the site of the pages of a test: the sources of their facts, and the record of their changes.
 

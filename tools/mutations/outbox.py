@@ -16,7 +16,7 @@ OUTBOX = (
     Mutation(
         "outbox-batch-not-known-by-its-checkpoint",
         2,
-        (Change("outbox/store/recovery.py", "if number == found:", "if False:"),),
+        (Change("outbox/store/claims.py", "if number == found:", "if False:"),),
         (f"{BATCHES}::test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing",),
     ),
     Mutation(
@@ -49,7 +49,7 @@ OUTBOX = (
     Mutation(
         "outbox-rows-deleted-that-were-only-claimed",
         1,
-        (Change("outbox/store/recovery.py", "if number == found:", "if number is not None:"),),
+        (Change("outbox/store/claims.py", "if number == found:", "if number is not None:"),),
         (f"{CRASHES}::test_a_relay_killed_at_a_step_loses_nothing_and_sends_nothing_twice",),
     ),
     Mutation(
@@ -173,7 +173,7 @@ OUTBOX = (
     Mutation(
         "outbox-numbers-come-twice-after-a-restore",
         2,
-        (Change("outbox/store/sql/recovery.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
+        (Change("outbox/store/sql/claims.sql", "SET last_batch = greatest(last_batch, %(batch)s),", "SET"),),
         (f"{CONTRADICTIONS}::test_a_database_that_was_restored_continues_with_numbers_behind_those_in_kafka",),
     ),
 )

@@ -63,7 +63,7 @@ WEBHOOKS = (
     Mutation(
         "signature-of-a-known-sender-without-its-time",
         4,
-        (Change("webhook/signatures.py", "secret.password.encode(), before,", 'secret.password.encode(), b"",'),),
+        (Change("webhook/signatures.py", "secret.password.encode(), found.before,", 'secret.password.encode(), b"",'),),
         (
             f"{SIGNATURES}::test_for_stripe_a_signature_by_the_secret_is_accepted_and_any_other_is_not",
             f"{SIGNATURES}::test_for_slack_the_signature_is_the_one_that_slack_documents",

@@ -13,9 +13,6 @@ def work_orders_asset(trigger: str) -> Asset:
     """Return the asset that has an event whenever a task has created work orders of a trigger.
 
     The event's `extra` has the number of the batch, and how many work orders were `created` and `rejected`.
-
-    Args:
-        trigger: name of the trigger.
     """
     return Asset(name=f"workorders_{trigger}", uri=f"workorders://triggers/{trigger}")
 

@@ -56,17 +56,13 @@ def _conninfo(connection: "Connection") -> str:
     }
     text = make_conninfo(**{name: value for name, value in given.items() if value is not None and value != ""})
     if has_token:
-        _require_login(connection)
+        if not connection.login:
+            raise ConfigurationError(
+                f"The Airflow connection {connection.conn_id} has iam and no login; nothing was connected; set its "
+                "login to the user of the database."
+            )
         login_tokens.register(text, lambda: _new_token(connection))
     return with_texts(text)
-
-
-def _require_login(connection: "Connection") -> None:
-    if not connection.login:
-        raise ConfigurationError(
-            f"The Airflow connection {connection.conn_id} has iam and no login; nothing was connected; set its login "
-            "to the user of the database."
-        )
 
 
 def _new_token(connection: "Connection") -> str:

@@ -25,9 +25,7 @@ globals().update({call})
 def dag_files(folder: str, modules: Iterable[str] = ()) -> dict[str, str]:
     """Return the text of each Dag file by its name.
 
-    Args:
-        folder: the Python expression of the folder that has `triggers/`, `workflows/`, and `outbox.yaml`.
-        modules: modules elsewhere whose decorated functions are workflows.
+    `folder` is a Python expression, and `modules` are those elsewhere whose decorated functions are workflows.
     """
     return {
         f"workorders_{name}.py": _TEXT.format(

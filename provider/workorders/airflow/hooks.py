@@ -14,11 +14,7 @@ __all__ = ["WorkOrdersHook"]
 
 
 class WorkOrdersHook(BaseHook):
-    """Gives a connection to the work orders' database; a plain Postgres connection of Airflow serves as well.
-
-    Args:
-        workorders_conn_id: id of the Airflow connection.
-    """
+    """Gives a connection to the work orders' database; a plain Postgres connection of Airflow serves as well."""
 
     conn_name_attr = "workorders_conn_id"
     default_conn_name = "workorders_db"

@@ -82,11 +82,8 @@ def delete(dag_id: str) -> None:
 def request_parsing(bundle: str, file: Path) -> bool:
     """Let the Dag processor look for new files of a bundle now, as the button *Reparse* of Airflow's pages does.
 
-    Returns whether that is recorded; otherwise Airflow's database is unavailable.
-
-    Args:
-        bundle: the name of the bundle.
-        file: a file of it, from the bundle's folder.
+    Returns whether that is recorded; otherwise Airflow's database is unavailable. `file` is one of it, from the
+    bundle's folder.
     """
     columns = {"bundle_name": bundle, "relative_fileloc": str(file)}
     try:

@@ -43,10 +43,7 @@ def next_try_seconds(try_number: int, max_tries: int) -> int:
 def is_long_stall(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol", retry_after_seconds: int | None) -> bool:
     """Return whether a task with unlimited retries has failed before, and its next wait is of the longest.
 
-    Args:
-        task: the task that fails now.
-        ti: its task instance.
-        retry_after_seconds: the wait that the failure itself asks for; None for the next one of the series.
+    `retry_after_seconds` is the wait that the failure itself asks for; None for the next one of the series.
     """
     if task.retries != UNLIMITED_RETRIES or tries_since_clear(ti.try_number, ti.max_tries) == 1:
         return False

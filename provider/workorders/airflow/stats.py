@@ -34,31 +34,23 @@ class StatsReporter:
         gauges = {(sample.metric, sample.labels) for sample in found if sample.metric.kind == "gauge"}
         for sample in found:
             series = sample.metric, sample.labels
+            name, tags = _name_and_tags(series)
             if sample.metric.kind == "gauge":
-                _gauge(series, sample.value)
+                Stats.gauge(name, sample.value, tags=tags)
                 continue
             added = sample.value - self._totals.get(series, sample.value)
             self._totals[series] = sample.value
             if added > 0:
-                _incr(series, int(added))
+                Stats.incr(name, int(added), tags=tags)
         for series in self._gauges - gauges:
             if series[0].absent_is_zero:
-                _gauge(series, 0)
+                name, tags = _name_and_tags(series)
+                Stats.gauge(name, 0, tags=tags)
         self._gauges = gauges
 
 
 reporter: Final = StatsReporter()
 """That of this process. A counter's first total is where it begins, so a new reporter would lose what was added."""
-
-
-def _gauge(series: _Series, value: float) -> None:
-    name, tags = _name_and_tags(series)
-    Stats.gauge(name, value, tags=tags)
-
-
-def _incr(series: _Series, count: int) -> None:
-    name, tags = _name_and_tags(series)
-    Stats.incr(name, count, tags=tags)
 
 
 def _name_and_tags(series: _Series) -> tuple[str, dict[str, str]]:
@@ -78,12 +70,7 @@ def _lacks_tags() -> bool:
 
 
 class ReportMetricsTrigger(PollingTrigger):
-    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends.
-
-    Args:
-        database_connection: id of the Airflow Postgres connection.
-        duration: seconds.
-    """
+    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends."""
 
     def __init__(
         self, *, database_connection: str = "workorders_db", duration: float = 3600.0, **_from_another_version: Any

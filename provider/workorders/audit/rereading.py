@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Any
 
 import orjson
+from confluent_kafka import KafkaError, KafkaException
 
 from workorders.audit import stored
 from workorders.audit.findings import REPORT, Check, Finding
@@ -26,18 +27,7 @@ SettingsOf = Callable[[str], Mapping[str, Any]]
 
 
 class Rereading:
-    """Compares the messages of one trigger.
-
-    Args:
-        connection: without an open transaction.
-        trigger: the trigger.
-        kafka_settings: returns librdkafka settings.
-        registry_settings: returns settings of a schema registry's client.
-
-    Raises:
-        ConfigurationError: the trigger needs a registry that is not known here.
-        ValueError: the stored definition is not one of this version.
-    """
+    """Compares the messages of one trigger."""
 
     def __init__(
         self, connection: Connection, trigger: str, kafka_settings: SettingsOf, registry_settings: SettingsOf
@@ -57,14 +47,19 @@ class Rereading:
 
         Raises:
             WorkOrdersError: Kafka, or the registry, did not answer or refused.
-            KafkaException: Kafka refused, for example because the offset was deleted.
+            KafkaException: Kafka refused.
         """
         without_message = stored.positions(self._connection, self._trigger, ledger.stream, block.start, block.end)
         asked = OffsetRange(ledger.log, block.start, block.end)
         with closing(read_range(self._settings, asked, block.start)) as records:
-            for record in records:
-                without_message.discard(record.offset)
-                yield from self._check_record(ledger, block, record)
+            try:
+                for record in records:
+                    without_message.discard(record.offset)
+                    yield from self._check_record(ledger, block, record)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._AUTO_OFFSET_RESET:
+                    raise
+                return  # Kafka has deleted the beginning of the block meanwhile.
         without_message = {offset for offset in without_message if block.covering(offset)}
         if without_message and self._keeps_all(ledger.topic):
             what = "A work order is stored, and Kafka has no committed message at its offset."

@@ -20,8 +20,7 @@ from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES
-from workorders.monitoring.idle_workflows import find_idle
-from workorders.monitoring.problems import Facts, Thresholds, find_problems
+from workorders.monitoring.problems import Facts, Thresholds, find_idle, find_problems
 from workorders.outbox import admin
 from workorders.visible_text import safe
 

@@ -26,7 +26,7 @@ from workorders.core.ids import time_of
 from workorders.core.states import WorkOrderState
 from workorders.core.steps.history import list_steps
 from workorders.kafka.ledger import origin
-from workorders.outbox.published import PublishedMessage, list_published
+from workorders.outbox.admin import PublishedMessage, list_published
 
 app = typer.Typer(no_args_is_help=True)
 

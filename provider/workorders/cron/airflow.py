@@ -62,9 +62,6 @@ class CreateScheduledOperator(BaseOperator):
     """Creates the work order of the Dag run's interval, or of a Dag run that a person started.
 
     A task that is cleared finds its work order, or fails if retention may have deleted it.
-
-    Args:
-        definition: the trigger.
     """
 
     ui_color = "#e3f2fd"

@@ -59,11 +59,7 @@ def _params(definition: ManualTriggerDefinition) -> dict[str, Param]:
 
 
 class CreateByHandOperator(BaseOperator):
-    """Creates the work order of the Dag run's form; when it is cleared, it finds the work order.
-
-    Args:
-        definition: the trigger.
-    """
+    """Creates the work order of the Dag run's form; when it is cleared, it finds the work order."""
 
     ui_color = "#e8f5e9"
 

@@ -60,15 +60,7 @@ class Answers:
 
 
 def read_samples(url: Callable[[], str]) -> Sequence[Sample]:
-    """Read the metrics of a database.
-
-    Args:
-        url: returns the libpq connection string.
-
-    Raises:
-        psycopg.Error: the database failed.
-        WorkOrdersError: the connection cannot be made.
-    """
+    """Read the metrics of a database; a failure is logged."""
     try:
         with connect(url(), application_name="workorders metrics", autocommit=True, session=_SESSION) as connection:
             return snapshot.take(connection)
@@ -84,10 +76,7 @@ def make_router(
 ) -> APIRouter:
     """Return the router. A caller without the token causes no look-up of it, and no caller occupies a shared thread.
 
-    Args:
-        samples: returns the metrics, or raises; it may block.
-        token: returns the token of `/metrics`; None if none is set, so that everybody is refused. It may block.
-        clock: returns the seconds of a monotonic clock.
+    `samples` and `token` may block. Without a token of `/metrics`, everybody is refused.
     """
     router = APIRouter()
     kept_answers = KeptValue(

@@ -1,16 +1,18 @@
-"""What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`. Pure functions."""
+"""What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final
 
 from workorders.core.bulk.jobs import Job
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import MAX_COUNTED, Workload
 from workorders.core.metrics import Sample
+from workorders.core.postgres.connection import Connection
+from workorders.core.runs.claiming import claimable_statement
 from workorders.monitoring.health import (
     HOLDS,
     MAX_NO_PROGRESS_SECONDS,
@@ -23,38 +25,8 @@ from workorders.outbox.admin import Hold, ShardStatus
 
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
-
-
-class _PartitionFacts(Protocol):
-    """What is read of `PartitionRow` of kafka.status, which monitoring does not know."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def needs_attention(self) -> bool: ...
-    @property
-    def lag(self) -> int | None: ...
-    @property
-    def since(self) -> datetime | None: ...
-    @property
-    def next_attempt_at(self) -> datetime | None: ...
-    @property
-    def last_error(self) -> str | None: ...
-
-
-class _TriggerFacts(Protocol):
-    """The same of `TriggerStatus`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def problem(self) -> str | None: ...
-    @property
-    def partitions(self) -> Sequence[_PartitionFacts]: ...
+MAX_IDLE: Final = timedelta(minutes=5)
+"""A scheduler and a worker that start need less."""
 
 
 class Subject(StrEnum):
@@ -94,8 +66,9 @@ class Facts:
 
     samples: Sequence[Sample] = ()
     """The metrics, of the triggers in question."""
-    triggers: Sequence[_TriggerFacts] = ()
-    """Without these, the samples tell which triggers there are, and that a partition of one is stalled."""
+    triggers: Sequence[Any] = ()
+    """`TriggerStatus` of kafka.status, which monitoring does not know. Without these, the samples tell which triggers
+    there are, and that a partition of one is stalled."""
     paused: Collection[str] = ()
     """Triggers whose listener is known to be paused or gone."""
     idle: Sequence[Workload] = ()
@@ -133,8 +106,23 @@ def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Pr
     ]
 
 
+def find_idle(connection: Connection, workloads: Sequence[Workload], now: datetime) -> list[Workload]:
+    """Return those of the workflows with a due work order older than `MAX_IDLE` and no run in progress.
+
+    A work order whose retry is not due yet makes no workflow idle.
+    """
+    silent = {
+        found.workflow: found
+        for found in workloads
+        if not found.running and found.oldest_waiting_at is not None and now - found.oldest_waiting_at > MAX_IDLE
+    }
+    if not silent:
+        return []
+    return [silent[name] for name, *_ in connection.execute(*claimable_statement(silent))]
+
+
 def _of_trigger(
-    name: str, trigger: _TriggerFacts | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
+    name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
 ) -> Iterator[Problem]:
     about = partial(Problem, Subject.TRIGGER, name, name)
     if trigger is not None:
@@ -160,7 +148,7 @@ def _of_trigger(
         yield about("late", f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s.")
 
 
-def _of_partitions(trigger: _TriggerFacts, max_lag: int | None) -> Iterator[Problem]:
+def _of_partitions(trigger: Any, max_lag: int | None) -> Iterator[Problem]:
     if trigger.problem:
         yield Problem(Subject.TRIGGER, trigger.name, trigger.name, "unknown", one_line(trigger.problem))
     for row in trigger.partitions:

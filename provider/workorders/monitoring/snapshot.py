@@ -21,11 +21,7 @@ def metrics() -> tuple[Metric, ...]:
 
 
 def take(connection: Connection, names: Collection[str] | None = None) -> Sequence[Sample]:
-    """Read all metrics, or those of some names and what comes with them, one short query after the other.
-
-    Raises:
-        psycopg.Error: the database failed.
-    """
+    """Read all metrics, or those of some names and what comes with them, one short query after the other."""
     return [
         sample
         for reading in readings()

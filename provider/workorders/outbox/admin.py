@@ -1,9 +1,10 @@
-"""What operators see of the outbox, and what they decide."""
+"""What operators see of the outbox and of the messages of a work order, and what they decide."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from psycopg.rows import class_row
 
@@ -94,6 +95,22 @@ class HoldContent:
     oldest_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedMessage:
+    """A message that a run has published."""
+
+    run_id: UUID
+    attempt: int
+    """Number of the run within its work order."""
+    topic: str
+    event_id: UUID
+    state: str
+    """`waiting`, `held`, or `sent`: it has left the outbox. A message that a person has purged has left it too, and one
+    that a later message of its key has replaced."""
+    hold_id: int | None
+    """The hold that it is in; None unless it is held."""
+
+
 def topics(connection: Connection) -> Sequence[TopicStatus]:
     """Return the counters of every topic that has ever had a message. Reads every waiting row."""
     with connection.cursor(row_factory=class_row(TopicStatus)) as cursor:
@@ -139,6 +156,13 @@ def open_batch(connection: Connection, shard: int) -> Sequence[OpenTopic]:
         return cursor.execute(_QUERIES["open_batch"], {"shard": shard}).fetchall()
 
 
+def list_published(connection: Connection, work_order_id: UUID, *, limit: int = 50) -> Sequence[PublishedMessage]:
+    """Return the first messages that the runs of a work order have published, in the order of publishing."""
+    arguments = {"work_order_id": work_order_id, "limit": limit}
+    with connection.cursor(row_factory=class_row(PublishedMessage)) as cursor:
+        return cursor.execute(_QUERIES["published"], arguments).fetchall()
+
+
 def release_hold(connection: Connection, hold: int) -> int:
     """End a hold; return how many of its messages go back to their place in the order.
 
@@ -153,10 +177,7 @@ def release_hold(connection: Connection, hold: int) -> int:
 def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) -> int:
     """Delete the messages of a hold unsent, permanently, and return how many they were.
 
-    Args:
-        connection: to the database.
-        hold: number of the hold.
-        seen: how many messages a person has decided about; None for all that are there now.
+    `seen` is how many messages a person has decided about; None for all that are there now.
 
     Raises:
         OutboxDecisionError: there is no such hold, it holds a topic, whose messages wait where they are, or it has

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,22 +11,41 @@ import psycopg
 
 from workorders.core.exceptions import KeysBusyError
 from workorders.core.ids import increasing_ids
-from workorders.core.items import Headers
+from workorders.core.items import Headers, Message, encode_message, header_pairs
 from workorders.core.postgres.connection import fetch_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxMessageError
-from workorders.outbox.message import OutboxMessage, encoded
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection as SqlalchemyConnection
     from sqlalchemy.orm import Session, scoped_session
 
-    from workorders.core.items import Message
     from workorders.core.postgres.connection import Connection
 
     Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session | scoped_session[Session]
 
 _QUERIES = load_queries("workorders.outbox", "sql/enqueue.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxMessage:
+    """A message for a Kafka topic.
+
+    Key and value are bytes, or str that is sent as UTF-8; a value may also be anything that is JSON (dict, list,
+    number, bool). A value of None is a tombstone: a message whose value is null.
+    """
+
+    topic: str
+    value: Any
+    key: bytes | str | None = None
+    #: A mapping, or pairs in the order in which consumers see them; a name may come several times.
+    headers: Headers = ()
+    #: Chosen by the key, as Java's clients do it, unless given.
+    partition: int | None = None
+    #: Unix time in milliseconds, more than 0; the time of sending unless given.
+    timestamp_ms: int | None = None
+    #: Identifies the event for consumers; generated unless given.
+    event_id: UUID | None = None
 
 
 def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessage]) -> list[UUID]:
@@ -51,7 +71,7 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
     given = [messages] if isinstance(messages, OutboxMessage) else list(messages)
     if not given:
         return []
-    arguments = _arguments([encoded(message) for message in given])
+    arguments = _arguments([_encoded(message) for message in given])
     run(connection, arguments)
     return list(arguments["event_ids"])
 
@@ -87,7 +107,7 @@ def publish(
     return enqueue(connection, message)[0]
 
 
-def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -> None:
+def enqueue_published(connection: "Connection", messages: Sequence[Message]) -> None:
     """Put messages that runs have published into the outbox, in the transaction that records the success of the runs.
 
     Which run published which message is recorded; see `published`.
@@ -106,7 +126,31 @@ def enqueue_published(connection: "Connection", messages: "Sequence[Message]") -
     connection.execute(_QUERIES["note_published"], {**arguments, "after_id": after_id})
 
 
-def _arguments(messages: "Sequence[Message]") -> dict[str, Sequence[Any]]:
+def _encoded(message: OutboxMessage) -> Message:
+    """Return a message as it is sent.
+
+    Raises:
+        OutboxMessageError: a part of it has no form in which it can be sent.
+        TypeError: the headers are neither a mapping nor pairs.
+    """
+    headers = header_pairs(message.headers)
+    try:
+        return encode_message(
+            message.topic,
+            message.value,
+            key=message.key,
+            headers=headers,
+            partition=message.partition,
+            timestamp_ms=message.timestamp_ms,
+            event_id=message.event_id,
+        )
+    except (TypeError, ValueError) as error:
+        raise OutboxMessageError(
+            f"A message for topic {message.topic} cannot be sent: {error}; nothing was enqueued."
+        ) from error
+
+
+def _arguments(messages: Sequence[Message]) -> dict[str, Sequence[Any]]:
     ids = increasing_ids()
     headers = [message.json_headers for message in messages]
     return {
@@ -121,11 +165,7 @@ def _arguments(messages: "Sequence[Message]") -> dict[str, Sequence[Any]]:
 
 
 def _runner(connection: object) -> Callable[[Any, Mapping[str, Sequence[Any]]], None]:
-    """Return the function that executes the statement on a connection of this type.
-
-    Raises:
-        TypeError: there is none.
-    """
+    """Return the function that executes the statement on a connection of this type; refuse any other type."""
     if isinstance(connection, psycopg.Connection):
         return _run_psycopg
     if "sqlalchemy" in sys.modules:  # otherwise it is no object of SQLAlchemy, whose import takes half a second

@@ -66,20 +66,12 @@ class Viewer:
         return all(self.may(right, dag_id) for dag_id in dag_ids)
 
     def require_all(self, rights: Iterable[Right], dag_ids: Iterable[str]) -> None:
-        """Refuse a user without all of these rights to every one of these Dags.
-
-        Raises:
-            ForbiddenError: the user lacks one; the sentence names it.
-        """
+        """Refuse a user without all of these rights to every one of these Dags."""
         for dag_id, right in product(dag_ids, rights):
             self.require(right, dag_id)
 
     def require(self, right: Right, dag_id: str) -> None:
-        """Refuse a user without a right to a Dag, or without the right to read it, which every other one needs.
-
-        Raises:
-            ForbiddenError: the user does not have one of them; the sentence names it.
-        """
+        """Refuse a user without a right to a Dag, or without the right to read it, which every other one needs."""
         for needed in dict.fromkeys((Right.READ, right)):
             if not self.may(needed, dag_id):
                 method, entity = needed.value

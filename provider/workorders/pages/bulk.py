@@ -30,7 +30,7 @@ from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
 from workorders.pages.selection import Kind
-from workorders.pages.site import CurrentSite, Event, Site
+from workorders.pages.site import CurrentSite, Site
 from workorders.pages.threads import PageRoute
 
 _LOG = logging.getLogger(__name__)
@@ -48,11 +48,6 @@ _QUICK_SECONDS: Final = 2
 _FREE: Final = BoundedSemaphore(2)
 """Threads; each has an operation and a connection."""
 _RIGHTS: Final[Mapping[Kind, Right]] = {"rerun": Right.ACT, "cancel": Right.ACT, "export": Right.READ_INPUT}
-_EVENTS: Final[Mapping[Kind, Event]] = {
-    "rerun": "workorders_rerun",
-    "cancel": "workorders_cancel",
-    "export": "workorders_export",
-}
 
 
 @router.get("/bulk/new")
@@ -115,7 +110,7 @@ def begin(
     if kind == "export":
         with site.reading() as connection:
             dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
-        site.record(actor, _EVENTS[kind], dags, work_orders=selected, format=format_, reason=reason)
+        site.record(actor, kind, dags, work_orders=selected, format=format_, reason=reason)
         return downloads.begin(site, wanted.filter, format_)
     options = {"from_start": True} if kind == "rerun" and from_start else {}
     with site.writing() as connection:
@@ -129,7 +124,7 @@ def begin(
                 f"look at them, and decide again."
             )
         named = selected or job.total
-        site.record(actor, _EVENTS[kind], dags, job=job.id, work_orders=named, reason=reason, **options)
+        site.record(actor, kind, dags, job=job.id, work_orders=named, reason=reason, **options)
         connection.commit()
     (_run if selected else _start)(site, job.id)
     return RedirectResponse(Place.of(request).page("bulk", job.id), 303)
@@ -181,7 +176,7 @@ def cancel(request: Request, site: CurrentSite, actor: CurrentActor, number: Num
     with site.writing() as connection:
         dags = _dags_of(connection, store.get_job(connection, number), list_names(connection))
         actor.require_all([Right.ACT], dags)
-        site.record(actor, "workorders_stop_job", dags, job=number)
+        site.record(actor, "stop_job", dags, job=number)
         store.cancel_job(connection, number)
     return RedirectResponse(Place.of(request).page("bulk", number), 303)
 

@@ -32,11 +32,7 @@ def new_token(key: str, user_id: str) -> str:
 
 
 def require_token(key: str, user_id: str, given: str) -> None:
-    """Refuse a token that is not one of this user, or is too old.
-
-    Raises:
-        ForgedRequestError: it is not, or is.
-    """
+    """Refuse a token that is not one of this user, or is too old."""
     try:
         owner, _ = URLSafeTimedSerializer(key, _SALT).loads(given, max_age=LIFETIME_SECONDS)
     except BadData:
@@ -51,13 +47,7 @@ def require_own_origin(request: Request, configured: str | None) -> None:
     """Refuse a request that another site has made the browser send.
 
     Browsers report it by `Sec-Fetch-Site`, but only over HTTPS and to the machine itself; otherwise the origin counts.
-
-    Args:
-        request: what is answered.
-        configured: Airflow's own origin by its configuration, which a proxy may hide; None if it has none.
-
-    Raises:
-        ForgedRequestError: it comes from elsewhere, or nothing shows from where it comes.
+    `configured` is Airflow's own origin by its configuration, which a proxy may hide; None if it has none.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
@@ -70,11 +60,7 @@ def require_own_origin(request: Request, configured: str | None) -> None:
 
 
 async def current_actor(request: Request, site: CurrentSite, viewer: CurrentViewer) -> Viewer:
-    """Return the user who changes something by a form of ours.
-
-    Raises:
-        ForgedRequestError: another site made the browser send the request.
-    """
+    """Return the user who changes something by a form of ours; refuse a request that another site has made."""
     require_own_origin(request, site.origin)
     given = (await request.form()).get(FIELD, "")
     require_token(site.form_key, viewer.id, str(given))
@@ -87,11 +73,7 @@ Reason = Annotated[str, BeforeValidator(lambda typed: " ".join(typed.split())), 
 
 
 def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
-    """Accept the number that a page has shown, with or without commas: a person who types it has read it.
-
-    Raises:
-        WrongInputError: another number was typed, or none.
-    """
+    """Accept the number that a page has shown, with or without commas: a person who types it has read it."""
     if typed.strip().replace(",", "") != str(number):
         raise WrongInputError(
             f"{where}: nothing was changed, because the number of {counted} ({number:,}) was not typed."

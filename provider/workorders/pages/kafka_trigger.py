@@ -1,7 +1,6 @@
 """A Kafka trigger: its partitions, its batches, and past decisions; and a batch, as a tab on its Dag run in Airflow."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Final
 
 from fastapi import APIRouter, Request
@@ -36,7 +35,6 @@ _GAPS: Final = 10
 @router.get("/kafka/{name}")
 def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) -> HTMLResponse:
     """Show the trigger; Kafka is asked when the page updates itself, so that the first page does not wait for it."""
-    now = datetime.now(UTC)
     asks_kafka = "hx-request" in request.headers
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
@@ -52,7 +50,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
     return render(
         request,
         "kafka_trigger.html",
-        now=now,
         status=status,
         rows=sorted(status.partitions, key=states.rank),
         word=states.word_of_trigger(status, is_paused=paused.get(listener, False)),
@@ -90,7 +87,6 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
     return render(
         request,
         "dag_run.html",
-        now=datetime.now(UTC),
         batch=batch,
         ranges=[hide(range_, "last_error", unless=may_read_texts(viewer, [dag_id])) for range_ in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),

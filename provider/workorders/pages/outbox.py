@@ -1,7 +1,6 @@
 """The outbox: shards, held messages and why, and how a person releases or purges them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -39,27 +38,21 @@ def page(
     request: Request,
     site: CurrentSite,
     viewer: CurrentViewer,
-    topics: Annotated[str | None, Query()] = None,
     done: Annotated[Done | None, Query()] = None,
     number: Annotated[int | None, Query(ge=0)] = None,
 ) -> HTMLResponse:
-    """Show shards and holds; and topics if asked, because that reads every message that waits."""
+    """Show shards and holds."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
-    now = datetime.now(UTC)
     with site.reading() as connection:
         oldest_at, shown, held = admin.oldest_at(connection), shards(connection, viewer), holds(connection, viewer)
-        counted = admin.topics(connection) if topics == "yes" else None
     relays = [dag_ids.OUTBOX, *(dag_ids.outbox(shard.shard) for shard in shown if shard.shard)]
     return render(
         request,
         "outbox.html",
-        now=now,
         shards=shown,
         oldest_at=oldest_at,
         holds=held,
-        topics=counted,
         done=None if done is None or number is None else _confirmation(done, number, shown, held),
-        poll_query="",
         paused=[relay for relay, is_paused in site.paused_dags(relays).items() if is_paused],
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
@@ -71,22 +64,19 @@ def page(
 def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
     """Show a hold, and what to release and to purge it does."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
-    now = datetime.now(UTC)
     with site.reading() as connection:
         hold = _get_hold(holds(connection, viewer), number)
         content = admin.hold_content(connection, number)
-        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "hold.html",
-        now=now,
         hold=hold,
         content=content,
         reads_keys=may_read_texts(viewer, [dag_ids.OUTBOX]),
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX) and hold.kind != "topic",
         key_text=key_text,
-        csrf=token,
+        csrf=forms.new_token(site.form_key, viewer.id),
     )
 
 
@@ -97,7 +87,7 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
     with site.writing() as connection:
         hold = _get_hold(admin.holds(connection), number)
         connection.rollback()
-        site.record(actor, "workorders_release_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic)
+        site.record(actor, "release_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic)
         admin.release_hold(connection, number)
     return _confirmed(request, "hold-released", number)
 
@@ -112,9 +102,7 @@ def purge(
         hold = _get_hold(admin.holds(connection), number)
         require_number(typed, hold.messages, where=f"Hold {number}", counted="its messages")
         connection.rollback()
-        site.record(
-            actor, "workorders_purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages
-        )
+        site.record(actor, "purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages)
         # Messages that follow a held one come to the hold until it ends.
         admin.purge_hold(connection, number, seen=hold.messages)
     return _confirmed(request, "hold-purged", number)
@@ -124,21 +112,18 @@ def purge(
 def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
     """Show the open batch of a shard whose checkpoint contradicts the database, and what each decision does."""
     viewer.require(Right.READ, dag_ids.OUTBOX)
-    now = datetime.now(UTC)
     with site.reading() as connection:
         shard = _get_undecided_shard(shards(connection, viewer), number)
         topics = admin.open_batch(connection, number)
-        token = forms.new_token(site.form_key, viewer.id)
     return render(
         request,
         "shard.html",
-        now=now,
         shard=shard,
         topics=topics,
         messages=sum(topic.messages for topic in topics),
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
-        csrf=token,
+        csrf=forms.new_token(site.form_key, viewer.id),
     )
 
 
@@ -159,7 +144,7 @@ def release_shard(
         messages = _get_undecided_shard(admin.shards(connection), number).in_flight
         require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
         connection.rollback()
-        site.record(actor, "workorders_release_shard", [dag_ids.OUTBOX], shard=number, sent=sent, messages=messages)
+        site.record(actor, "release_shard", [dag_ids.OUTBOX], shard=number, sent=sent, messages=messages)
         admin.release_shard(connection, number, sent=sent == "yes")
     return _confirmed(request, "batch-deleted" if sent == "yes" else "batch-kept", number)
 

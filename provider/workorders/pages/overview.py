@@ -1,6 +1,6 @@
 """The page to begin with: what needs a person, then every trigger, workflow, and shard of the outbox."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -22,8 +22,7 @@ from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES, oldest_ages
-from workorders.monitoring.idle_workflows import find_idle
-from workorders.monitoring.problems import Facts, find_problems
+from workorders.monitoring.problems import Facts, find_idle, find_problems
 from workorders.pages import outbox, states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.kafka_trigger import readable as readable_status
@@ -128,7 +127,12 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         asked_kafka=asked_kafka,
         poll_now=not asked_kafka and bool(kafka),
         workloads=readable,
-        words={work.workflow: _word_of(work, facts.idle, paused) for work in readable},
+        words={
+            work.workflow: word_of_workflow(
+                work, is_stuck=work in facts.idle, is_paused=paused.get(dag_ids.of_workflow(work.workflow), False)
+            )
+            for work in readable
+        },
         ended=ended,
         max_counted=workload.MAX_COUNTED,
         others=others,
@@ -151,11 +155,6 @@ def facts_of(kafka: Iterable[KafkaLine], *, asked_kafka: bool, **others: Any) ->
 def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
     is_kafka = trigger.type == TRIGGER_TYPE
     return viewer.may(Right.READ, dag_ids.ingest(trigger.name) if is_kafka else dag_ids.of_workflow(trigger.workflow))
-
-
-def _word_of(work: Workload, idle: Collection[Workload], paused: Mapping[str, bool]) -> str:
-    is_paused = paused.get(dag_ids.of_workflow(work.workflow), False)
-    return word_of_workflow(work, is_stuck=work in idle, is_paused=is_paused)
 
 
 def _jobs(connection: Connection, viewer: Viewer, workloads: Sequence[Workload]) -> list[Job]:

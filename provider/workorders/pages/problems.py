@@ -6,61 +6,41 @@ from workorders.core.exceptions import WorkOrdersError
 class PageRefusedError(WorkOrdersError):
     """A page or an action is refused."""
 
-    status = 400
-    title = "Refused"
+    status: int
+    title: str
+
+    def __init_subclass__(cls, *, status: int, title: str) -> None:
+        super().__init_subclass__()
+        cls.status, cls.title = status, title
 
 
-class NotLoggedInError(PageRefusedError):
+class NotLoggedInError(PageRefusedError, status=401, title="Your session has ended"):
     """The request has no valid login of Airflow."""
 
-    status = 401
-    title = "Your session has ended"
 
-
-class ForbiddenError(PageRefusedError):
+class ForbiddenError(PageRefusedError, status=403, title="Not allowed"):
     """The user has no right to this."""
 
-    status = 403
-    title = "Not allowed"
 
-
-class ForgedRequestError(PageRefusedError):
+class ForgedRequestError(PageRefusedError, status=403, title="Not sent from this page"):
     """A change was requested without the token of a page of ours, or from another site."""
 
-    status = 403
-    title = "Not sent from this page"
 
-
-class NotFoundError(PageRefusedError):
+class NotFoundError(PageRefusedError, status=404, title="Not found"):
     """There is no page, or none that the user may read, at this address."""
 
-    status = 404
-    title = "Not found"
 
-
-class WrongInputError(PageRefusedError):
+class WrongInputError(PageRefusedError, status=422, title="Wrong input"):
     """A field or a parameter of the address has a wrong form."""
 
-    status = 422
-    title = "Wrong input"
 
-
-class OutcomeUnknownError(PageRefusedError):
+class OutcomeUnknownError(PageRefusedError, status=503, title="Not known"):
     """A change was made or was not: the answer to its commit was lost."""
 
-    status = 503
-    title = "Not known"
 
-
-class BusyError(PageRefusedError):
+class BusyError(PageRefusedError, status=503, title="Busy"):
     """The server does as much of this as it can at the moment."""
 
-    status = 503
-    title = "Busy"
 
-
-class ChangedMeanwhileError(PageRefusedError):
+class ChangedMeanwhileError(PageRefusedError, status=409, title="Changed meanwhile"):
     """What a person saw and decided about has changed since."""
-
-    status = 409
-    title = "Changed meanwhile"

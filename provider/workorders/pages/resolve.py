@@ -88,7 +88,6 @@ def page(
     now = datetime.now(UTC)
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
-        token = forms.new_token(site.form_key, viewer.id)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(
@@ -111,7 +110,7 @@ def page(
         fixed_time=wanted.time.astimezone(UTC).isoformat() if wanted.time else "",
         lost=given_up(chosen.decisions) if chosen else 0,
         facts=_facts(chosen.decisions) if chosen else "",
-        csrf=token,
+        csrf=forms.new_token(site.form_key, viewer.id),
         who=viewer.name,
     )
 
@@ -155,7 +154,7 @@ def resolve(
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
         connection.rollback()
         decided = [str(decision) for decision in decisions]
-        site.record(actor, "workorders_resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
+        site.record(actor, "resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
             applied: AppliedDecisions = apply_decisions(
                 connection,

@@ -102,22 +102,14 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
 
 
 def read_id(text: str) -> UUID:
-    """Return the id that a text means.
-
-    Raises:
-        WrongInputError: it means none.
-    """
+    """Return the id that a text means; refuse another text."""
     if not _UUID.fullmatch(text.strip()):
         raise _wrong("id", "the id of a work order, such as 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f")
     return UUID(text.strip())
 
 
 def read_time(name: str, text: str, now: datetime) -> datetime | None:
-    """Return the time that the text of a field means; None without a text.
-
-    Raises:
-        WrongInputError: it means none.
-    """
+    """Return the time that the text of a field means; None without a text. Refuse another text."""
     if not text.strip():
         return None
     # In an address, a plus sign that was not written as %2B arrives as a space.
@@ -128,11 +120,7 @@ def read_time(name: str, text: str, now: datetime) -> datetime | None:
 
 
 def read_position(name: str, text: str) -> int | None:
-    """Return the position or the offset that the text of a field means; None without a text.
-
-    Raises:
-        WrongInputError: it means none.
-    """
+    """Return the position or the offset that the text of a field means; None without a text. Refuse another text."""
     text = text.strip()
     if text and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) <= _MAX_POSITION):
         raise _wrong(name, "a whole number from 0")

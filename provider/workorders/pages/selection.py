@@ -74,13 +74,7 @@ class Counted:
 
 
 def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
-    """Return what is known of a selection; None if to count it takes too long. It ends the transaction.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-        UnknownWorkOrderError: the filter names a work order that does not exist.
-    """
+    """Return what is known of a selection; None if to count it takes too long. It ends the transaction."""
     end = time.monotonic() + _MAX_MILLISECONDS / 1000
     states = _until(end, connection, lambda: jobs.count_matching(connection, wanted))
     if states is None or kind != "rerun":
@@ -109,12 +103,7 @@ def rights_to(right: Right, wanted: Filter) -> Sequence[Right]:
 
 
 def require_right(connection: Connection, viewer: Viewer, right: Right, wanted: Filter) -> list[str]:
-    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about.
-
-    Raises:
-        ForbiddenError: the user does not have it; the sentence names the right and the Dag.
-        NotFoundError: no selected work order exists.
-    """
+    """Refuse a user without the right to all that a filter may select; return the Dags that were asked about."""
     workflows = workflows_of(connection, wanted, list_names(connection))
     if wanted.selected is not None and not workflows:
         raise NotFoundError("The work orders that were selected do not exist any more. Nothing was changed.")

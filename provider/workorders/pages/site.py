@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
 from psycopg.conninfo import make_conninfo
@@ -20,33 +20,18 @@ _KAFKA_KEPT_SECONDS: Final = 1.0
 """However many people look, a broker is asked about the same trigger once in this time."""
 _READ_SESSION: Final = {"statement_timeout": "5s", "default_transaction_read_only": "on"}
 
-Event = Literal[
-    "workorders_rerun",
-    "workorders_cancel",
-    "workorders_export",
-    "workorders_stop_job",
-    "workorders_resolve",
-    "workorders_release_hold",
-    "workorders_purge_hold",
-    "workorders_release_shard",
-]
-"""What a person did; the audit log of Airflow has the same names, of at most 60 characters."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What a person is about to change, for the audit log of Airflow."""
 
-    event: Event
+    event: str
+    """What the person did: `workorders_...`, of at most 60 characters."""
     user: str
     dag_ids: Sequence[str]
     """The Dags whose rights allowed it; the log has an entry for each."""
     details: Mapping[str, str | int | Sequence[str]]
     """Numbers, ids, and the reason. Words that were searched for stay out, because no retention erases this log."""
-
-
-def record_nothing(change: Change) -> None:
-    """Record no change, where there is no Airflow."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +48,7 @@ class Site:
     """Returns those of the Dag runs of a Dag that Airflow has."""
     form_key: str = field(repr=False)
     """The key that signs the tokens of forms, which all API servers share."""
-    record_change: Callable[[Change], None] = record_nothing
+    record_change: Callable[[Change], None] = lambda _: None
     """Writes a change through a page into the audit log."""
     origin: str | None = None
     """Scheme and host of Airflow by its configuration, such as https://airflow.example.org; None if it has none."""
@@ -73,28 +58,20 @@ class Site:
         """Return what asks Kafka for all requests together."""
         return KafkaAnswers(self.kafka_settings, kept_seconds=_KAFKA_KEPT_SECONDS, timeout_seconds=_KAFKA_SECONDS)
 
-    def record(self, actor: Viewer, event: Event, dag_ids: Sequence[str], **details: str | int | Sequence[str]) -> None:
+    def record(self, actor: Viewer, event: str, dag_ids: Sequence[str], **details: str | int | Sequence[str]) -> None:
         """Record a change before it is committed: an entry without a change is possible, and none without an entry."""
-        self.record_change(Change(event=event, user=actor.name, dag_ids=dag_ids, details=details))
+        self.record_change(Change(event=f"workorders_{event}", user=actor.name, dag_ids=dag_ids, details=details))
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Open a connection that cannot write, and whose statements end after some seconds.
-
-        Raises:
-            psycopg.OperationalError: the database cannot be reached.
-        """
+        """Open a connection that cannot write, and whose statements end after some seconds."""
         with connect(self._url(), application_name="workorders pages", session=_READ_SESSION) as connection:
             yield connection
             connection.rollback()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Open a connection for a change.
-
-        Raises:
-            psycopg.OperationalError: the database cannot be reached.
-        """
+        """Open a connection for a change."""
         with connect(self._url(), application_name="workorders pages") as connection:
             yield connection
 

@@ -1,7 +1,6 @@
 """One work order: where it came from, its input, and what became of each run."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final, Literal
 from urllib.parse import urlencode
 
@@ -15,15 +14,13 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs, work_orders
 from workorders.core.history.work_orders import RunRow, WorkOrder
 from workorders.core.items import Item
-from workorders.core.postgres.connection import Connection
 from workorders.core.selectors import canonical
 from workorders.core.states import WAITING
 from workorders.core.steps import history as steps
 from workorders.kafka.ledger import origin
-from workorders.kafka.ledger.batches import Batch
-from workorders.outbox import published
+from workorders.outbox import admin
 from workorders.pages import forms, search
-from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
+from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
@@ -51,7 +48,6 @@ _ENDED: Final = ("success", "failed", "crashed", "killed", "cancelled", "lost", 
 @router.get("/work-orders/{id_}")
 def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -> HTMLResponse:
     """Show a work order."""
-    now = datetime.now(UTC)
     with site.reading() as connection:
         found = work_orders.get_work_order(
             connection, search.read_id(id_), max_characters=MAX_CHARACTERS, max_bytes=_RAW_BYTES
@@ -62,12 +58,12 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         repeats = duplicates.summary(connection, found.id)
         original = duplicates.original(connection, found.id)
         gap = gaps.find_before(connection, found.id) if found.state == "parked" else None
-        sent = published.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
+        sent = admin.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
         finished = steps.list_steps(connection, found.id, max_characters=_RESULT_CHARACTERS)
-        batch = _batch_of(connection, viewer, found)
+        reads_batch = found.trigger is not None and viewer.may(Right.READ, dag_ids.ingest(found.trigger))
+        batch = origin.find_batch(connection, found) if reads_batch else None
         definition = workflows.find(connection, found.workflow).definition if found.workflow else None
         may_act = viewer.may(Right.ACT, dag_id)
-        token = forms.new_token(site.form_key, viewer.id) if may_act else ""
     reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
     found = hide(found, "detail", unless=reads_texts)
     attempts = [hide(run, "error", unless=reads_texts) for run in attempts]
@@ -76,11 +72,13 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     return render(
         request,
         "work_order.html",
-        now=now,
         order=found,
         runs=attempts,
         repeats=repeats,
-        repeats_search=_repeats_search(found) if reads_input else None,
+        # Lists the duplicates of the work order that were kept.
+        repeats_search=urlencode({"rejection": duplicates.DUPLICATE, "text": str(found.id), "since": search.ALL_TIMES})
+        if reads_input
+        else None,
         repeated=repeats.last_request if reads_input else None,
         original=original,
         gap=gap,
@@ -88,7 +86,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         has_published_more=len(sent) > _MAX_PUBLISHED,
         steps=[hide(step, "name", unless=reads_texts) for step in finished],
         batch=batch,
-        no_batch=origin.missing_text(found) if batch is None and viewer.may(Right.READ, batch_dag) else None,
+        no_batch=origin.missing_text(found) if batch is None and reads_batch else None,
         has_batch_run=has_batch_run,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
         batch_dag=batch_dag,
@@ -100,7 +98,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         may_rerun=may_act and found.state in _ENDED,
         may_cancel=may_act and found.state in WAITING,
         dag_id=dag_id,
-        csrf=token,
+        csrf=forms.new_token(site.form_key, viewer.id) if may_act else "",
         who=viewer.name,
         seconds=5 if found.state in _MOVING else 60,
     )
@@ -160,11 +158,7 @@ def run_download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Liter
 
 
 def attachment(name: str, content: str | bytes | None) -> Response:
-    """Return a file that a browser stores and never shows: strangers wrote what is in it.
-
-    Raises:
-        NotFoundError: there is no content, or retention has erased it.
-    """
+    """Return a file that a browser stores and never shows: strangers wrote what is in it."""
     if content is None:
         raise NotFoundError("It does not exist, or retention has erased it.")
     return Response(
@@ -191,12 +185,6 @@ def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
     return f"Run {last.attempt} of {len(attempts)} ended as {last.state}" + (f": {why}" if why else ".")
 
 
-def _batch_of(connection: Connection, viewer: Viewer, found: WorkOrder) -> Batch | None:
-    """Return the batch that created a work order, if one has and the user may read it."""
-    may_read = found.trigger is not None and viewer.may(Right.READ, dag_ids.ingest(found.trigger))
-    return origin.find_batch(connection, found) if may_read else None
-
-
 def _ordering_key(found: WorkOrder, definition: WorkflowDefinition | None) -> str | None:
     """Return the value of a work order's ordering key, as a search for it is written; None if it has none."""
     if definition is None or definition.ordering_key is None or found.body is None:
@@ -204,11 +192,6 @@ def _ordering_key(found: WorkOrder, definition: WorkflowDefinition | None) -> st
     item = Item(found.stream, found.position, (found.request or "{}").encode(), found.body.encode())
     value = definition.ordering_key.found(item)
     return value if value is None or isinstance(value, str) else canonical(value).decode()
-
-
-def _repeats_search(found: WorkOrder) -> str:
-    """Return the query of the search that lists the duplicates of a work order that were kept."""
-    return urlencode({"rejection": duplicates.DUPLICATE, "text": str(found.id), "since": search.ALL_TIMES})
 
 
 def _dag_of(found: WorkOrder) -> str:

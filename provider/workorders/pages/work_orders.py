@@ -1,10 +1,8 @@
 """Searches work orders."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Final
-from uuid import UUID
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -13,8 +11,6 @@ from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.history import runs, search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.runs import Attempt
-from workorders.core.history.work_orders import WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
@@ -32,17 +28,6 @@ PAGE: Final = 50
 """Work orders of a page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A page of work orders."""
-
-    rows: Sequence[WorkOrderSummary]
-    attempts: Mapping[UUID, Sequence[Attempt]]
-    """The last runs of each, the newest last; no entry without a run."""
-    indexed_until: datetime | None
-    """Up to when words are searched; None if none were searched."""
-
-
 @router.get("/work-orders")
 def list_page(
     request: Request, site: CurrentSite, viewer: CurrentViewer, before: Annotated[str | None, Query()] = None
@@ -54,23 +39,24 @@ def list_page(
         workflows = list_names(connection)
         readable = [name for name in workflows if viewer.may(Right.READ, dag_ids.of_workflow(name))]
         wanted, is_choice_needed = _within(connection, viewer, wanted, workflows)
-        found = None if is_choice_needed else _find(connection, viewer, wanted, before)
+        found = {"rows": None} if is_choice_needed else _find(connection, viewer, wanted, before)
         known = [found.name for found in work_orders.registered_triggers(connection) if found.workflow in readable]
     return render(
         request,
         "work_orders.html",
         now=now,
         search=wanted,
-        found=found,
         workflows=readable,
         triggers=known,
         states=[state.value for state in WorkOrderState],
         limit=PAGE,
         is_first=before is None,
+        **found,
     )
 
 
-def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | None) -> Found:
+def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | None) -> dict[str, Any]:
+    """Return a page of work orders, the last runs of each, and up to when words are searched, if any are."""
     after = None if before is None else search.read_id(before)
     rows = work_orders.list_work_orders(connection, wanted.filter, before=after, limit=PAGE)
     until = search_index.indexed_up_to(connection) if wanted.filter.text else None
@@ -81,15 +67,11 @@ def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | 
         row.id: [hide(attempt, "error", unless=(row.workflow or "") in readable) for attempt in last.get(row.id, ())]
         for row in rows
     }
-    return Found(rows, attempts, None if until is None else time_of(until))
+    return {"rows": rows, "last_runs": attempts, "indexed_until": None if until is None else time_of(until)}
 
 
 def _within(connection: Connection, viewer: Viewer, wanted: Search, workflows: Sequence[str]) -> tuple[Search, bool]:
-    """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first.
-
-    Raises:
-        ForbiddenError: the user may not read what the search names.
-    """
+    """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first."""
     rights = selection.rights_to(Right.READ, wanted.filter)
     readable = [name for name in workflows if all(viewer.may(right, dag_ids.of_workflow(name)) for right in rights)]
     selected = selection.workflows_of(connection, wanted.filter, workflows)

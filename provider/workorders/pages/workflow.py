@@ -14,7 +14,7 @@ from workorders.core.exceptions import UnknownWorkflowError
 from workorders.core.history import run_summary, state_counts, workload
 from workorders.core.history.filters import Filter
 from workorders.core.maintenance import retention
-from workorders.monitoring.idle_workflows import find_idle
+from workorders.monitoring.problems import find_idle
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render

@@ -37,11 +37,6 @@ class Basic(Method):
     type: Literal["basic"]
     """A user name and a password."""
 
-    @property
-    def scheme(self) -> str:
-        """The name of the method in the answer to a caller that has not proved anything."""
-        return "Basic"
-
     def missing(self, headers: Mapping[str, str]) -> str | None:
         """Return which part of the credentials is missing or malformed, or None."""
         scheme, _, credentials = headers.get("authorization", "").partition(" ")

@@ -23,11 +23,7 @@ _MAX_LENGTH_DIGITS: Final = 18
 
 
 def require_length(declared: str, max_bytes: int) -> None:
-    """Refuse a body by its Content-Length.
-
-    Raises:
-        RefusedError: it is larger than `max_bytes`.
-    """
+    """Refuse a body that is larger than `max_bytes` by its Content-Length."""
     # A superscript two is a digit but not a number, and Python does not parse thousands of digits.
     if declared.isascii() and declared.isdigit():
         length = declared.lstrip("0")

@@ -28,9 +28,7 @@ STALE_SECONDS: Final = 300.0
 class Secrets:
     """The secrets of webhooks, which Airflow's connections hold. Used on one event loop.
 
-    Args:
-        ask: returns the secret of a connection's id, or raises; it may block.
-        clock: returns the seconds of a monotonic clock.
+    `ask` returns the secret of a connection's id, or raises; it may block.
     """
 
     def __init__(self, ask: Callable[[str], Secret], clock: Callable[[], float]) -> None:
@@ -39,11 +37,7 @@ class Secrets:
         self._kept: dict[str, KeptValue[Secret]] = {}
 
     async def get(self, connection_id: str) -> Secret:
-        """Return the secret.
-
-        Raises:
-            TryAgainError: it is unavailable, or the connection has no password, which would admit everybody.
-        """
+        """Return the secret; without a password, which would admit everybody, it is unavailable."""
         if connection_id not in self._kept:
             self._kept[connection_id] = KeptValue(
                 partial(self._look_up, connection_id),
@@ -81,10 +75,6 @@ class Callers:
         """Authenticate by the headers, before the body is read; only signatures need the body.
 
         No secret is looked up for a caller without credentials of the right form.
-
-        Raises:
-            RefusedError: the caller may not call.
-            TryAgainError: the secret is unavailable.
         """
         method, headers = definition.authentication, received.by_name
         if method == PUBLIC:
@@ -101,12 +91,7 @@ class Callers:
     async def check_signature(
         self, definition: WebhookTriggerDefinition, received: Received, threads: CapacityLimiter
     ) -> None:
-        """Authenticate by the signature of the complete body, if that is the webhook's method.
-
-        Raises:
-            RefusedError: the caller may not call.
-            TryAgainError: the secret is unavailable.
-        """
+        """Authenticate by the signature of the complete body, if that is the webhook's method."""
         method = definition.signature
         if method is None:
             return
@@ -120,12 +105,7 @@ class Callers:
         await self._require(method, find_fault)
 
     async def _require(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> None:
-        """Refuse a caller that no secret of the webhook admits.
-
-        Raises:
-            RefusedError: none does.
-            TryAgainError: none of those that are available does, and another one is unavailable.
-        """
+        """Refuse a caller that no secret of the webhook admits."""
         faults: list[str] = []
         unavailable: TryAgainError | None = None
         for connection in method.connections:

@@ -20,10 +20,7 @@ class CompletionPoller:
     """Polls the database for the work orders that callers of one webhook wait for, without holding a transaction.
 
     It polls because LISTEN would need an open connection per API server and database, and does not work behind poolers
-    that do not keep sessions.
-
-    Args:
-        find_ended: returns those of some work orders that have ended; it may block, and may fail.
+    that do not keep sessions. `find_ended` may block, and may fail.
     """
 
     def __init__(self, find_ended: Callable[[Collection[UUID]], Collection[UUID]]) -> None:

@@ -27,11 +27,9 @@ NOT_TAKEN: Final = "Probably nothing was created; retry with the same Idempotenc
 class Database:
     """One database, with a connection for each thread that needs one at the same time.
 
-    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was
-    refused after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms.
-
-    Args:
-        url: gives the libpq connection string; asked for each new connection, so that a changed one counts.
+    A psycopg_pool connects in its own thread while its callers wait. With one, a request during an outage was refused
+    after the pool's time limit (2 s) instead of 1 ms, and the first ones after it took 1 s instead of 50 ms. `url` is
+    asked for each new connection, so that a changed one counts.
     """
 
     def __init__(self, url: Callable[[], str]) -> None:
@@ -40,11 +38,7 @@ class Database:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection in autocommit mode.
-
-        Raises:
-            psycopg.OperationalError: the database cannot be reached.
-        """
+        """Lend a connection in autocommit mode."""
         connection = self._take()
         try:
             yield connection
@@ -68,26 +62,22 @@ class Database:
             except IndexError:
                 url = make_conninfo(self._url(), connect_timeout=_CONNECT_SECONDS)
                 connection = connect(
-                    url, application_name="workorders webhook", autocommit=True, may_wait=_within_connect_seconds
+                    url, application_name="workorders webhook", autocommit=True, may_wait=_within(_CONNECT_SECONDS)
                 )
             else:
                 try:
                     # Before any work: a later failure could not be distinguished from one of the commit.
-                    connection.may_wait = _within_connect_seconds
+                    connection.may_wait = _within(_CONNECT_SECONDS)
                     connection.execute("SELECT 1")
                 except psycopg.Error:
                     connection.close()
                     continue
-            connection.may_wait = _within_answer_seconds
+            connection.may_wait = _within(_MAX_ANSWER_SECONDS)
             return connection
 
 
-def _within_connect_seconds(waited: float) -> bool:
-    return waited < _CONNECT_SECONDS
-
-
-def _within_answer_seconds(waited: float) -> bool:
-    return waited < _MAX_ANSWER_SECONDS
+def _within(seconds: float) -> Callable[[float], bool]:
+    return lambda waited: waited < seconds
 
 
 def try_again(what: str, error: Exception) -> TryAgainError:

@@ -77,11 +77,7 @@ class RequestHandler:
             raise try_again(f"Webhook {definition.name}", error) from error
 
     def find_ended(self, database_connection: str, ids: Collection[UUID]) -> list[UUID]:
-        """Return the work orders that have ended.
-
-        Raises:
-            psycopg.Error: the database failed.
-        """
+        """Return the work orders that have ended."""
         with self.database(database_connection).connection() as connection:
             return find_ended(connection, ids)
 
@@ -104,11 +100,7 @@ class RequestHandler:
             database.close()
 
     def _trigger(self, connection: Connection, definition: WebhookTriggerDefinition) -> Trigger:
-        """Return the trigger's row; each connection first stores a definition, in its own transaction.
-
-        Raises:
-            ConfigurationError: a trigger of another type has the name.
-        """
+        """Return the trigger's row; each connection first stores a definition, in its own transaction."""
         registered = self._registered.setdefault(connection, {})
         if registered.get(definition.name) != definition:
             with connection.transaction():

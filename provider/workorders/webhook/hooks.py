@@ -41,9 +41,7 @@ class Hook:
 class TriggerFolder:
     """Reads trigger files, of any type, with the definitions of their workflows.
 
-    Args:
-        folder: the trigger files. The workflow files are in the folder that the environment names, or in `workflows`
-            next to it.
+    The workflow files are in the folder that the environment names, or in `workflows` next to it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,11 +51,7 @@ class TriggerFolder:
         self._workflows: list[Path] = []
 
     def stamps(self) -> object:
-        """Return what changes when a trigger or a workflow file does.
-
-        Raises:
-            TryAgainError: the folder cannot be read.
-        """
+        """Return what changes when a trigger or a workflow file does."""
         try:
             self._triggers = TRIGGERS.files(self._folder)
             self._workflows = WORKFLOWS.files(self._workflow_folder, may_be_missing=True)
@@ -111,11 +105,7 @@ class Hooks:
         raise RefusedError(404, "unknown-webhook", f"There is no webhook {printable(path)}; nothing was created.")
 
     def _reload(self) -> None:
-        """Read what has changed.
-
-        Raises:
-            TryAgainError: the definitions cannot be read now.
-        """
+        """Read what has changed."""
         stamps = self._definitions.stamps()
         if stamps != self._stamps:
             definitions, mistakes = self._definitions.load()

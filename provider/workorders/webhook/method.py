@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, Field
 
@@ -30,6 +30,9 @@ class Secret:
 class Method(Definition):
     """Fields and answers of every authentication method."""
 
+    signature_headers: ClassVar[frozenset[str]] = frozenset()
+    """Headers that carry signatures in any form of the method, in lower case."""
+
     connection: ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""
     previous_connection: ConnectionId | None = None
@@ -49,7 +52,7 @@ class Method(Definition):
     @property
     def secret_headers(self) -> frozenset[str]:
         """Headers that carry the credentials, in lower case; they are never stored."""
-        return frozenset({"authorization", getattr(self, "header", "authorization")})
+        return frozenset({"authorization", getattr(self, "header", "authorization")}) | self.signature_headers
 
     @property
     def key_header(self) -> str:
@@ -67,8 +70,7 @@ class Method(Definition):
     def missing(self, headers: Mapping[str, str]) -> str | None:
         """Return which part of the credentials is missing or malformed, or None.
 
-        Args:
-            headers: the first value of each, by name in lower case.
+        `headers` has the first value of each, by name in lower case.
         """
         raise NotImplementedError
 

@@ -16,11 +16,8 @@ _MAX_CHARACTERS: Final = 200
 class RefusedError(WorkOrdersError):
     """Nothing was created, and the caller gets the reason.
 
-    Args:
-        status: HTTP's code.
-        code: a short kebab-case word for programs.
-        reason: one plain sentence for people. No secret, and no data of the body.
-        headers: to answer with.
+    `code` is a short kebab-case word for programs, and `reason` a sentence for people, without secrets and data of the
+    body.
     """
 
     def __init__(self, status: int, code: str, reason: str, headers: Mapping[str, str] | None = None) -> None:

@@ -25,36 +25,51 @@ Tolerance = Annotated[float, seconds(1)]
 
 
 class Signed(NamedTuple):
-    """The signatures in a header of a request, the right one, and their Unix time with its header, if they have one."""
+    """The signatures in a header of a request, what they sign before the body, and their Unix time, if any."""
 
     header: str
-    given: Sequence[bytes]
-    expected: str
+    given: Sequence[str]
+    before: bytes
     time_header: str | None
     time: str
-    tolerance: float
+    prefix: str
+    algorithm: str = "sha256"
+    encoding: str = "hex"
+
+    def written(self, digest: bytes) -> str:
+        """Return a signature as the header has it."""
+        return self.prefix + (digest.hex() if self.encoding == "hex" else b64encode(digest).decode())
 
 
 class KeyedHash(SignatureMethod):
     """Base of the methods whose signature is a hash of the body and of what is before it, by the secret."""
 
-    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
-        """Return the signatures of a request from which nothing is missing, and the right one."""
+    def signed(self, headers: Mapping[str, str], path: str) -> Signed | str:
+        """Return the signatures of a request, or which part of them is missing or malformed."""
         raise NotImplementedError
+
+    def missing(self, headers: Mapping[str, str]) -> str | None:
+        """Return which part of the credentials is missing or malformed, or None."""
+        found = self.signed(headers, "")
+        return found if isinstance(found, str) else None
 
     def fault(
         self, secret: Secret, headers: Mapping[str, str], body: bytes = b"", *, path: str = "", now: float = 0.0
     ) -> str | None:
         """Return why the caller is refused, or None; see SignatureMethod.fault."""
-        if missing := self.missing(headers):
-            return missing
-        found = self.signed(secret, headers, body, path)
+        found = self.signed(headers, path)
+        if isinstance(found, str):
+            return found
         # The signature first: a caller that does not know the secret learns nothing about the time.
-        if not any(is_same(given, found.expected) for given in found.given):
+        digest = hmac.new(secret.password.encode(), found.before, found.algorithm)
+        digest.update(body)  # separately: a body of 32 MiB is not copied
+        expected = found.written(digest.digest())
+        if not any(is_same(raw_bytes(given), expected) for given in found.given):
             return f"no signature in the header {found.header} is the one of this request"
-        if found.time_header is None or is_near(found.time, now, found.tolerance):
+        tolerance: float = getattr(self, "tolerance", 0.0)
+        if found.time_header is None or is_near(found.time, now, tolerance):
             return None
-        return f"the time in the header {found.time_header} is not within {found.tolerance:g} s of now"
+        return f"the time in the header {found.time_header} is not within {tolerance:g} s of now"
 
 
 class Hmac(KeyedHash):
@@ -93,23 +108,19 @@ class Hmac(KeyedHash):
         """Headers that the signature covers, in lower case."""
         return frozenset(self.signed_headers or ())
 
-    def missing(self, headers: Mapping[str, str]) -> str | None:
-        """Return which part of the credentials is missing or malformed, or None."""
+    def signed(self, headers: Mapping[str, str], path: str) -> Signed | str:
+        """Return the signature of a request, or what is missing or malformed."""
         given = headers.get(self.header)
         if given is None:
             return f"the header {self.header} with the signature is missing"
         if self.timestamp_header is not None and self.timestamp_header not in headers:
             return f"the header {self.timestamp_header} with the time of the signature is missing"
-        if len(raw_bytes(given)) != len((self.prefix + self._encoded(hashlib.new(self.algorithm).digest())).encode()):
+        before, time = self._before_body(headers, path), headers.get(self.timestamp_header or "", "")
+        form = (self.prefix, self.algorithm, self.encoding)
+        found = Signed(self.header, [given], before, self.timestamp_header, time, *form)
+        if len(raw_bytes(given)) != len(found.written(hashlib.new(self.algorithm).digest()).encode()):
             return f"the signature in the header {self.header} does not have the length of one by {self.algorithm}"
-        return None
-
-    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
-        """Return the signature of a request, and the right one."""
-        digest = _hash(secret, self._before_body(headers, path), body, self.algorithm)
-        given, time = [raw_bytes(headers[self.header])], headers.get(self.timestamp_header or "", "")
-        expected = self.prefix + self._encoded(digest)
-        return Signed(self.header, given, expected, self.timestamp_header, time, self.tolerance)
+        return found
 
     def _before_body(self, headers: Mapping[str, str], path: str) -> bytes:
         time = b"" if self.timestamp_header is None else raw_bytes(headers[self.timestamp_header]) + b"."
@@ -119,12 +130,11 @@ class Hmac(KeyedHash):
         lines = (raw_bytes(f"{name}:{headers.get(name, '')}") for name in self.signed_headers)
         return time + b"".join(line + b"\n" for line in (path.encode(), *lines))
 
-    def _encoded(self, digest: bytes) -> str:
-        return digest.hex() if self.encoding == "hex" else b64encode(digest).decode()
-
 
 class StandardWebhooks(SignatureMethod):
     """The caller signs as the specification Standard Webhooks describes."""
+
+    signature_headers = frozenset({"webhook-signature", "svix-signature"})
 
     type: Literal["standard_webhooks"]
     """A signature by the specification Standard Webhooks. The password of the connection is the secret that the sender
@@ -137,11 +147,6 @@ class StandardWebhooks(SignatureMethod):
     def key_header(self) -> str:
         """Header with which a caller identifies its event, in lower case."""
         return f"{self.header_prefix}-id"
-
-    @property
-    def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the credentials, in lower case; they are never stored."""
-        return super().secret_headers | {f"{self.header_prefix}-signature"}
 
     @property
     def proved_headers(self) -> frozenset[str]:
@@ -184,34 +189,30 @@ class StandardWebhooks(SignatureMethod):
 class Stripe(KeyedHash):
     """The caller is Stripe."""
 
+    signature_headers = frozenset({_STRIPE_HEADER})
+
     type: Literal["stripe"]
     """A signature as Stripe makes it, in the header `Stripe-Signature`. The password of the connection is the signing
     secret of the endpoint, with its `whsec_`."""
     tolerance: Tolerance = 300.0
     """How far the time of the signature may be from now."""
 
-    @property
-    def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the credentials, in lower case; they are never stored."""
-        return super().secret_headers | {_STRIPE_HEADER}
-
-    def missing(self, headers: Mapping[str, str]) -> str | None:
-        """Return which part of the credentials is missing or malformed, or None."""
+    def signed(self, headers: Mapping[str, str], path: str) -> Signed | str:
+        """Return the signatures of the scheme v1, or what is missing; there are two while a secret is replaced."""
         if _STRIPE_HEADER not in headers:
             return f"the header {_STRIPE_HEADER} is missing"
-        time, signatures = _stripe_parts(headers)
-        return None if time and signatures else f"the header {_STRIPE_HEADER} is not in the form t=<time>,v1=<hex>"
-
-    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
-        """Return the signatures of a request, and the right one. There are two while a secret of Stripe is replaced."""
-        time, signatures = _stripe_parts(headers)
-        given = [signature.encode() for signature in signatures]
-        expected = f"v1={_hash(secret, f'{time}.'.encode(), body).hex()}"
-        return Signed(_STRIPE_HEADER, given, expected, _STRIPE_HEADER, time, self.tolerance)
+        parts = headers[_STRIPE_HEADER].split(",")
+        times = [part[2:] for part in parts if part.startswith("t=") and _UNIX_TIME.fullmatch(part[2:])]
+        given = [part for part in parts if _STRIPE_SIGNATURE.fullmatch(part)]
+        if not (times and given):
+            return f"the header {_STRIPE_HEADER} is not in the form t=<time>,v1=<hex>"
+        return Signed(_STRIPE_HEADER, given, f"{times[0]}.".encode(), _STRIPE_HEADER, times[0], "v1=")
 
 
 class Slack(KeyedHash):
     """The caller is Slack's Events API."""
+
+    signature_headers = frozenset({_SLACK_HEADER})
 
     type: Literal["slack"]
     """A signature as Slack makes it, in the header `X-Slack-Signature`. The password of the connection is the signing
@@ -220,29 +221,19 @@ class Slack(KeyedHash):
     """How far the time of the signature may be from now."""
 
     @property
-    def secret_headers(self) -> frozenset[str]:
-        """Headers that carry the credentials, in lower case; they are never stored."""
-        return super().secret_headers | {_SLACK_HEADER}
-
-    @property
     def proved_headers(self) -> frozenset[str]:
         """Headers that the signature covers, in lower case."""
         return frozenset({_SLACK_TIME_HEADER})
 
-    def missing(self, headers: Mapping[str, str]) -> str | None:
-        """Return which part of the credentials is missing or malformed, or None."""
+    def signed(self, headers: Mapping[str, str], path: str) -> Signed | str:
+        """Return the signature of a request, or what is missing or malformed."""
         for name, form in ((_SLACK_HEADER, _SLACK_SIGNATURE), (_SLACK_TIME_HEADER, _UNIX_TIME)):
             if name not in headers:
                 return f"the header {name} is missing"
             if not form.fullmatch(headers[name]):
                 return f"the header {name} is not in the form that Slack sends"
-        return None
-
-    def signed(self, secret: Secret, headers: Mapping[str, str], body: bytes, path: str) -> Signed:
-        """Return the signature of a request, and the right one."""
-        time, given = headers[_SLACK_TIME_HEADER], [raw_bytes(headers[_SLACK_HEADER])]
-        expected = f"v0={_hash(secret, f'v0:{time}:'.encode(), body).hex()}"
-        return Signed(_SLACK_HEADER, given, expected, _SLACK_TIME_HEADER, time, self.tolerance)
+        given, time = [headers[_SLACK_HEADER]], headers[_SLACK_TIME_HEADER]
+        return Signed(_SLACK_HEADER, given, f"v0:{time}:".encode(), _SLACK_TIME_HEADER, time, "v0=")
 
     def challenge(self, body: bytes) -> str | None:
         """Return the challenge by which Slack checks a new URL; None for an event."""
@@ -254,16 +245,3 @@ class Slack(KeyedHash):
             return None
         challenge = content.get("challenge")
         return challenge if isinstance(challenge, str) else None
-
-
-def _stripe_parts(headers: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Return the time, empty if there is none, and the well-formed signatures of the scheme v1."""
-    parts = headers[_STRIPE_HEADER].split(",")
-    times = [part[2:] for part in parts if part.startswith("t=") and _UNIX_TIME.fullmatch(part[2:])]
-    return (times[0] if times else "", [part for part in parts if _STRIPE_SIGNATURE.fullmatch(part)])
-
-
-def _hash(secret: Secret, before: bytes, body: bytes, algorithm: str = "sha256") -> bytes:
-    digest = hmac.new(secret.password.encode(), before, algorithm)
-    digest.update(body)  # on its own: a body of 32 MiB is not copied
-    return digest.digest()

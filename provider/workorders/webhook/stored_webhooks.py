@@ -62,8 +62,6 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
             "as the owner of the tables, whose URL `workorders db migrate` gets."
         ) from error
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
-    by_name = {definition.name: definition.path for definition in definitions}
-    connection.execute(_QUERIES["free_paths"], {"paths": Jsonb(by_name)})
     stored: list[str] = []
     for definition in definitions:
         fields = {
@@ -88,11 +86,7 @@ class StoredWebhooks:
         self._rows: Sequence[StoredWebhook] = ()
 
     def stamps(self) -> object:
-        """Return what changes when a webhook does.
-
-        Raises:
-            TryAgainError: the database is unavailable, or has no such table.
-        """
+        """Return what changes when a webhook does."""
         try:
             with self._database.connection() as connection:
                 self._rows = list_stored(connection)

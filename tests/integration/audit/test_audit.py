@@ -21,9 +21,9 @@ from support.pages import browser_of, served, site
 from support.runs import claim, finish_all, keeping
 from support.topics import Topics
 from support.work_orders import age
-from workorders.audit import last_audit
 from workorders.audit.audit import Audit
 from workorders.audit.findings import AuditReport, Check
+from workorders.audit.stored import read_report
 from workorders.core import schema, triggers
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import connect
@@ -477,7 +477,7 @@ def test_the_command_prints_and_stores_the_report_and_the_page_shows_it(
         page = browser.get("/workorders/audit").text
         assert "its worker has no row in the table workers." in page
     with connect(copied.url) as connection:
-        stored = last_audit.read(connection)
+        stored = read_report(connection)
         connection.execute("DELETE FROM workorders.last_audit")
     assert stored is not None
     assert [finding.check for finding in stored.findings] == [Check.RUNS]

@@ -506,19 +506,6 @@ CREATE TABLE workorders.outbox_secrets (
     checkpoint_key bytea NOT NULL,
     CONSTRAINT outbox_secrets_single_check CHECK ((id = 1))
 );
-CREATE TABLE workorders.outbox_sent (
-    id bigint NOT NULL,
-    sent_at timestamp with time zone DEFAULT now() NOT NULL,
-    enqueued_at timestamp with time zone NOT NULL,
-    event_id uuid NOT NULL,
-    timestamp_ms bigint,
-    partition integer,
-    bucket smallint NOT NULL,
-    topic text NOT NULL COLLATE pg_catalog."C",
-    key bytea,
-    value bytea,
-    headers jsonb
-);
 CREATE TABLE workorders.outbox_settings (
     id smallint DEFAULT 1 NOT NULL,
     max_message_bytes integer DEFAULT 1000000 NOT NULL,
@@ -839,7 +826,7 @@ ALTER TABLE ONLY workorders.triggers
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.webhooks
-    ADD CONSTRAINT webhooks_path_key UNIQUE (path);
+    ADD CONSTRAINT webhooks_path_key UNIQUE (path) DEFERRABLE INITIALLY DEFERRED;
 ALTER TABLE ONLY workorders.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.work_orders
@@ -864,7 +851,6 @@ CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges USING btre
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition) WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
 CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btree (topic) WHERE (kind = 'topic'::text);
-CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent USING btree (sent_at);
 CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, (

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from support.prometheus import check
-from workorders.airflow.monitoring import monitoring_router
 from workorders.airflow.stats import ReportMetricsTrigger
+from workorders.pages.airflow import monitoring_router
 
 pytestmark = pytest.mark.integration
 

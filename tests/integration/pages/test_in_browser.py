@@ -71,7 +71,7 @@ def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
         "jobs": "/bulk",
         "job": f"/bulk/{job}",
         "workflow": f"/workflows/{scene.workflow}",
-        "outbox": "/outbox?topics=yes",
+        "outbox": "/outbox",
         "hold": f"/outbox/holds/{hold}",
         "shard": "/outbox/shards/0",
         "audit": "/audit",
@@ -210,14 +210,6 @@ def test_a_person_exports_what_matches_and_may_do_it_again(
             page.get_by_role("button", name="Export 3").click()
         assert download.value.suggested_filename == "work-orders.csv"
         assert len(download.value.path().read_text(encoding="utf-8").splitlines()) == 4
-
-
-def test_an_update_of_the_outbox_keeps_the_count_of_its_topics(address: str, page: Page) -> None:
-    page.goto(f"{address}/outbox?topics=yes")
-    counted = page.get_by_text("Counted at").text_content()
-    with page.expect_response(re.compile("/outbox$")):
-        page.evaluate(_UPDATE_NOW)
-    expect(page.get_by_text("Counted at")).to_have_text(counted or "")
 
 
 def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login(scene: Scene, address: str) -> None:

@@ -1,5 +1,7 @@
 """What each trigger does, from samples alone."""
 
+import pytest
+
 from workorders.core.metrics import Metric, Sample
 from workorders.monitoring import health
 from workorders.monitoring.health import Liveness
@@ -23,33 +25,21 @@ def seen(
     return found
 
 
-def liveness(samples: list[Sample]) -> Liveness:
+@pytest.mark.parametrize(
+    ("samples", "liveness"),
+    [
+        (seen(), Liveness.POLLING),
+        (seen(lag=10, no_progress=60), Liveness.CONSUMING),
+        (seen(lag=10, no_progress=health.MAX_NO_PROGRESS_SECONDS + 1), Liveness.STUCK),
+        (seen(poll_age=health.MAX_POLL_AGE_SECONDS + 1, lag=None), Liveness.NOT_POLLING),
+        (seen(poll_age=None, lag=None), Liveness.NOT_POLLING),
+        # A stall is named before what follows from it.
+        (seen(lag=10, no_progress=10_000, stalled=2), Liveness.STALLED),
+    ],
+)
+def test_what_a_trigger_does_follows_from_its_metrics(samples: list[Sample], liveness: Liveness) -> None:
     (found,) = health.trigger_health(samples)
-    return found.liveness
-
-
-def test_a_listener_that_looks_at_an_empty_topic_polls() -> None:
-    assert liveness(seen()) is Liveness.POLLING
-
-
-def test_messages_that_become_work_orders_are_consumed() -> None:
-    assert liveness(seen(lag=10, no_progress=60)) is Liveness.CONSUMING
-
-
-def test_messages_that_do_not_become_work_orders_are_stuck() -> None:
-    samples = seen(lag=10, no_progress=health.MAX_NO_PROGRESS_SECONDS + 1)
-    assert liveness(samples) is Liveness.STUCK
-
-
-def test_a_listener_does_not_poll_if_it_has_not_looked_for_long_or_never_did() -> None:
-    late = seen(poll_age=health.MAX_POLL_AGE_SECONDS + 1, lag=None)
-    never = seen(poll_age=None, lag=None)
-    assert liveness(late) is liveness(never) is Liveness.NOT_POLLING
-
-
-def test_a_stall_is_named_before_what_follows_from_it() -> None:
-    samples = seen(lag=10, no_progress=10_000, stalled=2)
-    assert liveness(samples) is Liveness.STALLED
+    assert found.liveness is liveness
 
 
 def test_the_oldest_message_of_all_partitions_is_that_of_the_trigger_and_is_unknown_if_none_looks() -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import get_args
 
 import pytest
 from airflow.models.log import Log
@@ -16,7 +15,7 @@ from workorders.airflow import api_server
 from workorders.pages import airflow
 from workorders.pages.airflow import application
 from workorders.pages.app import HEADERS, make_app
-from workorders.pages.site import Change, Event, Site
+from workorders.pages.site import Change, Site
 
 
 def test_the_endpoints_for_machines_are_there_with_a_token_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,10 +53,6 @@ def test_a_change_is_an_entry_for_each_of_its_dags_with_the_true_user(monkeypatc
     assert [row[:3] for row in rows] == [("workorders_rerun", "ada", dag) for dag in ("admit_runs", "ship_runs")]
     assert {json.loads(row.extra)["job"] for row in rows} == {7}
     assert all(row.dttm is not None for row in rows)
-
-
-def test_no_name_is_longer_than_the_log_takes() -> None:
-    assert max(map(len, get_args(Event))) <= 60
 
 
 def test_the_pages_in_airflow_write_into_its_log(monkeypatch: pytest.MonkeyPatch) -> None:

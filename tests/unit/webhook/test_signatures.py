@@ -274,7 +274,7 @@ def test_for_slack_only_the_check_of_a_url_has_a_challenge(body: bytes, challeng
 def test_the_headers_with_the_signatures_are_never_stored() -> None:
     found = [sorted(method.secret_headers) for method in (STANDARD, STRIPE, SLACK)]
     assert found == [
-        ["authorization", "webhook-signature"],
+        ["authorization", "svix-signature", "webhook-signature"],
         ["authorization", "stripe-signature"],
         ["authorization", "x-slack-signature"],
     ]

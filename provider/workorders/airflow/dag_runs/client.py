@@ -35,11 +35,7 @@ class DagRuns:
     def start(self, dag_run_id: str, conf: dict[str, Any], note: str, *, clear: bool = False) -> bool:
         """Start a Dag run, and return whether it was started; one that exists under this id is left alone.
 
-        Args:
-            dag_run_id: id of the Dag run.
-            conf: its configuration.
-            note: shown with it.
-            clear: whether to clear a Dag run that exists. It keeps its conf; Airflow kills the tasks of an active one.
+        With `clear`, one that exists is cleared: it keeps its conf, and Airflow kills the tasks of an active one.
 
         Raises:
             AirflowRuntimeError: Airflow does not take it, because there is no such Dag or it takes none from a task.
@@ -97,11 +93,7 @@ class DagRuns:
         return bool(self._ask(GetDag(dag_id=self.dag_id)).is_paused)
 
     def output(self, dag_run_id: str, task_id: str) -> Any:
-        """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped.
-
-        Raises:
-            Exception: an error of the XCom backend, or of its decoding of the value.
-        """
+        """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped."""
         return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
 
     def _question(self, dag_run_ids: Sequence[str]) -> GetDRCount:

@@ -3,46 +3,109 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Event
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns, is_outage
-from workorders.airflow.dag_runs.conf import with_context
-from workorders.airflow.dag_runs.ends import RunEnds, max_dag_runs
-from workorders.core.exceptions import one_line
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import delegation, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
-from workorders.core.runs.lifecycle import RunResult
+from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.worker import json_values
-from workorders.core.worker.exceptions import ExecutionError, InputUnreadableError
+from workorders.core.worker.context import Context
+from workorders.core.worker.exceptions import ContextKeyTakenError, ExecutionError, InputUnreadableError
 from workorders.core.worker.result_store import ResultStore, RunSummary
 from workorders.core.worker.run_results import without_input
 from workorders.core.worker.secret_masking import MaskText, mask_output
 from workorders.core.workflows import Workflow
 
 _MAX_CLAIMED: Final = 1_000
+_ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
+_HEADERS: Final = "headers"
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class RunEnds:
+    """Makes the results of one run; it `is_late` if it has lasted longer than the workflow's `timeout`."""
+
+    def __init__(self, definition: WorkflowDefinition, run_id: UUID, *, is_late: bool) -> None:
+        self._run_id = run_id
+        self._dag_id = definition.dag_id
+        self._timeout = f"timeout ({definition.timeout:g} s)"
+        self.dag_run_id = dag_ids.run_of(run_id)
+        self.is_late = is_late
+
+    def by_state(self, state: str | None) -> RunResult | None:
+        """Return the end by the state of the Dag run, or by its absence (None); None while it runs in time."""
+        where = f"run {self.dag_run_id} of Dag {self._dag_id}"
+        if state is None:
+            return self._end(
+                "exception",
+                "DagRunDeleted",
+                f"The {where} does not exist: it was deleted, or the workflow has named another Dag since.",
+            )
+        if state in _ENDS:
+            failure = ("DagRunFailed", f"The {where} has failed; the logs of its tasks contain the error.")
+            return self._end(_ENDS[state], *((None, None) if state == "success" else failure))
+        return self._timed_out(
+            f"The {where} lasted longer than {self._timeout}; it is watched no more. A task cannot stop it, so it "
+            "continues, unless its Dag has a dagrun_timeout."
+        )
+
+    def waiting_for(self, dag_run_id: str) -> RunResult | None:
+        """Return the end of a run that has waited too long for the Dag run of an earlier attempt; None until then."""
+        return self._timed_out(
+            f"The run {dag_run_id} of Dag {self._dag_id}, of an earlier attempt, still runs after {self._timeout}, so "
+            "no other was started. Nothing ends it, unless its Dag has a dagrun_timeout."
+        )
+
+    def unanswered(self, error: Exception) -> RunResult | None:
+        """Return the end of a run about which alone Airflow does not answer, once it is late; None until then."""
+        if not self.is_late:
+            return None
+        return self._end(
+            "exception",
+            "AirflowSilent",
+            f"Airflow did not answer within {self._timeout} what was asked about this run, while it answered for "
+            f"others: {one_line(error)} What Dag {self._dag_id} does for it may continue.",
+        )
+
+    def refused(self, error: WorkOrdersError) -> RunResult:
+        """Return the end of a run whose input no Dag run can be given."""
+        return self._end("exception", type(error).__name__, one_line(error), may_retry=False)
+
+    def without_output(self, task_id: str, error: str, error_type: str) -> RunResult:
+        """Return the end of a run whose Dag run has succeeded, with an output that cannot be kept."""
+        text = (
+            f"The run {self.dag_run_id} of Dag {self._dag_id} has succeeded, but what its task {task_id} returned "
+            f"cannot be kept: {error}"
+        )
+        # Another attempt would repeat what has been done, for the same output.
+        return self._end("failed", error_type, text, may_retry=False)
+
+    def _timed_out(self, error: str) -> RunResult | None:
+        return self._end("killed", "TimeoutError", error) if self.is_late else None
+
+    def _end(
+        self, state: FinalState, error_type: str | None = None, error: str | None = None, *, may_retry: bool = True
+    ) -> RunResult:
+        return RunResult(run_id=self._run_id, state=state, error_type=error_type, error=error, may_retry=may_retry)
+
+
 class DagRunExecutor:
     """Records all ends and starts all Dag runs that are possible now, without waiting.
 
-    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So the
-    next task continues after one that died anywhere, and two concurrent tasks do no harm. A work order
-    never has two Dag runs at once.
-
-    Args:
-        url: the work orders' database.
-        workflow: as it is registered there.
-        log: receives sentences for people.
-        mask: removes the known secrets from outputs.
+    Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So the next
+    task continues after one that died anywhere, and two concurrent tasks do no harm. A work order never has two Dag
+    runs at once. `mask` removes the known secrets from outputs.
     """
 
     def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: MaskText = str) -> None:
@@ -75,7 +138,7 @@ class DagRunExecutor:
             delegated = self._do(delegation.list_delegated, self._workflow)
             started = [run for run in delegated if run.is_started]
             self._for_each(started, lambda run: self._end_of(self._ends(run)), self._ends)
-            capacity = max_dag_runs(self._definition) - len(delegated) + self.summary.total
+            capacity = self._definition.max_dag_runs - len(delegated) + self.summary.total
             self._start_waiting(min(capacity, _MAX_CLAIMED), [run.run_id for run in started])
         finally:
             self._store.close()
@@ -175,3 +238,37 @@ class DagRunExecutor:
             return ends.refused(error)
         self._do(lifecycle.start, self.owner, [run.run_id])
         return None
+
+
+def with_context(body: dict[str, Any], run: ClaimedRun, definition: WorkflowDefinition) -> dict[str, Any]:
+    """Return an input with the context of its run under the workflow's `context_key`, or as it is without one.
+
+    Of the headers only those that the workflow carries: others see the conf, and a header may be a secret.
+    """
+    key = definition.context_key
+    if key is None:
+        return body
+    if key in body:
+        raise ContextKeyTakenError(
+            f"The input has the key {key}, under which a run of DAG {definition.dag_id} is to find its context, so "
+            f"none was started; give context_key of workflow {definition.name} another name, or null for no context."
+        )
+    context = Context(
+        str(run.run_id),
+        str(run.work_order_id),
+        run.attempt,
+        run.trigger or None,
+        request=run.request,
+        carry_headers=definition.carry_headers,
+    )
+    fields = {
+        "workflow": definition.name,
+        "work_order_id": context.work_order_id,
+        "run_id": context.run_id,
+        "attempt": context.attempt,
+        "trigger": context.trigger,
+        "request": {name: value for name, value in context.request.items() if name != _HEADERS},
+        "headers": dict(context.headers),
+        "traceparent": context.traceparent,
+    }
+    return {**body, key: fields}

@@ -64,11 +64,6 @@ def collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterab
     """Return the Dags of all definitions by id, with one that fails in place of each file with a mistake.
 
     In a task's process it is only the Dag of the task.
-
-    Args:
-        kind: what the sources define.
-        sources: the files and modules.
-        make: makes the Dags of a definition.
     """
 
     def collected(some: Sequence[Source]) -> dict[str, DAG]:
@@ -94,11 +89,7 @@ class ConfigurationErrorOperator(BaseOperator):
         self.sentence = sentence
 
     def execute(self, context: "Context") -> None:
-        """Fail.
-
-        Raises:
-            AirflowFailException: always.
-        """
+        """Fail."""
         raise AirflowFailException(self.sentence)
 
 

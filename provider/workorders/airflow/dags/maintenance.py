@@ -19,11 +19,7 @@ _STATS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 
 def maintenance_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
-    """Return the Dags by id.
-
-    Args:
-        database_connection: Airflow connection of the work orders' database.
-    """
+    """Return the Dags by id."""
     dags = [_maintenance_dag(database_connection)]
     if any(conf.getboolean("metrics", name, fallback=False) for name in _STATS):
         dags.append(_metrics_dag(database_connection))

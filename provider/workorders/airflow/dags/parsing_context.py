@@ -18,9 +18,7 @@ _ESCAPE = rb"\\[xuU\s\x80-\xff]"
 def for_this_process(sources: Sequence[Source], make: Callable[[Sequence[Source]], dict[str, DAG]]) -> dict[str, DAG]:
     """Return the Dags of all sources; in a task's process only the Dag of the task, from as few sources as possible.
 
-    Args:
-        sources: files and modules; of two that define one Dag, the first counts.
-        make: makes the Dags of sources.
+    Of two sources that define one Dag, the first counts.
     """
     dag_id = get_parsing_context().dag_id
     for some in () if dag_id is None else _likely_sources(sources, dag_id):

@@ -34,12 +34,9 @@ if TYPE_CHECKING:
 class WorkflowOperator(BaseOperator):
     """Base of the operators that execute the runs of a workflow.
 
-    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at
-    all. Runs that had not started then wait again, and the next try, or a clear, claims them.
-
-    Args:
-        definition: the workflow.
-        worker: number of this task among its mapped ones.
+    The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at all. Runs
+    that had not started then wait again, and the next try, or a clear, claims them. `worker` is the number of this task
+    among its mapped ones.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
@@ -58,11 +55,7 @@ class WorkflowOperator(BaseOperator):
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> None:
-        """Execute runs.
-
-        Raises:
-            ExecutionError: runs could not be executed; its text names their states.
-        """
+        """Execute runs; what could not be executed is named by an ExecutionError."""
         with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
             url = database_url(self.database_connection)
             with connect(url, application_name="workorders execute", may_wait=within_answer_seconds) as connection:

@@ -129,12 +129,7 @@ DUTIES: Final[Mapping[str, Duty]] = {
 
 
 class MaintenanceOperator(BaseOperator):
-    """Does a duty in one connection to the work orders' database.
-
-    Args:
-        duty: one of `DUTIES`.
-        database_connection: Airflow connection of the work orders' database.
-    """
+    """Does a duty in one connection to the work orders' database."""
 
     ui_color = "#fdf0d5"
 
@@ -145,11 +140,7 @@ class MaintenanceOperator(BaseOperator):
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Do it and return its results.
-
-        Raises:
-            TaskFailedError: the database failed; what was done stays done.
-        """
+        """Do it and return its results; what was done before a failure stays done."""
         duty = DUTIES[self.duty]
         with (
             explain_failures(self, context, duty.where, duty.undone, again="The next Dag run continues."),

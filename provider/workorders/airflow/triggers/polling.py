@@ -155,9 +155,7 @@ class PollingSensor(BaseSensorOperator):
     def start(self, *, from_trigger: bool, **fixed: Any) -> None:
         """Set where the task starts, and the arguments of the trigger that are no template fields.
 
-        Args:
-            from_trigger: whether it starts in the triggerer; otherwise a worker defers at once.
-            fixed: the arguments.
+        Unless it starts in the triggerer, a worker defers at once.
         """
         self._fixed = fixed
         self.start_from_trigger = from_trigger
@@ -180,9 +178,6 @@ class PollingSensor(BaseSensorOperator):
         """Fail with the trigger's sentence and the time of the next try.
 
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
-
-        Raises:
-            WaitFailedError: the wait failed.
         """
         if isinstance(event, dict) and FAILED in event:
             raise WaitFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")

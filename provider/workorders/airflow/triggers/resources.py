@@ -85,11 +85,7 @@ class TriggererDatabase:
         )
 
     async def fetch(self, query: Any, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run one query and return its rows.
-
-        Raises:
-            psycopg.Error: the database failed; the next call connects again.
-        """
+        """Run one query and return its rows; after a failure, the next call connects again."""
         await self._pool.open()
         try:
             async with self._pool.connection() as connection:

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Final
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.dag_runs.ends import max_dag_runs
 from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
@@ -52,9 +51,6 @@ class SharedPoller:
         """Return whether the workflow has something to do, by a query that is at most about `POLL_SECONDS` old.
 
         A slow query is made less often.
-
-        Raises:
-            psycopg.Error: the database failed.
         """
         async with self._lock:
             begun = time.monotonic()
@@ -73,10 +69,7 @@ class SharedPoller:
 class WaitForRunsTrigger(PollingTrigger):
     """Fires when a workflow has a run that can be claimed, or a lost one.
 
-    Args:
-        definition: the workflow's definition, as plain values. It is registered when the wait begins.
-        database_connection: id of the Airflow Postgres connection.
-        idle_after: seconds after which the wait ends without runs.
+    The definition is registered when the wait begins.
     """
 
     probe_seconds: ClassVar[float] = POLL_SECONDS
@@ -120,10 +113,6 @@ def register(database_url: str, definition: dict[str, Any]) -> Workflow:
 
     A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
     changed since, so tasks that read it store what is newer.
-
-    Raises:
-        ConfigurationError: the definition is not valid.
-        psycopg.Error: the database failed.
     """
     with connect(database_url, application_name="workorders register") as connection:
         found = validate(definition, WorkflowDefinition, where=str(definition.get("name")))
@@ -161,7 +150,7 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
             return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):
             return "A Dag run has ended."
-        if len(runs) >= max_dag_runs(definition) or not await poller.is_claimable(workflow.name):
+        if len(runs) >= definition.max_dag_runs or not await poller.is_claimable(workflow.name):
             return None
         return "There are runs to claim."
 

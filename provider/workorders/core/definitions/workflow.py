@@ -186,3 +186,8 @@ class WorkflowDefinition(Definition):
         if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:
             raise ValueError("expected dag_id with context_key; a function always gets its context.")
         return self
+
+    @property
+    def max_dag_runs(self) -> int:
+        """How many Dag runs of the workflow may run at the same time."""
+        return self.processes * self.workers

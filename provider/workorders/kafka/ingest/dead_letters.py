@@ -20,9 +20,8 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ledger.positions import stream_name
-from workorders.outbox.enqueue import enqueue
+from workorders.outbox.enqueue import OutboxMessage, enqueue
 from workorders.outbox.exceptions import OutboxMessageError
-from workorders.outbox.message import OutboxMessage
 
 _QUERIES = load_queries("workorders.kafka.ingest", "sql/dead_letters.sql")
 

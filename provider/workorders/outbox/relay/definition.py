@@ -53,8 +53,6 @@ class RelayDefinition(Definition):
     """How long the task waits for more messages before it ends and the sensor waits instead."""
     max_task_duration: Seconds = 3600.0
     """After this time the task ends even if more messages wait; the next Dag run continues."""
-    delete_sent_after: Seconds = 0.0
-    """How long sent messages are kept in the table `outbox_sent`; 0 keeps none."""
     topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
     """Settings of single topics by name; other topics need none."""
     only_listed_topics: bool = False
@@ -64,11 +62,6 @@ class RelayDefinition(Definition):
     def compacted_topics(self) -> frozenset[str]:
         """The topics whose batches contain only the last message per key."""
         return frozenset(name for name, topic in self.topics.items() if topic.compact)
-
-    @property
-    def keeps_sent(self) -> bool:
-        """Whether sent messages are kept for a time."""
-        return self.delete_sent_after > 0
 
 
 def load_relay(path: Path) -> RelayDefinition:

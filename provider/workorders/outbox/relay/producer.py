@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +13,6 @@ from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.relay.checkpoints import Checkpoint
 from workorders.outbox.relay.definition import RelayDefinition
-from workorders.outbox.relay.delivery_errors import OF_MESSAGE, OF_TOPIC, DeliveryFailures, RejectedMessage, Rejection
 from workorders.outbox.store.backlog import ROW_TOPIC, OutboxRow, Row
 
 SECONDS: Final = 60.0
@@ -28,8 +28,56 @@ _NOW: Final = 0
 _TIMED_OUT: Final = (
     "it did not take them in time, while others were taken; look at the leaders and replicas of its partitions"
 )
+_OF_MESSAGE: Final = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_MSG,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._INVALID_ARG,
+        KafkaError._BAD_MSG,
+    }
+)
+"""Codes of errors by which the message itself is rejected for good."""
+_OF_TOPIC: Final = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.INVALID_REQUIRED_ACKS,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    }
+)
+"""Codes of errors by which a topic takes no message now."""
 
 RecordHeader = tuple[str, bytes | str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedMessage:
+    """One message that Kafka never takes; nothing of its batch is visible."""
+
+    row: OutboxRow
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryFailures:
+    """Topics with messages that were not delivered, each with the reason; nothing of the batch is visible."""
+
+    #: A message of these topics was rejected; which one is unknown.
+    of_messages: dict[str, str] = field(default_factory=dict)
+    #: These topics take no message now.
+    of_topics: dict[str, str] = field(default_factory=dict)
+
+
+Rejection = RejectedMessage | DeliveryFailures
 
 
 class ProducerFencedOrLostError(KafkaUnavailableError):
@@ -162,7 +210,7 @@ class TransactionalProducer:
             except ValueError as error:
                 return RejectedMessage(OutboxRow._make(row), f"its headers cannot be read: {error}")
             except KafkaException as error:
-                if error.args[0].code() not in OF_MESSAGE:
+                if error.args[0].code() not in _OF_MESSAGE:
                     raise
                 return RejectedMessage(OutboxRow._make(row), error.args[0].str())
         return None
@@ -195,9 +243,9 @@ class TransactionalProducer:
             if topic == self._checkpoint_topic:
                 # No message caused it, and a hold of this topic would never end.
                 continue
-            if error.code() in OF_MESSAGE:
+            if error.code() in _OF_MESSAGE:
                 found.of_messages[topic] = error.str()
-            elif error.code() in OF_TOPIC:
+            elif error.code() in _OF_TOPIC:
                 found.of_topics[topic] = error.str()
             elif error.code() == KafkaError._MSG_TIMED_OUT and self._is_other_topic_delivered():
                 # Its topic lacks a leader or replicas: if Kafka was down, no topic's messages would be delivered.

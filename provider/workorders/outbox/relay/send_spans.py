@@ -16,11 +16,7 @@ MAX_MESSAGES: Final = 100
 def record(rows: Sequence[Row], *, shard: int, batch: int, begun: int) -> None:
     """Record the spans of the first messages of a batch, which Kafka has just committed.
 
-    Args:
-        rows: that were sent.
-        shard: number of the shard.
-        batch: number of the batch.
-        begun: when the relay began to send it, in nanoseconds of Unix time.
+    `begun` is when the relay began to send it, in nanoseconds of Unix time.
     """
     if not tracing.is_on():
         return

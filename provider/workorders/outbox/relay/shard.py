@@ -13,8 +13,13 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.outbox.relay import send_spans
 from workorders.outbox.relay.checkpoints import Checkpoints
 from workorders.outbox.relay.definition import RelayDefinition
-from workorders.outbox.relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
-from workorders.outbox.relay.producer import ProducerFencedOrLostError, TransactionalProducer
+from workorders.outbox.relay.producer import (
+    DeliveryFailures,
+    ProducerFencedOrLostError,
+    RejectedMessage,
+    Rejection,
+    TransactionalProducer,
+)
 from workorders.outbox.relay.topic_metadata import TopicMetadataCache
 from workorders.outbox.store import claims, holds
 from workorders.outbox.store.backlog import (
@@ -26,19 +31,14 @@ from workorders.outbox.store.backlog import (
     is_anything_waiting,
     next_due_hold,
 )
-from workorders.outbox.store.claims import ClaimedBatch, CompletedBatch
+from workorders.outbox.store.claims import ClaimedBatch, CompletedBatch, settle_claims
 from workorders.outbox.store.leases import Lease, record_error, renew
-from workorders.outbox.store.recovery import settle_claims
 from workorders.outbox.store.settings import Identity, id_and_checkpoint_key, require_same_identity
 
 log: Final = logging.getLogger(__name__)
 
 _MIN_WAIT: Final = 0.02
 _MAX_WAIT: Final = 0.25
-_PRUNE_EVERY_SECONDS: Final = 60.0
-_PRUNE_SECONDS: Final = 0.25
-_PRUNE_REST_SECONDS: Final = 5.0
-"""After this time the rest of what has expired is deleted, because sending comes first."""
 _MAX_PRODUCER_LOSSES: Final = 3
 _MAX_SECONDS_AFTER_FAILURE: Final = 300.0
 """A relay that had to hold something ends after this time, even if there is more to send, because people see its end in
@@ -96,10 +96,8 @@ class ShardRelay:
         )
         require_same_identity(self._connection, self._lease, identity)
         self._recover()
-        wait, idle_since, prune_at = _MIN_WAIT, time.monotonic(), 0.0
+        wait, idle_since = _MIN_WAIT, time.monotonic()
         while not stopped() and time.monotonic() < deadline:
-            if time.monotonic() >= prune_at:
-                prune_at = time.monotonic() + (_PRUNE_EVERY_SECONDS if self._prune() else _PRUNE_REST_SECONDS)
             if self._step():
                 wait, idle_since = _MIN_WAIT, time.monotonic()
             elif time.monotonic() - idle_since >= linger:
@@ -112,11 +110,6 @@ class ShardRelay:
         if self._completed is not None:
             claims.complete(self._connection, self._lease, self._completed)
         record_error(self._connection, self._lease, None)
-
-    def _prune(self) -> bool:
-        return claims.prune_sent_log(
-            self._connection, older_than=self._definition.delete_sent_after, max_seconds=_PRUNE_SECONDS
-        )
 
     def _step(self) -> bool:
         """Send one batch, and hold what Kafka rejects of it; return whether there was one."""
@@ -157,7 +150,7 @@ class ShardRelay:
         # Fence first and read then: the other way round, an older producer could still commit in between.
         producer = self._new_producer()
         checkpoint = self._checkpoints.last(self._lease.shard)
-        settled = settle_claims(self._connection, self._lease, checkpoint, keep_sent=self._definition.keeps_sent)
+        settled = settle_claims(self._connection, self._lease, checkpoint)
         if settled.in_flight:
             log.info(
                 "Shard %s: %s messages were in flight; %s of them are in Kafka, the others are sent now.",
@@ -210,12 +203,8 @@ class ShardRelay:
         except ProducerFencedOrLostError as error:
             return self._recover_from(error, due)
         if rejection is None:
-            self._completed = CompletedBatch(
-                number=batch.number,
-                compacted=left_out,
-                ended_hold=due.id if due else None,
-                keep=self._definition.keeps_sent,
-            )
+            ended = due.id if due else None
+            self._completed = CompletedBatch(number=batch.number, compacted=left_out, ended_hold=ended)
             self._producer_losses = 0
             self._result.messages += len(batch.rows)
             send_spans.record(rows, shard=self._lease.shard, batch=batch.number, begun=begun)
@@ -270,13 +259,6 @@ def compacted(rows: Sequence[Row], topics: Collection[str]) -> tuple[Sequence[Ro
     """Leave out rows of topics with `compact` that a later one of the same key replaces.
 
     Messages without a key or with an explicit partition are always sent.
-
-    Args:
-        rows: those of a key in the order in which they are to be sent.
-        topics: with `compact`.
-
-    Returns:
-        The rows to send, and how many of each topic are left out.
     """
     if not topics or not any(row[ROW_TOPIC] in topics for row in rows):
         return rows, Counter()

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Final
 
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.outbox.relay.delivery_errors import DeliveryFailures, RejectedMessage, Rejection
+from workorders.outbox.relay.producer import DeliveryFailures, RejectedMessage, Rejection
 from workorders.outbox.store.backlog import ROW_PARTITION, ROW_TOPIC, OutboxRow, Row
 
 _CACHE_SECONDS: Final = 60.0
@@ -20,10 +20,8 @@ _PARTITION: Final = itemgetter(ROW_PARTITION)
 class TopicMetadataCache:
     """The topics that can be written to and their numbers of partitions, cached for a minute.
 
-    Args:
-        cluster: which is asked.
-        checkpoint_topic: of the relay; a message in it could stop a shard.
-        listed: the only topics that the outbox's file allows; None allows all.
+    A message in the checkpoint topic could stop a shard. `listed` are the only topics that the outbox's file allows;
+    None allows all.
     """
 
     def __init__(self, cluster: KafkaAdmin, checkpoint_topic: str, listed: Collection[str] | None) -> None:
@@ -34,11 +32,7 @@ class TopicMetadataCache:
         self._expires_at = 0.0
 
     def undeliverable(self, rows: Sequence[Row]) -> Rejection | None:
-        """Return what is known to be rejected, without sending it.
-
-        Raises:
-            KafkaUnavailableError: the cluster did not answer in time.
-        """
+        """Return what is known to be rejected, without sending it."""
         unwritable = self._unwritable(sorted(set(map(_TOPIC, rows))))
         return DeliveryFailures(of_topics=unwritable) if unwritable else self._invalid_partition(rows)
 

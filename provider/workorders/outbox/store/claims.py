@@ -1,23 +1,20 @@
-"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka.
+"""Batches of a shard: claimed under a number before anything is sent, deleted once they are known to be in Kafka."""
 
-Deleted messages may be kept in the log of sent messages for a time.
-"""
-
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
+from workorders.outbox.exceptions import OutboxContradictionError
 from workorders.outbox.store import holds
 from workorders.outbox.store.backlog import ROW_BUCKET, ROW_ID, ROW_TOPIC, BatchRequest, Row, read_rows
 from workorders.outbox.store.leases import LEASE_SECONDS, Lease, fenced, require_lease
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/claims.sql", blocks_from="sql/holds.sql")
 
-_PRUNED_ROWS: Final = 5_000
+_ACCEPT_ANY_CHECKPOINT: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +35,13 @@ class CompletedBatch:
     compacted: Mapping[str, int] = field(default_factory=dict)
     #: A hold that ends with it, because its messages were sent.
     ended_hold: int | None = None
-    #: Whether its rows are kept in the log of sent messages.
-    keep: bool = False
+
+
+class Settled(NamedTuple):
+    """How many messages an earlier relay had in flight, and how many of them are in Kafka."""
+
+    in_flight: int
+    in_kafka: int
 
 
 def complete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
@@ -51,11 +53,7 @@ def complete(connection: Connection, lease: Lease, completed: CompletedBatch) ->
 def complete_and_claim(
     connection: Connection, lease: Lease, completed: CompletedBatch | None, request: BatchRequest
 ) -> ClaimedBatch | None:
-    """Delete the batch before, if there is one, then read and claim the next one, in one transaction.
-
-    Returns:
-        The batch; None if no message matches the request.
-    """
+    """Delete the batch before, if any, then read and claim the next one in one transaction; None without a message."""
     with connection.transaction():
         number = _next_batch_number(connection, lease, completed)
         if request.hold_id is not None:
@@ -93,18 +91,38 @@ def drop_claims_of_shard(connection: Connection, shard: int) -> None:
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
 
 
-def prune_sent_log(connection: Connection, *, older_than: float, max_seconds: float) -> bool:
-    """Delete messages that were sent more than `older_than` seconds ago from the log, oldest first and in chunks.
+def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> Settled:
+    """Delete the open batch if it is in Kafka, and give it back otherwise.
 
-    After `max_seconds` no further chunk is started; return whether none is left.
+    The shard's old producer has been fenced, so that no later checkpoint can appear. `checkpoint` is the number of its
+    last batch in Kafka; None if there is none.
+
+    Raises:
+        OutboxContradictionError: checkpoint and database contradict each other; nothing was changed.
     """
-    deadline = time.monotonic() + max_seconds
-    deleted = _PRUNED_ROWS
-    while deleted == _PRUNED_ROWS and time.monotonic() <= deadline:
+    with connection.transaction():
+        number, messages, known = fetch_row(connection, _QUERIES["open_batch"], {"shard": lease.shard})
+    found = checkpoint or 0
+    if number == found:
+        complete(connection, lease, CompletedBatch(number=number))
+        return Settled(messages, messages)
+    # If no batch is open, none depends on the old checkpoints, so the checkpoint topic may have been re-created.
+    if known not in {found, _ACCEPT_ANY_CHECKPOINT} and (number is not None or found > known):
+        raise OutboxContradictionError(
+            f"Shard {lease.shard} of the outbox is stalled: its last checkpoint in Kafka is of batch "
+            f"{found or 'none'}; the database knows of {known or 'none'}, and its open batch is {number or 'none'} "
+            f"with {messages} messages. One of the two was restored or deleted, or another copy of the database sends "
+            f"with the same id. Nothing was sent or deleted. Look into the topics, then run `workorders outbox release "
+            f"--shard {lease.shard}` with --sent or --unsent."
+        )
+    if found != known:
         with connection.transaction():
-            arguments = {"seconds": older_than, "limit": _PRUNED_ROWS}
-            deleted = connection.execute(_QUERIES["prune_sent_log"], arguments).rowcount
-    return deleted < _PRUNED_ROWS
+            require_lease(connection, lease)
+            accepted = {"shard": lease.shard, "epoch": lease.epoch, "batch": found}
+            connection.execute(_QUERIES["accept_checkpoint"], accepted)
+    if number is not None:
+        drop_claims(connection, lease)
+    return Settled(messages, 0)
 
 
 def _next_batch_number(connection: Connection, lease: Lease, completed: CompletedBatch | None) -> int:
@@ -126,10 +144,7 @@ def _next_batch_number(connection: Connection, lease: Lease, completed: Complete
 
 
 def _delete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
-    arguments = {"shard": lease.shard, "batch": completed.number}
-    if completed.keep:
-        connection.execute(_QUERIES["keep_sent"], arguments)
-    connection.execute(_QUERIES["delete_sent"], arguments)
+    connection.execute(_QUERIES["delete_sent"], {"shard": lease.shard, "batch": completed.number})
     for topic, compacted in completed.compacted.items():
         connection.execute(_QUERIES["count_compacted"], {"topic": topic, "shard": lease.shard, "compacted": compacted})
     if completed.ended_hold is not None:

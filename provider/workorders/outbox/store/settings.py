@@ -6,7 +6,7 @@ with another identity sends nothing until an operator has reset it.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 
 from psycopg.rows import class_row
 
@@ -65,17 +65,10 @@ def require_same_identity(connection: Connection, lease: Lease, identity: Identi
         cursor.execute(_QUERIES["record_identity"], asdict(identity))
         (recorded,) = cursor.execute(_QUERIES["identity"]).fetchall()
         if recorded != identity:
-            raise OutboxIdentityError(_mismatch(recorded, identity))
-
-
-def _mismatch(recorded: Identity, found: Identity) -> str:
-    differences = [
-        f"{field.name} is {getattr(found, field.name)} (recorded: {getattr(recorded, field.name)})"
-        for field in fields(Identity)
-        if getattr(found, field.name) != getattr(recorded, field.name)
-    ]
-    return (
-        f"This relay differs from the outbox's recorded identity: {', '.join(differences)}. Nothing was sent or "
-        f"deleted. Change it back; or, to keep the change, pause all Dags of the relay, run `workorders outbox "
-        f"reset-identity`, and unpause them."
-    )
+            others = sorted(asdict(identity).items() - asdict(recorded).items())
+            found = ", ".join(f"{name} is {own} (recorded: {getattr(recorded, name)})" for name, own in others)
+            raise OutboxIdentityError(
+                f"This relay differs from the outbox's recorded identity: {found}. Nothing was sent or deleted. Change "
+                f"it back; or, to keep the change, pause all Dags of the relay, run `workorders outbox "
+                f"reset-identity`, and unpause them."
+            )

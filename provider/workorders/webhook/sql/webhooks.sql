@@ -5,11 +5,6 @@ LOCK TABLE workorders.webhooks IN SHARE ROW EXCLUSIVE MODE;
 -- name: delete_others
 DELETE FROM workorders.webhooks WHERE name <> ALL (%(names)s) RETURNING name;
 
--- name: free_paths
--- Two webhooks may exchange their paths, which the unique constraint would refuse row by row.
-UPDATE workorders.webhooks SET path = '/' || name
-WHERE path <> ((%(paths)s::jsonb) ->> name);
-
 -- name: store
 INSERT INTO workorders.webhooks AS stored (name, path, definition)
 VALUES (%(name)s, %(path)s, %(definition)s)

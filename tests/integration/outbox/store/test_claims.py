@@ -10,8 +10,7 @@ from workorders.outbox import OutboxMessage
 from workorders.outbox.exceptions import OutboxContradictionError, OutboxFencedError
 from workorders.outbox.store import leases
 from workorders.outbox.store.backlog import ROW_ID, BatchRequest, OutboxRow
-from workorders.outbox.store.claims import complete_and_claim
-from workorders.outbox.store.recovery import settle_claims
+from workorders.outbox.store.claims import complete_and_claim, settle_claims
 
 pytestmark = pytest.mark.integration
 
@@ -95,7 +94,7 @@ def test_a_checkpoint_that_does_not_fit_stops_the_shard_and_changes_nothing(outb
         batch = complete_and_claim(connection, lease, None, REQUEST)
         assert batch is not None
         with pytest.raises(OutboxContradictionError, match="release --shard 0"):
-            settle_claims(connection, lease, batch.number + 5, keep_sent=False)
+            settle_claims(connection, lease, batch.number + 5)
         assert outbox.waiting() == 1
-        assert settle_claims(connection, lease, batch.number, keep_sent=False) == (1, 1)
+        assert settle_claims(connection, lease, batch.number) == (1, 1)
     assert outbox.waiting() == 0

@@ -39,7 +39,7 @@ CREATE TABLE workorders.outbox_topics (
 );
 
 
--- Messages: waiting, held and sent.
+-- Messages: waiting and held.
 
 -- Messages that wait for Kafka. A row never changes, and is deleted after it was sent. outbox_claims contains the rows
 -- of each batch, because marking the rows themselves would write each of them twice.
@@ -99,21 +99,6 @@ CREATE TABLE workorders.outbox_held (
     headers jsonb,
     PRIMARY KEY (hold_id, id)
 );
-
-CREATE TABLE workorders.outbox_sent (
-    id bigint NOT NULL,
-    sent_at timestamptz NOT NULL DEFAULT now(),
-    enqueued_at timestamptz NOT NULL,
-    event_id uuid NOT NULL,
-    timestamp_ms bigint,
-    partition integer,
-    bucket smallint NOT NULL,
-    topic text COLLATE "C" NOT NULL,
-    key bytea,
-    value bytea,
-    headers jsonb
-);
-CREATE INDEX outbox_sent_sent_at_idx ON workorders.outbox_sent (sent_at);
 
 -- Which run published a message, whatever became of it since. It is deleted with its run.
 CREATE TABLE workorders.outbox_published (

@@ -44,12 +44,8 @@ SELECT EXISTS (
         SELECT FROM workorders.outbox_holds AS hold WHERE hold.kind = 'topic' AND hold.topic = pair.topic
     )
 ) OR EXISTS (
-    SELECT FROM workorders.outbox_holds AS hold
-    WHERE hold.next_try_at <= clock_timestamp() AND (
-        hold.kind = 'key' AND hold.bucket = ANY (%(buckets)s) AND
-        -- use: topic_is_not_held
-        OR hold.kind = 'topic' AND EXISTS (SELECT FROM pair WHERE topic = hold.topic AND bucket = ANY (%(buckets)s))
-    )
+    SELECT FROM workorders.outbox_holds AS hold WHERE
+    -- use: due
 )
 
 -- name: next_due_hold

@@ -13,14 +13,6 @@ INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids)
 SELECT %(shard)s, %(batch)s, topic, bucket, ids::bigint[]
 FROM unnest(%(topics)s::text[], %(buckets)s::smallint[], %(ids)s::text[]) AS part (topic, bucket, ids)
 
--- name: keep_sent
-INSERT INTO workorders.outbox_sent
-    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-SELECT id, enqueued_at, event_id, timestamp_ms, partition, message.bucket, message.topic, key, value, headers
-FROM workorders.outbox_claims AS claim JOIN workorders.outbox_messages AS message
-    ON message.topic = claim.topic AND message.bucket = claim.bucket AND message.id = ANY (claim.ids)
-WHERE claim.shard = %(shard)s AND claim.batch = %(batch)s
-
 -- name: delete_sent
 WITH claim AS (
     DELETE FROM workorders.outbox_claims WHERE shard = %(shard)s AND batch = %(batch)s RETURNING topic, bucket, ids
@@ -56,9 +48,14 @@ WITH dropped AS (
 )
 -- use: move_found
 
--- name: prune_sent_log
--- The oldest rows, except those that another relay is just deleting.
-DELETE FROM workorders.outbox_sent WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM workorders.outbox_sent WHERE sent_at < now() - make_interval(secs => %(seconds)s)
-    ORDER BY sent_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-))
+-- name: open_batch
+-- At most one batch is open: the transaction that claims a batch deletes the one before, or gives it back.
+SELECT max(claim.batch), coalesce(sum(cardinality(claim.ids)), 0)::bigint, shard.checkpoint_batch
+FROM workorders.outbox_shards AS shard LEFT JOIN workorders.outbox_claims AS claim ON claim.shard = shard.shard
+WHERE shard.shard = %(shard)s GROUP BY shard.shard
+
+-- name: accept_checkpoint
+-- After an operator's decision: numbers continue after the one in Kafka.
+UPDATE workorders.outbox_shards
+SET last_batch = greatest(last_batch, %(batch)s), checkpoint_batch = %(batch)s
+WHERE shard = %(shard)s AND epoch = %(epoch)s

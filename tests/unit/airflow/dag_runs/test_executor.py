@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from workorders.airflow.dag_runs.conf import with_context
+from workorders.airflow.dag_runs.executor import with_context
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.worker.exceptions import ContextKeyTakenError

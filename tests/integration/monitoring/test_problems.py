@@ -8,7 +8,7 @@ from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.core.history.workload import list_workloads
 from workorders.core.postgres.connection import Connection
-from workorders.monitoring.idle_workflows import MAX_IDLE, find_idle
+from workorders.monitoring.problems import MAX_IDLE, find_idle
 
 pytestmark = pytest.mark.integration
 

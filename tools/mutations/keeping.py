@@ -2,7 +2,6 @@
 
 from mutations.mutation import Change, Mutation
 
-INDEXES = "integration/core/test_concurrent_indexes.py"
 STEPS = "integration/core/steps/test_retention.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 
@@ -98,18 +97,6 @@ DELETED_IS_NOT_NEW = (
             ),
         ),
         (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
-    ),
-    Mutation(
-        "index-of-a-large-table-stops-writers",
-        4,
-        (Change("core/concurrent_indexes.py", 'f"CREATE INDEX CONCURRENTLY {name}', 'f"CREATE INDEX {name}'),),
-        (f"{INDEXES}::test_writers_do_not_wait_while_an_index_is_built",),
-    ),
-    Mutation(
-        "rest-of-an-interrupted-build-taken-for-an-index",
-        4,
-        (Change("core/concurrent_indexes.py", " AND indisvalid", ""),),
-        (f"{INDEXES}::test_an_index_of_an_interrupted_build_is_built_again",),
     ),
     Mutation(
         "what-waits-is-deleted",

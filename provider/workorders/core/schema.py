@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from io import StringIO
 from typing import Any, Final, cast
 
-from workorders.core import concurrent_indexes, identities
+from workorders.core import identities
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
@@ -35,17 +35,15 @@ _LOCKED: Final = (
 def upgrade(database_url: str, *, with_roles: bool = False) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    New tables belong to the owner of the schema, if the user may act as that role. Then build the indexes that a
-    transaction would make writers wait for, and advance sequences that are behind their rows. Safe to call from several
-    processes at once: the others wait and then find nothing to do.
+    New tables belong to the owner of the schema, if the user may act as that role. Then advance sequences that are
+    behind their rows. Safe to call from several processes at once: the others wait and then find nothing to do.
 
     Args:
         database_url: of a user who may create the schema and, with roles that do not exist, roles.
         with_roles: whether to create the owner, the writer, and the reader, and to grant them their rights.
 
     Raises:
-        SchemaError: a newer version of this package has upgraded the tables, and nothing was changed; or an index could
-            not be built.
+        SchemaError: a newer version of this package has upgraded the tables, and nothing was changed.
     """
     # Nothing but an upgrade needs it, and it takes half a second to import.
     import sqlalchemy  # noqa: PLC0415
@@ -65,7 +63,6 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
                 own.execute(_ROLES["grant_rights"])
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
-    concurrent_indexes.build(database_url, _indexes())
     with connect(database_url, application_name="workorders schema") as own:
         identities.advance(own)
     return newest()
@@ -74,20 +71,16 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
 def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
     """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted.
 
-    It is one transaction, and behind it the statements that build indexes, which must be in none.
-
     Raises:
         SchemaError: a newer version of this package has upgraded the tables.
     """
     with connect(database_url, application_name="workorders schema") as connection:
         found, before = _revisions_in(connection), [*_LOCKED, *_prepare(connection, with_roles=with_roles)]
-        indexes = concurrent_indexes.statements(connection, _indexes()).values()
     text = StringIO()
     if _version(found) != newest():
         _migrate(found, before, output=text)
     elif with_roles:
         text.write(_ROLES["create_roles"])
-    text.writelines(f"{drop};\n{create};\n" for drop, create in indexes)
     if with_roles:
         text.write(f"\n{_ROLES['grant_rights']}\n")
     return text.getvalue()
@@ -190,10 +183,6 @@ def _branches() -> dict[str, str]:
     if not points:  # an installation from before the group existed
         raise SchemaError("The installed package names no migrations; nothing was changed; install it again.")
     return {point.name: point.value for point in points}
-
-
-def _indexes() -> concurrent_indexes.Indexes:
-    return concurrent_indexes.load_indexes(_branches().values())
 
 
 def _known_revisions() -> list[set[str]]:

@@ -55,7 +55,7 @@ ADMISSION = (
     Mutation(
         "repeat-of-a-repeat-names-no-run",
         2,
-        (Change("core/admission/duplicates.py", "holders.get(part.original, part.original)", "part.original"),),
+        (Change("core/admission/idempotency.py", "held.get(row[KEY_OF], original[ID_OF])", "original[ID_OF]"),),
         (f"{KEYS}::test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run",),
     ),
     Mutation(
@@ -73,7 +73,7 @@ ADMISSION = (
     Mutation(
         "callers-key-passed-over-by-a-rejected-event",
         2,
-        (Change("core/admission/idempotency.py", "(item.body is None and not of_caller)", "item.body is None"),),
+        (Change("core/admission/idempotency.py", "(item.body is not None or of_caller)", "item.body is not None"),),
         (f"{SINGLE}::test_a_rejected_event_and_its_repeat_at_once_leave_one_rejected_work_order",),
     ),
     Mutation(

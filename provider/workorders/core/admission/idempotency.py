@@ -79,9 +79,8 @@ class IdempotencyRule(Rule):
     """Gives each key to one work order, and rejects or ignores the others."""
 
     reasons: ClassVar = (DUPLICATE,)
-    notes: list[bytes | RepeatOf]
-    """What `binary_rows.keyed` returns for each work order with a key. A `RepeatOf` was written as rejected, because it
-    repeats another one of its chunk."""
+    notes: list[bytes]
+    """What `binary_rows.keyed` returns for each work order with a key."""
 
     def __init__(self, settings: IdempotencySettings) -> None:
         super().__init__()
@@ -94,30 +93,21 @@ class IdempotencyRule(Rule):
         """Return the rule if the events of the trigger have keys."""
         return map(cls, IdempotencySettings.of(trigger))
 
-    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
-        """Note the keys. Of the work orders of an unwritten chunk, return all repeats that are rejected."""
-        settings, value, keyed = self._settings, self._settings.key.value, binary_rows.keyed
-        note, of_caller = chunk.notes.setdefault(self, []).append, settings.is_of_caller
-        seen: dict[bytes, bytes] = {}
+    def observe(self, chunk: Chunk, stream_ids: StreamIds) -> Observer:
+        """Note the keys."""
+        value, keyed = self._settings.key.value, binary_rows.keyed
+        note, of_caller = chunk.notes.setdefault(self, []).append, self._settings.is_of_caller
 
-        def observe(id_: bytes, item: Item) -> Item | None:
-            if (item.body is None and not of_caller) or (found := value(item)) is None:
-                return None
-            key, position = hash128(found), item.position
-            if unwritten and not settings.ignores(position) and (first := seen.setdefault(key, id_)) != id_:
-                note(RepeatOf(id_, first))
-                return duplicates.as_duplicate(item, first)
-            note(keyed(key, id_, position, stream_ids[item.stream]))
-            return None
+        def observe(id_: bytes, item: Item) -> None:
+            if (item.body is not None or of_caller) and (found := value(item)) is not None:
+                note(keyed(hash128(found), id_, item.position, stream_ids[item.stream]))
 
         return observe
 
     def lock(self, state: AdmissionState) -> None:
         """Acquire the keys, and read the holders of those that are not free."""
         passed_over = state.passed_over
-        self._keyed = [row for row in self.notes if isinstance(row, bytes)]
-        if passed_over:
-            self._keyed = [row for row in self._keyed if row[ID_OF] not in passed_over]
+        self._keyed = [row for row in self.notes if row[ID_OF] not in passed_over] if passed_over else self.notes
         self._repeats = _acquire(state, self._settings.window_seconds, self._keyed)
         passed_over.update(row[ID_OF] for row, _ in self._repeats)
 
@@ -132,15 +122,13 @@ class IdempotencyRule(Rule):
                 state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
 
     def write(self, state: AdmissionState) -> None:
-        """Record the duplicates, and release the keys of what another rule rejected, so that it may come again.
+        """Release the keys of what another rule rejected, so that it may come again.
 
         A caller's key names the event itself, so it stays with a rejected work order, and is released only if none is
         left.
         """
         gone = {part.id for part in state.ignored}
         if not self._settings.is_of_caller:
-            inline = [note for note in self.notes if isinstance(note, RepeatOf)]
-            duplicates.record(state.connection, inline, {row[ID_OF]: holder for row, holder in self._repeats})
             gone.update(part.id for part in state.rejections if part.id not in state.passed_over)
         keys = [row[KEY_OF].hex() for row in self._keyed if row[ID_OF] in gone] if gone else []
         if keys:

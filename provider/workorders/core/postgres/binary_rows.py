@@ -27,7 +27,6 @@ _KEYED = Struct(">hi16si16siqii")
 WORK_ORDER_COLUMNS = ("id", "position", "trigger_id", "workflow_id", "stream_id", "state")
 WORK_ORDER_COLUMNS_WITH_ORDERING_KEY = (*WORK_ORDER_COLUMNS, "ordering_key")
 DATACLIP_COLUMNS = ("id", "body", "request")
-DUPLICATE_COLUMNS = ("work_order_id", "original_id")
 REJECTION_COLUMNS = ("work_order_id", "code", "detail", "request", "raw")
 KEYED_COLUMNS = ("key", "work_order_id", "position", "stream_id", "trigger_id", "expires_at")
 KEY_OF = slice(6, 22)
@@ -120,8 +119,3 @@ def sources(keyed_rows: Iterable[bytes]) -> Iterator[tuple[int | None, int | Non
     """Return position and stream of each of what `keyed` returned."""
     for row in keyed_rows:
         yield _KEYED.unpack(row)[6::2] if len(row) == _KEYED.size else (None, None)
-
-
-def duplicate(id_: bytes, original: bytes) -> bytes:
-    """Return a row of `duplicates`."""
-    return _COUNT_AND_ID(len(DUPLICATE_COLUMNS), _UUID_BYTES, id_) + field(original)

@@ -95,17 +95,6 @@ def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run
     assert Counter(detail for (detail,) in details) == {f"duplicate of {first_a}": 2, f"duplicate of {first_b}": 1}
 
 
-def test_a_repeat_in_the_chunk_of_the_first_keeps_its_value_as_it_came(
-    connection: Connection, trigger: Trigger
-) -> None:
-    odd = b'{ "id":"a",  "n":1.0,"n":2 }'
-    create_for(connection, trigger, [event(0, id="a"), Item("s", 1, b'{"from":"a test"}', odd)], fresh=True)
-    kept = connection.execute(
-        "SELECT raw, request FROM workorders.rejections WHERE work_order_id = %s", (ids(connection, trigger)[1],)
-    )
-    assert kept.fetchone() == (odd, {"from": "a test"})
-
-
 def test_an_event_without_a_key_repeats_nothing(connection: Connection, trigger: Trigger) -> None:
     items = [event(0), event(1), event(2, id=None), event(3, id=None)]
     assert create_for(connection, trigger, items, fresh=True) == Created(4, 0, 0)

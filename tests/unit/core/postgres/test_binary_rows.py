@@ -86,8 +86,3 @@ def test_a_row_of_a_key_has_a_field_per_column_and_yields_what_it_was_made_of(
 def test_rows_of_keys_sort_by_key_then_by_work_order(pairs: list[tuple[bytes, bytes]]) -> None:
     made = sorted(binary_rows.keyed(key, id_, place, 1) for place, (key, id_) in enumerate(pairs))
     assert [(row[binary_rows.KEY_OF], row[binary_rows.ID_OF]) for row in made] == sorted(pairs)
-
-
-def test_a_row_of_a_duplicate_names_both_work_orders() -> None:
-    assert fields(binary_rows.duplicate(ID, ID[::-1])) == [ID, ID[::-1]]
-    assert len(binary_rows.DUPLICATE_COLUMNS) == 2

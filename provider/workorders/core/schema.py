@@ -69,11 +69,7 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
 
 
 def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
-    """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted.
-
-    Raises:
-        SchemaError: a newer version of this package has upgraded the tables.
-    """
+    """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted."""
     with connect(database_url, application_name="workorders schema") as connection:
         found, before = _revisions_in(connection), [*_LOCKED, *_prepare(connection, with_roles=with_roles)]
     text = StringIO()
@@ -89,14 +85,7 @@ def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
 def _migrate(
     found: set[str], before: Sequence[str], *, connection: object = None, output: StringIO | None = None
 ) -> None:
-    """Run the revisions that are missing, or write their SQL.
-
-    Args:
-        found: the revisions that the database has.
-        before: statements before those of the revisions.
-        connection: SQLAlchemy's, in a transaction; None to write.
-        output: where to write.
-    """
+    """Run the revisions that are missing, or write their SQL."""
     from alembic.config import Config  # noqa: PLC0415 - as above
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
@@ -146,11 +135,7 @@ def newest() -> str:
 
 
 def require_postgres(connection: Connection) -> str:
-    """Return the version of the server.
-
-    Raises:
-        SchemaError: it is too old for the tables.
-    """
+    """Return the version of the server."""
     version = connection.info.server_version // 10_000
     if version < MIN_POSTGRES:
         raise SchemaError(
@@ -161,11 +146,7 @@ def require_postgres(connection: Connection) -> str:
 
 
 def require_newest(database_url: str) -> None:
-    """Raise unless the database is at the version that this package needs, and its sequences are ahead of its rows.
-
-    Raises:
-        SchemaError: they are not.
-    """
+    """Raise unless the database is at the version that this package needs, and its sequences are ahead of its rows."""
     with connect(database_url, application_name="workorders schema") as connection:
         found = _revisions_in(connection)
         _require_known(found)

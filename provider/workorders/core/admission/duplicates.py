@@ -101,11 +101,6 @@ def summary(connection: Connection, work_order_id: UUID) -> Repeats:
 def delete_orphans(connection: Connection, *, after: UUID, limit: int) -> UUID | None:
     """Delete what was counted for work orders that are deleted, among the next counts.
 
-    Args:
-        connection: with the caller's transaction.
-        after: where the call before ended.
-        limit: maximum number of counts that are read.
-
     Returns:
         Where this call ended; None if there are no more.
     """

@@ -67,10 +67,6 @@ class AdmissionPipeline:
         """Yield the work orders of a chunk in the order of their ids, and note what the rules need of them.
 
         If the caller copies them into a table meanwhile, Postgres works in parallel, so noting costs little time.
-
-        Args:
-            chunk: the work orders; the caller calls `add` with it once its savepoint is released.
-            stream_ids: of every stream in the chunk.
         """
         found = (rule.observe(chunk, stream_ids) for rule in self._rules)
         observers = [observer for observer in found if observer is not None]

@@ -157,9 +157,6 @@ def resume_orphaned(
     """Execute each orphaned job that can continue now.
 
     If several processes do so at once, each job has one worker, and the other processes skip it.
-
-    Raises:
-        psycopg.Error: the connection was lost; the jobs keep their progress and can be claimed again.
     """
     with connection.transaction():
         found = find_orphaned(connection)

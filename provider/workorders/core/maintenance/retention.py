@@ -90,12 +90,7 @@ def is_due(connection: Connection) -> bool:
 
 
 def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
-    """Return what retention would do for each workflow with a policy; change nothing.
-
-    Args:
-        connection: without an open transaction. Its statements read every work order that may be due.
-        now: the time that ages are counted to; the present when omitted.
-    """
+    """Return what retention would do for each workflow with a policy; reads every work order that may be due."""
     with connection.transaction():
         workflows, due = _arguments(connection, now or datetime.now(UTC))
         deleted: dict[str, int] = dict(connection.execute(_QUERIES["count_expired"], due, prepare=False).fetchall())
@@ -208,9 +203,6 @@ class _Retention:
 
         Args:
             erases_words: whether it erases texts whose words the search index has, or is about to write.
-
-        Raises:
-            RetentionBusyError: another process runs retention.
         """
         begun = time.monotonic()
         with self._connection.transaction():

@@ -24,20 +24,12 @@ _lock: Final = Lock()
 
 
 def with_texts(text: str) -> str:
-    """Return a connection string with the content of each file of a certificate or key in place of its path.
-
-    Raises:
-        ConfigurationError: a file cannot be read.
-    """
+    """Return a connection string with the content of each file of a certificate or key in place of its path."""
     return _replaced(text, _read, lambda value: not value.startswith(_TEXT) and value != "system")
 
 
 def with_files(text: str) -> str:
-    """Return a connection string that libpq understands: with a path in place of each text.
-
-    Raises:
-        ConfigurationError: this system has no files in memory.
-    """
+    """Return a connection string that libpq understands: with a path in place of each text."""
     return _replaced(text, _file_of, lambda value: value.startswith(_TEXT))
 
 

@@ -84,13 +84,6 @@ def claim(
     The caller commits before it executes them. Until then no other worker gets these runs, and claims of a workflow
     with a concurrency or an ordering key wait for each other.
 
-    Args:
-        connection: in the caller's transaction.
-        workflow: whose runs.
-        limit: the maximum number of runs.
-        worker_id: who owns them from then on.
-        one_per_ordering_key: whether to claim no second run with the same ordering key.
-
     Raises:
         OwnershipLostError: the worker has no row, so it may own no run.
         psycopg.Error: the database failed; nothing is claimed.
@@ -131,11 +124,7 @@ def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, 
 
 
 def find_claimable(connection: Connection, workflow: Workflow) -> Claimable:
-    """Return whether a workflow has something to do; nothing is changed or locked.
-
-    Raises:
-        psycopg.Error: the database failed.
-    """
+    """Return whether a workflow has something to do; nothing is changed or locked."""
     row = connection.execute(*claimable_statement([workflow.name])).fetchone()
     return Claimable(*row) if row else Claimable(workflow.name)
 

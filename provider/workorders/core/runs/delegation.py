@@ -41,11 +41,7 @@ def owner_of(workflow: str) -> UUID:
 
 
 def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[ClaimedRun]:
-    """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits.
-
-    Raises:
-        psycopg.Error: the database failed; nothing is claimed.
-    """
+    """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits."""
     owner = owner_of(workflow.name)
     workers.add_lasting_owner(connection, workflow, owner)
     return claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)

@@ -101,12 +101,7 @@ class Child:
                 self._run(function, frame)
 
     def store(self, run_id: str, name: str, result: bytes) -> None:
-        """Let the parent store a step, and wait until it has.
-
-        Raises:
-            InvalidValueError: Postgres cannot hold the result.
-            StepError: the run has ended.
-        """
+        """Let the parent store a step, and wait until it has."""
         self._require_current(run_id)
         with self._asking:
             self._send(Frame([STEP, run_id, name, None], result))

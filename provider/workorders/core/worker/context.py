@@ -202,11 +202,7 @@ class Context:
         return decode_messages(self.encoded_messages())
 
     def encoded_messages(self) -> bytes:
-        """Return what was published so far, as the process of the run sends it.
-
-        Raises:
-            PublishLimitError: the run published more than its workflow allows.
-        """
+        """Return what was published so far, as the process of the run sends it."""
         return self._published.encoded()
 
     def publish(

@@ -23,13 +23,7 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 class Heartbeat:
     """Sends heartbeats while it is entered.
 
-    Args:
-        database_url: the work orders' database.
-        worker_id: the worker, whose row exists.
-        seconds: between two heartbeats.
-        grace_seconds: time without a heartbeat after which other workers may take the runs.
-        on_loss: called from a thread when the worker may own nothing any more; it must not wait for the database.
-        log: receives a line for each failure.
+    It calls `on_loss` from a thread when the worker may own nothing any more; that must not wait for the database.
     """
 
     def __init__(

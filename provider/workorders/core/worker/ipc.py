@@ -43,11 +43,7 @@ class Frame(NamedTuple):
 
 
 class FrameReader:
-    """Puts frames together from pieces of a stream.
-
-    Args:
-        limits: the largest header, first blob, and second blob in bytes, so that a sender cannot fill the memory.
-    """
+    """Puts frames together from pieces of a stream."""
 
     def __init__(self, limits: tuple[int, int, int] = _NO_LIMITS) -> None:
         self._buffer = bytearray()

@@ -7,12 +7,7 @@ from workorders.core.worker.ipc import Frame, FrameReader
 
 
 class PublishedMessages:
-    """The messages of one run, no more than its workflow allows.
-
-    Args:
-        max_messages: maximum number of messages.
-        max_bytes: maximum size of all of them.
-    """
+    """The messages of one run, no more than its workflow allows."""
 
     def __init__(self, max_messages: int, max_bytes: int) -> None:
         self._max_messages = max_messages
@@ -22,12 +17,7 @@ class PublishedMessages:
         self._encoded: list[bytes] = []
 
     def add(self, message: Message) -> None:
-        """Add a message.
-
-        Raises:
-            TypeError: a part of it is no text of UTF-8, or a number of more than 64 bits.
-            PublishLimitError: it is one too many, or exceeds the bytes.
-        """
+        """Add a message."""
         encoded = _encode(message)
         self._count += 1
         self._bytes += len(encoded)
@@ -35,11 +25,7 @@ class PublishedMessages:
         self._encoded.append(encoded)
 
     def encoded(self) -> bytes:
-        """Return all messages as bytes for `decode_messages`.
-
-        Raises:
-            PublishLimitError: the run published more than it may, and caught the error.
-        """
+        """Return all messages as bytes for `decode_messages`."""
         self._require_within_limits()
         return b"".join(self._encoded)
 

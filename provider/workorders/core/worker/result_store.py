@@ -121,16 +121,7 @@ def _order_of(result: RunResult) -> set[Hashable]:
 
 
 class ResultStore:
-    """Runs the transactions of one worker.
-
-    Args:
-        database_url: the work orders' database.
-        worker_id: the worker.
-        enqueue: writes the messages of runs that succeeded.
-        may_continue: whether to wait for an answer, and to connect again after a failure.
-        stop: ends the wait for an unavailable database.
-        log: receives a line for each failure.
-    """
+    """Runs the transactions of one worker, and connects again after a failure as long as it `may_continue`."""
 
     def __init__(
         self,

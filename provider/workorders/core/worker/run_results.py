@@ -46,11 +46,7 @@ def without_input(run: ClaimedRun) -> RunResult:
 
 
 def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
-    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged.
-
-    Raises:
-        ValueError: it is no step.
-    """
+    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged."""
     match frame.header:
         case [_, _, str(name), None]:
             return FinishedStep(run.run_id, name, frame.first, _moment(time.time()), run.run_id, False)
@@ -71,11 +67,7 @@ class ResultMaker:
     mask: Mask
 
     def returned(self, run: ClaimedRun, frame: Frame, before: str) -> RunResult:
-        """Return the result that a process sent; `before` comes before its log.
-
-        Raises:
-            ValueError: it is no result.
-        """
+        """Return the result that a process sent; `before` comes before its log."""
         match frame.header:
             case [_, state, failure, [float(started), float(ended)], bool(may_retry), str(log)] if state in _RETURNED:
                 error_type, error, traceback = self._failure(failure)

@@ -50,15 +50,9 @@ class StepHost(Protocol):
 
 
 class Steps:
-    """The steps of one run.
+    """The steps of one run; without a host, as in tests of functions, they are stored nowhere.
 
-    Args:
-        run_id: id of the run.
-        work_order_id: id of its work order.
-        host: stores them; None stores nothing, for tests of functions.
-        generation: 1 until a person reruns the work order from the start.
-        stored: names, and results as JSON text, of the steps that earlier attempts have stored.
-        connection: what the functions of transactions get without a host.
+    `stored` are the names, and the results as JSON text, of the steps that earlier attempts have stored.
     """
 
     def __init__(
@@ -86,11 +80,7 @@ class Steps:
         return {name: json_values.loads(result) for name, result in self._results.items()}
 
     def key(self, name: str) -> StepKey:
-        """Return the key of a step.
-
-        Raises:
-            StepError: a step cannot have that name.
-        """
+        """Return the key of a step."""
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
             raise StepError(
                 f"The name of a step is a text of 1 to {MAX_NAME_CHARACTERS} printable characters; got {name!r:.300}."
@@ -154,11 +144,7 @@ class Steps:
 
 
 def require_outside_steps() -> None:
-    """Make sure that no function of a step is executed.
-
-    Raises:
-        StepError: one is.
-    """
+    """Make sure that no function of a step is executed."""
     if kind := _within.get():
         raise StepError(
             f"context.publish was called in the function of a {kind}, which a later attempt does not call, so nothing "

@@ -80,12 +80,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 class UserDatabase:
-    """One connection, which is opened when it is needed and kept between runs.
-
-    Args:
-        text: libpq's connection string.
-        settings: those of `database` in the workflow.
-    """
+    """One connection, which is opened when it is needed and kept between runs."""
 
     def __init__(self, text: str, settings: Mapping[str, Any]) -> None:
         given = conninfo.conninfo_to_dict(text)

@@ -71,12 +71,7 @@ class WorkerConfig:
 
 
 class Worker:
-    """Executes runs of one workflow.
-
-    Args:
-        workflow: a workflow with a callable.
-        config: the settings.
-    """
+    """Executes runs of one workflow."""
 
     def __init__(self, workflow: Workflow, config: WorkerConfig) -> None:
         if workflow.definition is None or workflow.definition.callable is None:
@@ -344,11 +339,7 @@ class Worker:
             self._store_when_due()
 
     def _do(self, step: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs) -> T:
-        """Take a step in a transaction.
-
-        Raises:
-            OwnershipLostError: another worker may own the runs.
-        """
+        """Take a step in a transaction."""
         self._require_ownership()
         return self._store.run_in_transaction(lambda connection: step(connection, *arguments, **named))
 

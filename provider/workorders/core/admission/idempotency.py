@@ -22,7 +22,7 @@ from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.selectors import Selectable, Selector, hash128
+from workorders.core.selectors import Selector, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
@@ -40,7 +40,7 @@ class CallerKey:
     scope: str
     text: str
 
-    def value(self, _item: Selectable) -> bytes:
+    def value(self, _item: Item) -> bytes:
         """Return the key, in a form that no JSON value has."""
         return b"\0".join((b"caller", self.scope.encode(), self.text.encode("utf-8", "surrogatepass")))
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from workorders.core import workers
 from workorders.core.ids import run_ids
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import concurrency, lifecycle, steps
+from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.steps import StoredSteps
 from workorders.core.workflows import Workflow
 
@@ -94,7 +94,7 @@ def claim(
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.ordering_key is None):
         return _claim(connection, "claim", workflow, limit, worker_id)
-    capacity = concurrency.lock_capacity(connection, workflow, limit)
+    capacity = _lock_capacity(connection, workflow, limit)
     if capacity < 1:
         return []
     if definition.ordering_key is None:
@@ -108,6 +108,17 @@ def claim(
         "looked_at": 3 * window + capacity if one_per_ordering_key else capacity,
     }
     return _claim(connection, "claim_free_keys", workflow, capacity, worker_id, **asked)
+
+
+def _lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> int:
+    """Return how many runs, `limit` at most, may be claimed; block other claims of the workflow in this transaction."""
+    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
+    if concurrency is None:
+        return limit
+    asked = {"workflow_id": workflow.id, "concurrency": concurrency}
+    # A separate statement: only that one sees what was committed while the lock was awaited.
+    (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
+    return min(limit, int(concurrency - at_work))
 
 
 def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, Any]]:

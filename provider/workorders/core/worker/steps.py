@@ -4,11 +4,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from workorders.core.worker import json_values
 from workorders.core.worker.exceptions import StepError
+
+if TYPE_CHECKING:
+    from workorders.core.worker.child import Child
 
 MAX_STEPS: Final = 1_000
 """Maximum number of steps of a work order, until it is rerun from the start."""
@@ -39,16 +42,6 @@ class StepKey(NamedTuple):
         return str(uuid5(_IDS, f"{self.work_order_id}/{self.generation}/{self.name}"))
 
 
-class StepHost(Protocol):
-    """Where the steps of a run are stored."""
-
-    def store(self, run_id: str, name: str, result: bytes) -> None:
-        """Store the result of a step; return when it is stored."""
-
-    def transact(self, run_id: str, key: StepKey, call: Callable[[Any], bytes]) -> bytes:
-        """Call a function in a transaction and return its result, or the result of an earlier attempt."""
-
-
 class Steps:
     """The steps of one run; without a host, as in tests of functions, they are stored nowhere.
 
@@ -59,7 +52,7 @@ class Steps:
         self,
         run_id: str,
         work_order_id: str,
-        host: StepHost | None = None,
+        host: "Child | None" = None,
         generation: int = 1,
         stored: Iterable[tuple[str, str]] = (),
         *,

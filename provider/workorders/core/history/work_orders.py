@@ -143,9 +143,8 @@ def list_work_orders(
     """Return a page of work orders, newest first; `before` is the last id of the page before it."""
     given = {**query_arguments(connection, wanted), "before_id": before, "limit": limit}
     ids = paging.find_ids(connection, given)
-    query = _QUERIES["work_orders" if ids is None else "work_orders_of"]
     with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
-        return cursor.execute(query, {**given, "ids": ids}, prepare=False).fetchall()
+        return cursor.execute(_QUERIES["work_orders"], {"ids": ids}).fetchall()
 
 
 def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:

@@ -88,7 +88,7 @@ class UserDatabase:
         self._text = conninfo.make_conninfo(**{**defaults, **given})
         self._name: str = settings["connection"]
         self._limits = {
-            name: int(settings[name] * 1000) for name in ("statement_timeout", "lock_timeout", "idle_timeout")
+            name: str(int(settings[name] * 1000)) for name in ("statement_timeout", "lock_timeout", "idle_timeout")
         }
         self._pid = os.getpid()
         self._lock = threading.Lock()

@@ -12,8 +12,8 @@ ADMISSION = (
         (
             Change(
                 "core/admission/idempotency.py",
-                "    for place in range(0, len(first), _KEYS_A_STEP):",
-                "    __import__('random').shuffle(first)\n    for place in range(0, len(first), _KEYS_A_STEP):",
+                "    for place in range(0, len(rows), _KEYS_A_STEP):",
+                "    __import__('random').shuffle(rows)\n    for place in range(0, len(rows), _KEYS_A_STEP):",
             ),
         ),
         (f"{KEYS}::test_many_transactions_that_share_keys_never_wait_in_a_circle",),
@@ -51,7 +51,7 @@ ADMISSION = (
     Mutation(
         "callers-key-passed-over-by-a-rejected-event",
         2,
-        (Change("core/admission/idempotency.py", "(item.body is None and not of_caller)", "item.body is None"),),
+        (Change("core/admission/idempotency.py", "(item.body is not None or of_caller)", "item.body is not None"),),
         (f"{SINGLE}::test_a_rejected_event_and_its_repeat_at_once_leave_one_rejected_work_order",),
     ),
     Mutation(

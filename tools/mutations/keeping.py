@@ -2,7 +2,6 @@
 
 from mutations.mutation import Change, Mutation
 
-INDEXES = "integration/core/test_concurrent_indexes.py"
 STEPS = "integration/core/steps/test_retention.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 

@@ -28,8 +28,7 @@ def migrate(
     """Migrate the tables to this package's version.
 
     Run it after every upgrade of the package, before its Dags run. It is one transaction, and safe to repeat and to run
-    concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database. New indexes of
-    large tables are built after the transaction, while others write.
+    concurrently. The first time creates the schema `workorders`; the user needs CREATE on the database.
 
     --roles creates workorders_owner, workorders_writer, and workorders_reader if they do not exist, lets the owner own
     the tables, and grants the others their rights, in the same transaction. The first time, the user needs CREATEROLE.

@@ -48,9 +48,6 @@ def find_secret(name: str) -> str | None:
 
     Returns:
         None if neither is set. White space at the end of a file is no part of its text.
-
-    Raises:
-        ConfigurationError: the file cannot be read.
     """
     value, path = os.environ.get(name), os.environ.get(f"{name}{FILE_SUFFIX}")
     if value or not path:

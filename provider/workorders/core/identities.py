@@ -66,11 +66,7 @@ def advance(connection: Connection) -> list[SequenceBehind]:
 
 
 def require_ahead(connection: Connection) -> None:
-    """Raise if a sequence is behind its rows.
-
-    Raises:
-        SchemaError: one is.
-    """
+    """Raise if a sequence is behind its rows."""
     if behind := find_behind(connection):
         raise SchemaError(
             f"New rows would get numbers that exist ({'; '.join(map(str, behind))}), as after a switch by logical "

@@ -50,11 +50,7 @@ come several times."""
 
 
 def header_pairs(headers: Headers) -> list[tuple[str, bytes | str | None]]:
-    """Return headers as pairs.
-
-    Raises:
-        TypeError: they are neither a mapping nor pairs of a name and a value.
-    """
+    """Return headers as pairs."""
     pairs: object = headers.items() if isinstance(headers, Mapping) else headers
     # A text of two characters would be a pair as well.
     if isinstance(pairs, Iterable) and not isinstance(pairs, str | bytes):

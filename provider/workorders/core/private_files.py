@@ -12,11 +12,7 @@ _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_folder(path: Path) -> Path:
-    """Create a folder that only this user may enter, unless it exists, and return it.
-
-    Raises:
-        ConfigurationError: it, or the link to it, is another user's, or others may have written to it.
-    """
+    """Create a folder that only this user may enter, unless it exists, and return it."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     require_private(path)
     if path.stat().st_uid == os.geteuid() and path.stat().st_mode & _OF_OTHERS:

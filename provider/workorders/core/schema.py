@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from io import StringIO
 from typing import Any, Final, cast
 
-from workorders.core import concurrent_indexes, identities
+from workorders.core import identities
 from workorders.core.exceptions import SchemaError
 from workorders.core.postgres.connection import SCHEMA, Connection, connect
 from workorders.core.postgres.locks import AdvisoryLock
@@ -35,17 +35,15 @@ _LOCKED: Final = (
 def upgrade(database_url: str, *, with_roles: bool = False) -> str:
     """Upgrade the tables to the newest version, in one transaction, and return that version.
 
-    New tables belong to the owner of the schema, if the user may act as that role. Then build the indexes that a
-    transaction would make writers wait for, and advance sequences that are behind their rows. Safe to call from several
-    processes at once: the others wait and then find nothing to do.
+    New tables belong to the owner of the schema, if the user may act as that role. Then advance sequences that are
+    behind their rows. Safe to call from several processes at once: the others wait and then find nothing to do.
 
     Args:
         database_url: of a user who may create the schema and, with roles that do not exist, roles.
         with_roles: whether to create the owner, the writer, and the reader, and to grant them their rights.
 
     Raises:
-        SchemaError: a newer version of this package has upgraded the tables, and nothing was changed; or an index could
-            not be built.
+        SchemaError: a newer version of this package has upgraded the tables, and nothing was changed.
     """
     # Nothing but an upgrade needs it, and it takes half a second to import.
     import sqlalchemy  # noqa: PLC0415
@@ -65,29 +63,20 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
                 own.execute(_ROLES["grant_rights"])
     except sqlalchemy.exc.DBAPIError as error:
         raise error.orig or error from error
-    concurrent_indexes.build(database_url, _indexes())
     with connect(database_url, application_name="workorders schema") as own:
         identities.advance(own)
     return newest()
 
 
 def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
-    """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted.
-
-    It is one transaction, and behind it the statements that build indexes, which must be in none.
-
-    Raises:
-        SchemaError: a newer version of this package has upgraded the tables.
-    """
+    """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted."""
     with connect(database_url, application_name="workorders schema") as connection:
         found, before = _revisions_in(connection), [*_LOCKED, *_prepare(connection, with_roles=with_roles)]
-        indexes = concurrent_indexes.statements(connection, _indexes()).values()
     text = StringIO()
     if _version(found) != newest():
         _migrate(found, before, output=text)
     elif with_roles:
         text.write(_ROLES["create_roles"])
-    text.writelines(f"{drop};\n{create};\n" for drop, create in indexes)
     if with_roles:
         text.write(f"\n{_ROLES['grant_rights']}\n")
     return text.getvalue()
@@ -96,14 +85,7 @@ def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
 def _migrate(
     found: set[str], before: Sequence[str], *, connection: object = None, output: StringIO | None = None
 ) -> None:
-    """Run the revisions that are missing, or write their SQL.
-
-    Args:
-        found: the revisions that the database has.
-        before: statements before those of the revisions.
-        connection: SQLAlchemy's, in a transaction; None to write.
-        output: where to write.
-    """
+    """Run the revisions that are missing, or write their SQL."""
     from alembic.config import Config  # noqa: PLC0415 - as above
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
@@ -153,11 +135,7 @@ def newest() -> str:
 
 
 def require_postgres(connection: Connection) -> str:
-    """Return the version of the server.
-
-    Raises:
-        SchemaError: it is too old for the tables.
-    """
+    """Return the version of the server."""
     version = connection.info.server_version // 10_000
     if version < MIN_POSTGRES:
         raise SchemaError(
@@ -168,11 +146,7 @@ def require_postgres(connection: Connection) -> str:
 
 
 def require_newest(database_url: str) -> None:
-    """Raise unless the database is at the version that this package needs, and its sequences are ahead of its rows.
-
-    Raises:
-        SchemaError: they are not.
-    """
+    """Raise unless the database is at the version that this package needs, and its sequences are ahead of its rows."""
     with connect(database_url, application_name="workorders schema") as connection:
         found = _revisions_in(connection)
         _require_known(found)
@@ -190,10 +164,6 @@ def _branches() -> dict[str, str]:
     if not points:  # an installation from before the group existed
         raise SchemaError("The installed package names no migrations; nothing was changed; install it again.")
     return {point.name: point.value for point in points}
-
-
-def _indexes() -> concurrent_indexes.Indexes:
-    return concurrent_indexes.load_indexes(_branches().values())
 
 
 def _known_revisions() -> list[set[str]]:

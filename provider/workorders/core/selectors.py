@@ -21,11 +21,12 @@ from decimal import Decimal
 from functools import cached_property
 from hashlib import blake2b
 from json import loads as loads_exactly
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 
 from workorders.core.exceptions import ConfigurationError
+from workorders.core.items import Item
 
 FORM: Final = r"^(stream|key|body|header:.+|(body|request):/.*)$"
 """The texts that are selectors, apart from a lone tilde in a pointer."""
@@ -36,22 +37,6 @@ _INEXACT: Final = frozenset({float, dict, list})
 _last: tuple[bytes, Any] = (b"", None)
 """The text that was parsed last, because the next selector usually reads the same one."""
 _LONE_TILDE: Final = re.compile(r"~(?![01])")
-
-
-class Selectable(Protocol):
-    """What a value is extracted from: an item, or a claimed run."""
-
-    @property
-    def stream(self) -> str | None:
-        """Name of the ordered source."""
-
-    @property
-    def request(self) -> bytes:
-        """Metadata of the event, a JSON object."""
-
-    @property
-    def body(self) -> bytes | None:
-        """The input, a JSON object; None when the event was rejected."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +76,7 @@ class Selector:
         """The selectors of a list; a single selector is alone."""
         return tuple(orjson.loads(self.text)) if self.text.startswith("[") else (self.text,)
 
-    def value(self, item: Selectable) -> bytes | None:
+    def value(self, item: Item) -> bytes | None:
         """Return the value as canonical JSON, with equal bytes for equal values; None if there is none.
 
         A string keeps its quotes: the number 1 and the text "1" are two values, while 1 and 1.0 are one. The order of
@@ -100,7 +85,7 @@ class Selector:
         found = self.found(item)
         return None if found is None else canonical(found)
 
-    def ordering_key(self, item: Selectable) -> int | None:
+    def ordering_key(self, item: Item) -> int | None:
         """Return the value as a number of 64 bits with sign, the same in every process; None when there is none."""
         value = self.value(item)
         return None if value is None else hash64(value)
@@ -114,7 +99,7 @@ class Selector:
         return {"text": self.text}
 
     @cached_property
-    def found(self) -> Callable[[Selectable], Any]:
+    def found(self) -> Callable[[Item], Any]:
         """The function that returns the value of an item as a Python value; None if there is none.
 
         A number with a point or an exponent, or beyond 64 bits, is a Decimal, so that no digit is lost.
@@ -135,8 +120,8 @@ class Selector:
         return lambda item: _read(item.body, path)
 
 
-def _all_found(parts: Sequence[Callable[[Selectable], Any]]) -> Callable[[Selectable], Any]:
-    def found(item: Selectable) -> list[Any] | None:
+def _all_found(parts: Sequence[Callable[[Item], Any]]) -> Callable[[Item], Any]:
+    def found(item: Item) -> list[Any] | None:
         values = [part(item) for part in parts]
         return None if None in values else values
 

@@ -52,9 +52,6 @@ def register_unless_known(connection: Connection, definition: "TriggerDefinition
     """Store a definition that may be old only if the trigger has no row; return the row.
 
     The workflow is not registered: who creates work orders registers it, with its rules, before the first of them.
-
-    Raises:
-        ConfigurationError: a trigger of another type has the name.
     """
     with suppress(UnknownTriggerError):
         return _require_type(find(connection, definition.name), definition.type)

@@ -1,6 +1,6 @@
 """Events that came again: kept as rejected work orders, or ignored and counted for the work order that they repeat."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -8,17 +8,13 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders.core.items import Item, Rejection
-from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection, fetch_row
-from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.admission", "sql/duplicates.sql")
 
 DUPLICATE: Final = "duplicate"
-"""The code of a work order whose event came before."""
 NEWEST: Final = 10
 """How many of the kept duplicates a summary lists."""
 
@@ -73,24 +69,6 @@ def duplicate_of(id_: bytes) -> str:
     return f"duplicate of {UUID(bytes=id_)}"
 
 
-def as_duplicate(item: Item, first: bytes) -> Item:
-    """Return an item with an input as a rejected one that repeats another and keeps its input as it came."""
-    return item._replace(body=None, rejection=Rejection(DUPLICATE, duplicate_of(first)), raw=item.body)
-
-
-def record(connection: Connection, repeats: Sequence[RepeatOf], holders: Mapping[bytes, bytes]) -> None:
-    """Record which work orders the repeats are duplicates of.
-
-    Where the first of a chunk is a duplicate itself, `holders` has the one that it repeats.
-    """
-    found = [(part.id, holders.get(part.original, part.original)) for part in repeats]
-    copy(connection, "duplicates", binary_rows.DUPLICATE_COLUMNS, (binary_rows.duplicate(*pair) for pair in found))
-    wrong = [pair for pair, part in zip(found, repeats, strict=True) if pair[1] != part.original]
-    if wrong:
-        arguments = {"ids": uuids(id_ for id_, _ in wrong), "details": [duplicate_of(holder) for _, holder in wrong]}
-        connection.execute(_QUERIES["correct"], arguments)
-
-
 def ignore(connection: Connection, repeats: Sequence[RepeatOf]) -> Ignored:
     """Delete what was written for repeats, and count them for the holders of their keys."""
     if not repeats:
@@ -121,11 +99,6 @@ def summary(connection: Connection, work_order_id: UUID) -> Repeats:
 
 def delete_orphans(connection: Connection, *, after: UUID, limit: int) -> UUID | None:
     """Delete what was counted for work orders that are deleted, among the next counts.
-
-    Args:
-        connection: with the caller's transaction.
-        after: where the call before ended.
-        limit: maximum number of counts that are read.
 
     Returns:
         Where this call ended; None if there are no more.

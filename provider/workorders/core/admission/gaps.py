@@ -77,11 +77,7 @@ class Decider:
 
 
 def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50) -> list[Gap]:
-    """Return sequences with parked work orders, the longest wait first.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-    """
+    """Return sequences with parked work orders, the longest wait first."""
     if trigger is not None:
         triggers.find(connection, trigger)
     return list_some(connection, trigger=trigger, limit=limit, max_read=None)
@@ -111,11 +107,7 @@ def find_before(connection: Connection, work_order_id: UUID) -> GapBefore | None
 
 
 def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
-    """Return the key of a sequence by its id, its value, or its value as JSON.
-
-    Raises:
-        UnknownSequenceError: the trigger has no such sequence.
-    """
+    """Return the key of a sequence by its id, its value, or its value as JSON."""
     wanted = [hash128(canonical(text)).hex()]
     with suppress(ValueError):
         wanted.append(UUID(text).hex)
@@ -142,20 +134,12 @@ def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
 
 
 def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
-    """Give up all gaps, and admit all parked work orders in the order of their numbers; commits.
-
-    Raises:
-        GapRefusedError: no work order is parked.
-    """
+    """Give up all gaps, and admit all parked work orders in the order of their numbers; commits."""
     return _admit_parked(connection, trigger, key, decider, "release")
 
 
 def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> None:
-    """Delete a sequence that is finished; if its key comes again, it begins again; commits.
-
-    Raises:
-        GapRefusedError: it has parked work orders.
-    """
+    """Delete a sequence that is finished; if its key comes again, it begins again; commits."""
     with connection.transaction():
         state = _lock(connection, trigger, key)
         if state.parked:

@@ -132,11 +132,7 @@ def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: 
 
 
 def require_capacity(connection: Connection, trigger: Trigger) -> None:
-    """Check without a lock, before any work, that the workflow of the trigger takes at least one more work order.
-
-    Raises:
-        LimitReachedError: a limit at which the source waits is reached.
-    """
+    """Check without a lock, before any work, that the workflow of the trigger takes at least one more work order."""
     rule = LimitSettings.of(trigger)
     if rule is not None and rule.waits:
         capacity = peek(connection, trigger.workflow_id, rule)

@@ -1,10 +1,9 @@
 """Applies the rules of a trigger to the work orders that one call of `create_for` wrote, in the same transaction.
 
-All work orders are written first, as fast as without rules. The exception is an event that repeats another one of its
-chunk: it is written as rejected. At the end of the call the rules decide once, with a few statements for all work
-orders. So locks are held only until the commit, and every transaction takes them in the same order: the list of rules.
-Locking after each chunk could make two transactions wait for each other. Until then each work order needs some hundred
-bytes of memory.
+All work orders are written first, as fast as without rules. At the end of the call the rules decide once, with a few
+statements for all work orders. So locks are held only until the commit, and every transaction takes them in the same
+order: the list of rules. Locking after each chunk could make two transactions wait for each other. Until then each work
+order needs some hundred bytes of memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -35,8 +34,6 @@ class AdmissionResult(NamedTuple):
 
     rejected: int
     """Had an input, and were rejected."""
-    rejected_inline: int
-    """Had an input, and were written as rejected from the start."""
     ignored: Ignored
     """Were deleted again."""
 
@@ -66,34 +63,21 @@ class AdmissionPipeline:
             rules += kind.of(trigger)
         return cls(AdmissionState(connection, trigger, by_person), rules) if rules else None
 
-    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool = False) -> Iterator[tuple[bytes, Item]]:
+    def observe(self, chunk: Chunk, stream_ids: StreamIds) -> Iterator[tuple[bytes, Item]]:
         """Yield the work orders of a chunk in the order of their ids, and note what the rules need of them.
 
         If the caller copies them into a table meanwhile, Postgres works in parallel, so noting costs little time.
-
-        Args:
-            chunk: the work orders; the caller calls `add` with it once its savepoint is released.
-            stream_ids: of every stream in the chunk.
-            unwritten: no row of the chunk is written yet. A repeat of another event of the chunk is then yielded as
-                rejected, because rejecting it after it was written costs several times as much.
         """
-        found = (rule.observe(chunk, stream_ids, unwritten=unwritten) for rule in self._rules)
+        found = (rule.observe(chunk, stream_ids) for rule in self._rules)
         observers = [observer for observer in found if observer is not None]
-        for place, pair in enumerate(chunk):
+        for pair in chunk:
             for observer in observers:
-                rejected = observer(*pair)
-                if rejected is not None:
-                    chunk.items[place] = rejected
-                    chunk.replaced += 1
-                    yield pair[0], rejected
-                    break
-            else:
-                yield pair
+                observer(*pair)
+            yield pair
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk whose savepoint is released to what `decide` decides."""
         self._state.with_input += sum(item.body is not None for item in chunk.items)
-        self._state.replaced += chunk.replaced
         for rule, notes in chunk.notes.items():
             rule.notes += notes
 
@@ -114,7 +98,7 @@ class AdmissionPipeline:
         reject_written(state.connection, state.rejections)
         for rule in self._rules:
             rule.clean_up(state)
-        return AdmissionResult(len(state.rejections), state.replaced, ignored)
+        return AdmissionResult(len(state.rejections), ignored)
 
 
 def reject_written(connection: Connection, rejected: Sequence[AdmissionRejection]) -> None:

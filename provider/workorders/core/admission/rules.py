@@ -14,8 +14,8 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 StreamIds = Mapping[str | None, int | None]
-Observer = Callable[[bytes, Item], Item | None]
-"""Notes a work order while its chunk is written. Returns the item to write instead if it must be rejected."""
+Observer = Callable[[bytes, Item], None]
+"""Notes a work order while its chunk is written."""
 
 
 class AdmissionRejection(NamedTuple):
@@ -36,11 +36,7 @@ class Chunk:
 
     ids: list[bytes]
     items: list[Item]
-    """One for each id. A rule may replace an item by a rejected one before it is written."""
     notes: dict["Rule", list[Any]] = field(default_factory=dict)
-    """What each rule noted."""
-    replaced: int = 0
-    """How many items were replaced."""
 
     def __iter__(self) -> Iterator[tuple[bytes, Item]]:
         """Yield each id with its item."""
@@ -56,9 +52,6 @@ class AdmissionState:
     by_person: bool = False
     """Whether a person reruns one work order, so that a limit that rejects only counts it."""
     with_input: int = 0
-    """How many work orders were written with an input."""
-    replaced: int = 0
-    """How many items with an input were written as rejected."""
     passed_over: set[bytes] = field(default_factory=set)
     """Work orders about which a rule has decided; the later rules pass over them."""
     capacity: int | None = None
@@ -76,7 +69,6 @@ class Rule:
     """A rule of a trigger during one call of `create_for`. Each step may have nothing to do."""
 
     reasons: ClassVar[tuple[str, ...]]
-    """The codes with which it rejects."""
 
     def __init__(self) -> None:
         self.notes: list[Any] = []
@@ -87,11 +79,8 @@ class Rule:
         """Return the rules of this kind that the trigger or its workflow defines."""
         raise NotImplementedError
 
-    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer | None:
-        """Return what notes the work orders of a chunk in it; None if the rule needs nothing of them.
-
-        Of an unwritten chunk the observer may return items to write instead.
-        """
+    def observe(self, chunk: Chunk, stream_ids: StreamIds) -> Observer | None:
+        """Return what notes the work orders of a chunk in it; None if the rule needs nothing of them."""
 
     def lock(self, state: AdmissionState) -> None:
         """Lock what the rule shares with other transactions, and read it."""

@@ -178,7 +178,7 @@ class SequenceRule(Rule):
         if stored is not None or LimitSettings.of(trigger) is not None:
             yield cls(stored)
 
-    def observe(self, chunk: Chunk, stream_ids: StreamIds, *, unwritten: bool) -> Observer:
+    def observe(self, chunk: Chunk, stream_ids: StreamIds) -> Observer:
         """Note the work orders with an input, each with the key and the number of its sequence."""
         note, names = chunk.notes.setdefault(self, []).append, self._names
         value, number = (self._selectors[0].value, self._selectors[1].found) if self._selectors else (None, None)

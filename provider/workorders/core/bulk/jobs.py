@@ -59,7 +59,6 @@ class Job:
     """Work orders that matched when the job was created."""
     done: int
     skipped: Mapping[str, int]
-    """Number of skipped work orders by reason."""
     last_id: UUID | None
     """The last work order that the job has processed."""
     error: str | None
@@ -138,11 +137,7 @@ def create_job(
 
 
 def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
-    """Return the number of work orders that a job would process, by state, for a dry run.
-
-    Raises:
-        UnknownWorkOrderError: the filter names work orders, and none exists.
-    """
+    """Return the number of work orders that a job would process, by state, for a dry run."""
     counts = work_orders.count_by_state(connection, wanted)
     if wanted.selected is not None and not counts:
         named = ", ".join(map(str, wanted.selected))
@@ -154,11 +149,7 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
 
 
 def get_job(connection: Connection, job_id: int) -> Job:
-    """Return the job of that number.
-
-    Raises:
-        UnknownJobError: there is none.
-    """
+    """Return the job of that number."""
     found = _jobs(connection, job_id=job_id)
     if not found:
         raise UnknownJobError(f"There is no bulk operation {job_id} in this database; see `workorders bulk list`.")
@@ -227,12 +218,7 @@ def leave_job(connection: Connection, job_id: int, worker: UUID, state: str, err
 
 
 def cancel_job(connection: Connection, job_id: int) -> None:
-    """Cancel the job: no further step begins, and the finished steps are kept.
-
-    Raises:
-        UnknownJobError: there is no such job.
-        JobEndedError: it has ended already.
-    """
+    """Cancel the job: no further step begins, and the finished steps are kept."""
     if not connection.execute(_QUERIES["cancel_job"], {"id": job_id}).rowcount:
         job = get_job(connection, job_id)
         raise JobEndedError(f"Bulk operation {job_id} is {job.state} already; nothing was changed.")

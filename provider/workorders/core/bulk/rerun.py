@@ -33,15 +33,8 @@ def rerun_work_orders(
 
     A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was erased cannot
     run again. A rejected one is first validated again by the trigger's present definition. If it still is no input, it
-    stays rejected, with its present reason. The step ends at the first one for which its workflow has no capacity.
-
-    Args:
-        connection: in the caller's transaction, which has locked no work order yet.
-        ids: in the order of their creation.
-        actor: who requests it.
-        reason: the reason.
-        from_start: whether every step is executed again.
-        alone: a person has requested this one work order: a limit that rejects counts it, but does not delay it.
+    stays rejected, with its present reason. The step ends at the first one for which its workflow has no capacity; if a
+    person has requested this one alone, a limit that rejects counts it, but does not delay it.
     """
     capacities = capacity.lock_capacity(connection, ids)
     chosen = _choose(connection, ids, {id_: at for id_, at in capacities.items() if at.rule.waits or not alone})

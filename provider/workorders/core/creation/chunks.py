@@ -15,13 +15,7 @@ class Chunks:
     """The items of a source, in order and in chunks. At most one chunk is held in addition to the one being written."""
 
     def __init__(self, items: Iterable[Item], max_items: int, max_bytes: int) -> None:
-        """Take items from a source, which is consumed once.
-
-        Args:
-            items: the source.
-            max_items: of one chunk.
-            max_bytes: of bodies, requests and raw values; the item that reaches it is the last one of its chunk.
-        """
+        """Take items from a source, which is consumed once; the item that reaches `max_bytes` ends its chunk."""
         self._items = iter(items)
         self._max_items = max_items
         self._max_bytes = max_bytes
@@ -31,11 +25,7 @@ class Chunks:
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[list[Item]]:
-        """Yield the chunks.
-
-        Raises:
-            Exception: what the source raised; the items since the last chunk are not yielded.
-        """
+        """Yield the chunks."""
         while chunk := self._take():
             yield chunk
 

@@ -35,7 +35,6 @@ _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
 
 _Prefetch = Callable[[], Iterator[None]]
-"""Reads a part of the next chunk, in small steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +107,11 @@ def create_for(
     if prove is not None:
         prove()
     if pipeline is not None:
-        rejected, inline, ignored = pipeline.decide()
+        rejected, ignored = pipeline.decide()
         total += Created(
             created=-rejected - ignored.with_input,
             rejected=rejected - ignored.rejected,
-            rejected_by_rule=rejected + inline,
+            rejected_by_rule=rejected,
             ignored=sum(ignored),
         )
     return total
@@ -142,7 +141,7 @@ class _Writer:
         """Write a chunk. If Postgres rejects a value in it, halve it until the item with that value is alone."""
         for stream in {item.stream for item in items}:
             self._know_stream(stream)
-        chunk = Chunk(ids, items.copy())
+        chunk = Chunk(ids, items)
         try:
             with _new_source_keys(self._trigger), self._connection.transaction():
                 created = self._write_once(chunk, prefetch)
@@ -164,7 +163,7 @@ class _Writer:
         pairs = iter(chunk)
         given = len(chunk.ids)
         if self._fresh:
-            self._copy_work_orders(self._observed(chunk, unwritten=True), prefetch)
+            self._copy_work_orders(self._observed(chunk), prefetch)
         else:
             self._insert_missing(chunk)
             pairs = self._observed(chunk)
@@ -176,10 +175,8 @@ class _Writer:
         count = len(chunk.ids)
         return Created(count - len(rejected), len(rejected), existing=given - count)
 
-    def _observed(self, chunk: Chunk, *, unwritten: bool = False) -> Iterator[tuple[bytes, Item]]:
-        if self._pipeline is None:
-            return iter(chunk)
-        return self._pipeline.observe(chunk, self._stream_ids, unwritten=unwritten)
+    def _observed(self, chunk: Chunk) -> Iterator[tuple[bytes, Item]]:
+        return iter(chunk) if self._pipeline is None else self._pipeline.observe(chunk, self._stream_ids)
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]], prefetch: _Prefetch) -> None:
         tails = self._tails

@@ -55,11 +55,7 @@ def workflow(function: Any = None, /, **fields: Any) -> Any:
 
 
 def declared_workflows(module: str) -> list[WorkflowDefinition]:
-    """Return the definitions of the functions that a module decorates, in their order there.
-
-    Raises:
-        ConfigurationError: the module cannot be imported, or a decorator's fields are wrong.
-    """
+    """Return the definitions of the functions that a module decorates, in their order there."""
     try:
         imported = import_module(module)
     except ConfigurationError:

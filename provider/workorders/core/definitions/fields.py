@@ -66,11 +66,7 @@ def expecting(form: str) -> WrapValidator:
 
 
 def _require_json(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a mapping.
-
-    Raises:
-        ValueError: JSON cannot hold it.
-    """
+    """Return a mapping, or raise a ValueError if JSON cannot hold it."""
     try:
         dumps(value)
     except (TypeError, ValueError) as error:
@@ -79,11 +75,7 @@ def _require_json(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def each_once(values: tuple[_Value, ...]) -> tuple[_Value, ...]:
-    """Return the values of a list.
-
-    Raises:
-        ValueError: a value is repeated.
-    """
+    """Return the values of a list, or raise a ValueError if one is repeated."""
     if len(set(values)) < len(values):
         raise ValueError(f"expected each entry once, got {list(values)!r}.")
     return values

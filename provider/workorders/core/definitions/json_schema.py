@@ -55,11 +55,7 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
 
 
 def trigger_schema(type_: str) -> dict[str, Any]:
-    """Return the schema that the model of a trigger type yields.
-
-    Raises:
-        ConfigurationError: there is no such type.
-    """
+    """Return the schema that the model of a trigger type yields."""
     known = trigger_types()
     if type_ not in known:
         raise ConfigurationError(f"There is no trigger type {type_}; there are {', '.join(sorted(known))}.")
@@ -80,9 +76,5 @@ def workflow_schema() -> dict[str, Any]:
 
 
 def published(kind: str) -> str:
-    """Return the text of the published file of a trigger type, or of `workflow`.
-
-    Raises:
-        ConfigurationError: there is no such type.
-    """
+    """Return the text of the published file of a trigger type, or of `workflow`."""
     return json.dumps(workflow_schema() if kind == WORKFLOW else trigger_schema(kind), indent=2) + "\n"

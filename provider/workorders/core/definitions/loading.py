@@ -61,11 +61,7 @@ class Kind(Generic[D]):
     """Returns what a module declares."""
 
     def files(self, folder: Path, *, may_be_missing: bool = False) -> list[Path]:
-        """Return the YAML files of a folder, by name.
-
-        Raises:
-            ConfigurationError: the folder does not exist, and must.
-        """
+        """Return the YAML files of a folder, by name."""
         if folder.is_dir():
             return sorted(path for path in folder.iterdir() if path.suffix in {".yaml", ".yml"})
         if may_be_missing:
@@ -74,11 +70,7 @@ class Kind(Generic[D]):
 
 
 def load_trigger(path: Path) -> TriggerDefinition:
-    """Read one trigger file; paths in it are relative to its folder.
-
-    Raises:
-        ConfigurationError: the file is no YAML mapping, its type is unknown, or a field is wrong.
-    """
+    """Read one trigger file; paths in it are relative to its folder."""
     content, lines = read_mapping(path, form="a trigger file is a mapping with the fields name, type, workflow, ...")
     types = trigger_types()
     found = types.get(str(content.get("type")))
@@ -90,11 +82,7 @@ def load_trigger(path: Path) -> TriggerDefinition:
 
 
 def load_workflow(path: Path) -> WorkflowDefinition:
-    """Read one workflow file.
-
-    Raises:
-        ConfigurationError: the file is no YAML mapping, or a field is wrong.
-    """
+    """Read one workflow file."""
     content, lines = read_mapping(path, form="a workflow file is a mapping with the fields name, callable, ...")
     return validate(content, WorkflowDefinition, where=path.name, lines=lines)
 
@@ -106,11 +94,7 @@ WORKFLOWS: Final = Kind("workflow", load_workflow, declared_workflows)
 def read_folder(
     kind: Kind[D], folder: Path, modules: Iterable[str] = (), *, may_be_missing: bool = False
 ) -> Definitions[D]:
-    """Return what the files of a folder, and modules of decorated functions, define.
-
-    Raises:
-        ConfigurationError: the folder does not exist, and must.
-    """
+    """Return what the files of a folder, and modules of decorated functions, define."""
     return read(kind, [*kind.files(folder, may_be_missing=may_be_missing), *modules])
 
 

@@ -28,11 +28,7 @@ class TaskSettings(Definition):
 
 
 def require_known_tasks(tasks: Mapping[str, TaskSettings], known: Collection[str]) -> None:
-    """Make sure that settings are for tasks that exist.
-
-    Raises:
-        ValueError: one is not.
-    """
+    """Make sure that settings are for tasks that exist."""
     unknown = sorted(set(tasks) - set(known))
     if unknown:
         form = f"some of the tasks {', '.join(known)}" if known else "no tasks, because there is no Dag"

@@ -22,8 +22,8 @@ _MAX_IDS: Final = 20_000
 _COMMON_STATES: Final = (None, "success")
 
 
-def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
-    """Return the ids of a page, newest first; None if one query by the filter's own ranges finds them.
+def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
+    """Return the ids of a page, newest first.
 
     `given` are the filter's arguments, with `before_id` and the page's `limit`.
     """
@@ -33,19 +33,13 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | N
     if given["state"] == "pending" and given["selected"] is None:
         return _ids(connection, "newest_waiting", given)
     if _is_selective(given):
-        return None
-    if given["stream_ids"] is not None and given["ordering_keys"] is None:
-        return _in_streams(connection, given)
-    query = _list_of(given)
-    return None if query is None else _by_list(connection, query, given)
-
-
-def _list_of(given: Mapping[str, Any]) -> str | None:
-    """Return the query of the list that leads to the matching rows; None if there is none."""
+        return _ids(connection, "newest_ids", given)
     if given["ordering_keys"] is not None:
-        return "newest_of_ordering_keys"
+        return _by_list(connection, "newest_of_ordering_keys", given)
+    if given["stream_ids"] is not None:
+        return _in_streams(connection, given)
     has_owner = given["trigger_id"] is not None or given["workflow_id"] is not None
-    return "newest_listed" if has_owner else None
+    return _by_list(connection, "newest_listed", given) if has_owner else _ids(connection, "newest_ids", given)
 
 
 def _is_selective(given: Mapping[str, Any]) -> bool:

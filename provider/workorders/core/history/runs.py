@@ -43,12 +43,7 @@ def list_runs(
     before: UUID | None = None,
     limit: int = 20,
 ) -> list[RunRow]:
-    """Return runs that have a row, newest first; a work order that waits for its first run has none yet.
-
-    Raises:
-        UnknownWorkflowError: no workflow has that name.
-        UnknownWorkOrderError: no work order has that id.
-    """
+    """Return runs that have a row, newest first; a work order that waits for its first run has none yet."""
     arguments = {
         "workflow_id": None if workflow is None else workflows.find(connection, workflow).id,
         "state": state,
@@ -64,11 +59,7 @@ def list_runs(
 
 
 def get_run(connection: Connection, id_: UUID, *, max_characters: int = ALL) -> RunDetails:
-    """Return one run, with no more than that many characters of its output and of its log.
-
-    Raises:
-        UnknownRunError: there is none of that id.
-    """
+    """Return one run, with no more than that many characters of its output and of its log."""
     with connection.cursor(row_factory=class_row(RunDetails)) as cursor:
         found = cursor.execute(_QUERIES["run"], {"id": id_, "max_characters": max_characters}).fetchone()
     if found is None:

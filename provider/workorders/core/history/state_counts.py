@@ -52,12 +52,7 @@ def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> b
 
 
 def latest_counts(connection: Connection, *, trigger: str | None = None, workflow: str | None = None) -> Counts:
-    """Return the numbers as they were last counted, of all work orders or of a trigger's or a workflow's.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-    """
+    """Return the numbers as they were last counted, of all work orders or of a trigger's or a workflow's."""
     wanted = query_arguments(connection, Filter(trigger=trigger, workflow=workflow))
     by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
     return Counts(by_state, fetch_row(connection, _QUERIES["counted_at"], {})[0])

@@ -32,9 +32,6 @@ def to_tsquery_literal(text: str) -> str:
     """Return what a person typed as the input of a Postgres tsquery: all words must be there, in any order.
 
     A term that ends in `*` finds the words that begin so.
-
-    Raises:
-        ConfigurationError: the text holds no word.
     """
     lexemes: list[str] = []
     for term in text.split():

@@ -140,27 +140,17 @@ def newest_by_trigger(connection: Connection, triggers: Collection[str]) -> Mapp
 def list_work_orders(
     connection: Connection, wanted: Filter, *, before: UUID | None = None, limit: int = 50
 ) -> list[WorkOrderSummary]:
-    """Return a page of work orders, newest first; `before` is the last id of the page before it.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-    """
+    """Return a page of work orders, newest first; `before` is the last id of the page before it."""
     given = {**query_arguments(connection, wanted), "before_id": before, "limit": limit}
     ids = paging.find_ids(connection, given)
-    query = _QUERIES["work_orders" if ids is None else "work_orders_of"]
     with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
-        return cursor.execute(query, {**given, "ids": ids}, prepare=False).fetchall()
+        return cursor.execute(_QUERIES["work_orders"], {"ids": ids}).fetchall()
 
 
 def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
     """Return the number of these work orders by state, without the states that have none.
 
     Reads every one of them; `history.state_counts` returns stored counts, which are a few minutes old.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
     """
     return dict(
         connection.execute(_QUERIES["count_by_state"], query_arguments(connection, wanted), prepare=False).fetchall()
@@ -171,10 +161,6 @@ def count_without_input(connection: Connection, wanted: Filter) -> int:
     """Return how many of these work orders have ended and have no input any more, because retention has erased it.
 
     Reads every one of them.
-
-    Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
     """
     arguments = query_arguments(connection, wanted)
     found = connection.execute(_QUERIES["count_without_input"], arguments, prepare=False).fetchone()
@@ -190,11 +176,7 @@ def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None,
 
 
 def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:
-    """Return the work order of that id, with no more than the beginning of what may have megabytes.
-
-    Raises:
-        UnknownWorkOrderError: there is none.
-    """
+    """Return the work order of that id, with no more than the beginning of what may have megabytes."""
     arguments = {"id": id_, "max_characters": max_characters, "max_bytes": max_bytes}
     with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
         found = cursor.execute(_QUERIES["work_order"], arguments).fetchone()

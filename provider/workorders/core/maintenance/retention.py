@@ -31,7 +31,6 @@ _MAX_PAUSE: Final = 1.0
 _LOOK: Final = 20
 """A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
 _ERASED: Final = "(erased)"
-"""Replaces the text of a job's filter."""
 
 _INTERVAL: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=10)
@@ -90,12 +89,7 @@ def is_due(connection: Connection) -> bool:
 
 
 def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
-    """Return what retention would do for each workflow with a policy; change nothing.
-
-    Args:
-        connection: without an open transaction. Its statements read every work order that may be due.
-        now: the time that ages are counted to; the present when omitted.
-    """
+    """Return what retention would do for each workflow with a policy; reads every work order that may be due."""
     with connection.transaction():
         workflows, due = _arguments(connection, now or datetime.now(UTC))
         deleted: dict[str, int] = dict(connection.execute(_QUERIES["count_expired"], due, prepare=False).fetchall())
@@ -133,8 +127,8 @@ def delete_expired(
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):
         retention.shorten(point.load())
-    deleted = retention.delete()  # before wiping, which what is deleted does not need
-    wiped = retention.wipe()
+    deleted = retention.sweep("expired", "delete", "end_id")  # before wiping, which what is deleted does not need
+    wiped = retention.sweep("unwiped", "wipe", "wipe_end_id")
     retention.erase()
     retention.delete_orphans()
     with connection.transaction():
@@ -150,16 +144,8 @@ class _Retention:
         self._due = due
         self._pause = pause
 
-    def delete(self) -> int:
-        """Delete what is due; return how many were deleted."""
-        return self._sweep("expired", "delete", "end_id")
-
-    def wipe(self) -> int:
-        """Wipe what is due; return the number of work orders."""
-        return self._sweep("unwiped", "wipe", "wipe_end_id")
-
-    def _sweep(self, find: str, apply: str, end: str) -> int:
-        """Go through all work orders by their ids, and apply a query to those that another one finds."""
+    def sweep(self, find: str, apply: str, end: str) -> int:
+        """Go through all work orders by their ids, apply a query to those that another one finds, and count them."""
         done, after = 0, UUID(int=0)
         while True:
             with self._step(erases_words=True):
@@ -208,9 +194,6 @@ class _Retention:
 
         Args:
             erases_words: whether it erases texts whose words the search index has, or is about to write.
-
-        Raises:
-            RetentionBusyError: another process runs retention.
         """
         begun = time.monotonic()
         with self._connection.transaction():

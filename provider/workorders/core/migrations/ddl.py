@@ -6,11 +6,7 @@ from alembic import op
 
 
 def execute_sql_of(revision_file: str) -> None:
-    """Execute the file of SQL that has the name of a revision, or write it out, exactly as it is written.
-
-    Args:
-        revision_file: path of the revision's module.
-    """
+    """Execute the file of SQL that has the name of a revision, or write it out, exactly as it is written."""
     ddl = Path(revision_file).with_suffix(".sql").read_text(encoding="utf-8")
     if op.get_context().as_sql:
         op.get_context().impl.static_output(ddl)

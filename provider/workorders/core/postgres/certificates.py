@@ -24,21 +24,13 @@ _lock: Final = Lock()
 
 
 def with_texts(text: str) -> str:
-    """Return a connection string with the content of each file of a certificate or key in place of its path.
-
-    Raises:
-        ConfigurationError: a file cannot be read.
-    """
+    """Return a connection string with the content of each file of a certificate or key in place of its path."""
     return _replaced(text, _read, lambda value: not value.startswith(_TEXT) and value != "system")
 
 
 def with_files(text: str) -> str:
-    """Return a connection string that libpq understands: with a path in place of each text.
-
-    Raises:
-        ConfigurationError: this system has no files in memory.
-    """
-    return _replaced(text, _file_of, lambda value: value.startswith(_TEXT))
+    """Return a connection string that libpq understands: with a path in place of each text."""
+    return _replaced(text, lambda _, value: _file_of(value), lambda value: value.startswith(_TEXT))
 
 
 def _replaced(text: str, replace: Callable[[str, str], str], is_wanted: Callable[[str], bool]) -> str:
@@ -60,12 +52,7 @@ def _read(field: str, path: str) -> str:
         ) from None
 
 
-def _file_of(field: str, content: str) -> str:
-    if not hasattr(os, "memfd_create"):
-        raise ConfigurationError(
-            f"The connection to Postgres: {field}: a certificate or key as text needs Linux; nothing was connected; "
-            "give the path of a file."
-        )
+def _file_of(content: str) -> str:
     with _lock:
         if content not in _files:
             file = os.memfd_create("workorders")

@@ -22,9 +22,6 @@ def copy(
     """Copy rows of `binary_rows` into a table of the package; nothing is sent if there is none.
 
     `meanwhile` is work in small steps that is done when all rows are sent, while Postgres still stores them.
-
-    Raises:
-        psycopg.Error: Postgres refused a row; the caller must roll back.
     """
     blocks = iter(lambda: b"".join(islice(encoded, _BLOCK_ROWS)), b"")
     first = next(blocks, b"")

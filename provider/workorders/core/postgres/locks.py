@@ -19,4 +19,3 @@ class AdvisoryLock(IntEnum):
     ATTEMPT = 4_564_008
     """With a hash of a batch: an attempt at it that runs, against a decision about it."""
     SCHEMA_UPGRADE = 4_564_018
-    INDEX_BUILD = 4_564_019

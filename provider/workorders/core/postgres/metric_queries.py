@@ -17,9 +17,6 @@ def load_readings(package: str, file: str, *, blocks_from: str | None = None) ->
         -- labels: topic, kind
         -- gauge: workorders.outbox.holds, {hold}, absent is 0
         --   Holds of a topic, by kind: topic, key, or message.
-
-    Raises:
-        ValueError: a query has no metric, or the file has no query.
     """
     readings = []
     for query in load_queries(package, file, blocks_from=blocks_from).values():

@@ -19,9 +19,6 @@ def load_queries(package: str, file: str, *, blocks_from: str | None = None) -> 
     contain is written once, under `-- block: its_name`. It replaces each line `-- use: its_name`; a block may use the
     blocks before it, and those of the file `blocks_from`, whose queries are not returned. The text comes from our own
     package only, as psycopg's LiteralString requires.
-
-    Raises:
-        ValueError: the file contains no named query, one name twice, or uses an unknown block.
     """
     blocks = {} if blocks_from is None else dict(_parse(package, blocks_from, {})[0])
     return MappingProxyType(_parse(package, file, blocks)[1])

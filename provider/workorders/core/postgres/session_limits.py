@@ -72,11 +72,7 @@ def accepted(text: str) -> str:
 
 
 def without_options(text: str, error: psycopg.OperationalError) -> str:
-    """Return the connection string without options, if they are why a pooler refused it.
-
-    Raises:
-        psycopg.OperationalError: the error, which has another reason.
-    """
+    """Return the connection string without options, if they are why a pooler refused it."""
     if not _OPTIONS_REFUSED.search(str(error)):
         raise error
     _places_without_options.add(_place(text))
@@ -89,14 +85,7 @@ def _place(text: str) -> tuple[object, ...]:
 
 
 def require_limits(row: tuple[Any, ...] | None) -> None:
-    """Make sure that a session has limits.
-
-    Args:
-        row: what the session answered to `ASK_FOR_LIMITS`.
-
-    Raises:
-        psycopg.OperationalError: it has none.
-    """
+    """Make sure that a session has limits."""
     user, has_mark, found = row or ("", False, [])
     missing = [name for name, is_set in zip(_ON_THE_ROLE, found, strict=False) if not is_set]
     if has_mark or not missing:

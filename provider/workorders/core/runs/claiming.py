@@ -8,9 +8,9 @@ from uuid import UUID
 
 from workorders.core import workers
 from workorders.core.ids import run_ids
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.runs import concurrency, lifecycle, steps
+from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.steps import StoredSteps
 from workorders.core.workflows import Workflow
 
@@ -30,7 +30,6 @@ class ClaimedRun:
     run_id: UUID
     work_order_id: UUID
     attempt: int
-    """1 for the first run of the work order."""
     retry: int
     """How many automatic retries came before it, since the work order was created or a person asked for a rerun."""
     ordering_key: int | None
@@ -84,13 +83,6 @@ def claim(
     The caller commits before it executes them. Until then no other worker gets these runs, and claims of a workflow
     with a concurrency or an ordering key wait for each other.
 
-    Args:
-        connection: in the caller's transaction.
-        workflow: whose runs.
-        limit: the maximum number of runs.
-        worker_id: who owns them from then on.
-        one_per_ordering_key: whether to claim no second run with the same ordering key.
-
     Raises:
         OwnershipLostError: the worker has no row, so it may own no run.
         psycopg.Error: the database failed; nothing is claimed.
@@ -101,7 +93,7 @@ def claim(
     definition = workflow.definition
     if definition is None or (definition.concurrency is None and definition.ordering_key is None):
         return _claim(connection, "claim", workflow, limit, worker_id)
-    capacity = concurrency.lock_capacity(connection, workflow, limit)
+    capacity = _lock_capacity(connection, workflow, limit)
     if capacity < 1:
         return []
     if definition.ordering_key is None:
@@ -115,6 +107,17 @@ def claim(
         "looked_at": 3 * window + capacity if one_per_ordering_key else capacity,
     }
     return _claim(connection, "claim_free_keys", workflow, capacity, worker_id, **asked)
+
+
+def _lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> int:
+    """Return how many runs, `limit` at most, may be claimed; block other claims of the workflow in this transaction."""
+    concurrency, _ = fetch_row(connection, _QUERIES["lock_workflow"], {"workflow_id": workflow.id})
+    if concurrency is None:
+        return limit
+    asked = {"workflow_id": workflow.id, "concurrency": concurrency}
+    # A separate statement: only that one sees what was committed while the lock was awaited.
+    (at_work,) = fetch_row(connection, _QUERIES["count_at_work"], asked)
+    return min(limit, int(concurrency - at_work))
 
 
 def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, Any]]:
@@ -131,11 +134,7 @@ def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, 
 
 
 def find_claimable(connection: Connection, workflow: Workflow) -> Claimable:
-    """Return whether a workflow has something to do; nothing is changed or locked.
-
-    Raises:
-        psycopg.Error: the database failed.
-    """
+    """Return whether a workflow has something to do; nothing is changed or locked."""
     row = connection.execute(*claimable_statement([workflow.name])).fetchone()
     return Claimable(*row) if row else Claimable(workflow.name)
 

@@ -28,7 +28,6 @@ class DelegatedRun:
 
     run_id: UUID
     is_started: bool
-    """Whether its work is known to have been started."""
     seconds: float
     """Time since its work was started, or since it was claimed."""
     earlier: tuple[UUID, ...]
@@ -41,11 +40,7 @@ def owner_of(workflow: str) -> UUID:
 
 
 def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[ClaimedRun]:
-    """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits.
-
-    Raises:
-        psycopg.Error: the database failed; nothing is claimed.
-    """
+    """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits."""
     owner = owner_of(workflow.name)
     workers.add_lasting_owner(connection, workflow, owner)
     return claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)

@@ -28,12 +28,10 @@ class Step:
     run_id: UUID
     """The run that executed it."""
     attempt: int
-    """The number of that run."""
     finished_at: datetime
     committed_elsewhere: bool
     """Whether it is a transaction: its rows and its result committed together, in a database of the user."""
     result: str
-    """JSON text."""
     result_bytes: int
     """Of all the result."""
 
@@ -54,12 +52,7 @@ def list_steps_at_end(connection: Connection, run: RunRow, *, max_characters: in
 
 
 def describe_end(state: str, finished: Sequence[Step]) -> str | None:
-    """Return what a run that ended at an unknown point had finished, and what a rerun does; None for any other run.
-
-    Args:
-        state: of the run.
-        finished: the steps of `list_steps_at_end`.
-    """
+    """Return what a run that ended at an unknown point had finished, and what a rerun does; None for any other run."""
     if state not in _UNKNOWN_END:
         return None
     if not finished:

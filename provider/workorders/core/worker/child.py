@@ -10,6 +10,7 @@ import ctypes
 import faulthandler
 import importlib
 import inspect
+import logging
 import os
 import signal
 import sys
@@ -23,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import orjson
 
-from workorders.core.worker import json_values, run_logging
-from workorders.core.worker.captured_text import take_log
+from workorders.core.worker import captured_text, json_values
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import (
     CallableUnavailableError,
@@ -51,7 +51,33 @@ STORED: Final = "stored"
 _PR_SET_PDEATHSIG: Final = 1
 
 WorkflowFunction = Callable[[Any, Any], Any]
-"""Takes the input and the context, and returns the output."""
+
+
+class _RunHandler(logging.Handler):
+    """Writes every log record to standard error, with the current run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.context: Context | None = None
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s%(run)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        self.setFormatter(formatter)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        context = self.context
+        record.run = "" if context is None else f" run={context.run_id} traceparent={context.traceparent}"
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201 - it is the run's log
+        except Exception:  # noqa: BLE001 - as every handler of logging does, which must not fail the run
+            self.handleError(record)
+
+
+def _install_handler() -> _RunHandler:
+    """Send all logging to standard error, at level INFO and above."""
+    handler = _RunHandler()
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    return handler
 
 
 class Child:
@@ -78,7 +104,7 @@ class Child:
         # A function may have threads.
         self._sending = threading.Lock()
         self._asking = threading.Lock()
-        self._logging = run_logging.install()
+        self._logging = _install_handler()
         for descriptor in (self._commands, self._tokens, self._results, self._log):
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)
@@ -88,7 +114,7 @@ class Child:
         try:
             function = load_function(self._callable)
         except CallableUnavailableError as error:
-            self._send(Frame([UNAVAILABLE, run_logging.error_text(error)]))
+            self._send(Frame([UNAVAILABLE, captured_text.error_text(error)]))
             os._exit(0)
         self._state = ProcessState()
         self._send(Frame([READY]))
@@ -101,12 +127,7 @@ class Child:
                 self._run(function, frame)
 
     def store(self, run_id: str, name: str, result: bytes) -> None:
-        """Let the parent store a step, and wait until it has.
-
-        Raises:
-            InvalidValueError: Postgres cannot hold the result.
-            StepError: the run has ended.
-        """
+        """Let the parent store a step, and wait until it has."""
         self._require_current(run_id)
         with self._asking:
             self._send(Frame([STEP, run_id, name, None], result))
@@ -193,10 +214,10 @@ class Child:
         except BaseException as error:  # noqa: BLE001
             # The function never got an input that cannot be read.
             state = "exception" if isinstance(error, InputUnreadableError) else "failed"
-            failure = run_logging.failure(error)
+            failure = captured_text.failure(error)
             output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
         times = [started, time.time()]
-        log = take_log(self._log, self._flush(), self._log_bytes)
+        log = captured_text.take_log(self._log, self._flush(), self._log_bytes)
         self._write(Frame([context.run_id, state, failure, times, may_retry, log], output, messages))
         self._logging.context = None
         # After the result, so that the parent stores it meanwhile.
@@ -208,7 +229,7 @@ class Child:
             if found := self._state.restore():
                 self._send(Frame([LEFT_BEHIND, run_id, ", ".join(found), True]))
         except StateError as error:
-            self._send(Frame([LEFT_BEHIND, run_id, run_logging.error_text(error), False]))
+            self._send(Frame([LEFT_BEHIND, run_id, captured_text.error_text(error), False]))
             os._exit(0)
 
     def _send(self, frame: Frame) -> None:
@@ -291,8 +312,6 @@ def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def _die_with(parent: int) -> None:
     """Let the kernel kill this process when its parent ends, also while C code of a function holds the interpreter."""
-    if sys.platform != "linux":
-        return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         # It ended before the kernel knew.

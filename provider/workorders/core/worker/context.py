@@ -18,11 +18,13 @@ from workorders.core.items import (
 )
 from workorders.core.trace_headers import TRACEPARENT, child_traceparent, first_header_values
 from workorders.core.worker.exceptions import InvalidValueError
-from workorders.core.worker.published_messages import PublishedMessages, decode_messages
-from workorders.core.worker.steps import StepHost, Steps, require_outside_steps
+from workorders.core.worker.ipc import PublishedMessages, decode_messages
+from workorders.core.worker.steps import Steps, require_outside_steps
 
 if TYPE_CHECKING:
     import psycopg
+
+    from workorders.core.worker.child import Child
 
 P = ParamSpec("P")
 
@@ -60,7 +62,7 @@ class Context:
         carry_headers: Iterable[str] = (),
         max_published_messages: int = MAX_PUBLISHED_MESSAGES,
         max_published_bytes: int = MAX_PUBLISHED_BYTES,
-        step_host: StepHost | None = None,
+        step_host: "Child | None" = None,
         earlier: Iterable[Any] = (),
     ) -> None:
         self.run_id = run_id
@@ -202,11 +204,7 @@ class Context:
         return decode_messages(self.encoded_messages())
 
     def encoded_messages(self) -> bytes:
-        """Return what was published so far, as the process of the run sends it.
-
-        Raises:
-            PublishLimitError: the run published more than its workflow allows.
-        """
+        """Return what was published so far, as the process of the run sends it."""
         return self._published.encoded()
 
     def publish(

@@ -16,20 +16,14 @@ _SILENT_SHARE: Final = 0.8
 _MAX_ANSWER_SECONDS: Final = 10.0
 """A heartbeat that takes longer is sent again on a new connection."""
 _LOOK_SECONDS: Final = 1.0
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux's other clocks do not count the time for which a machine is suspended, but Postgres does."""
+_CLOCK: Final = time.CLOCK_BOOTTIME
+"""The other clocks do not count the time for which a machine is suspended, but Postgres does."""
 
 
 class Heartbeat:
     """Sends heartbeats while it is entered.
 
-    Args:
-        database_url: the work orders' database.
-        worker_id: the worker, whose row exists.
-        seconds: between two heartbeats.
-        grace_seconds: time without a heartbeat after which other workers may take the runs.
-        on_loss: called from a thread when the worker may own nothing any more; it must not wait for the database.
-        log: receives a line for each failure.
+    It calls `on_loss` from a thread when the worker may own nothing any more; that must not wait for the database.
     """
 
     def __init__(

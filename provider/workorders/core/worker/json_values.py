@@ -45,12 +45,7 @@ def dumps(value: Any) -> bytes:
 
 
 def serialize_output(returned: Any, max_output_bytes: int) -> bytes | None:
-    """Return the JSON text that is kept of what a run returned; None when it returned nothing.
-
-    Raises:
-        OutputTooLargeError: it has more bytes than the limit.
-        InvalidValueError: JSON or jsonb has no such value.
-    """
+    """Return the JSON text that is kept of what a run returned; None when it returned nothing."""
     if returned is None:
         return None
     output = dumps(returned)

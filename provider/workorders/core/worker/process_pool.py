@@ -200,10 +200,6 @@ class ProcessPool:
         """Return the results since the last call; wait for a limited number of seconds if there are none.
 
         It hardly waits if a run has finished a step.
-
-        Raises:
-            CallableUnavailableError: the callable cannot be imported.
-            ExecutionError: processes cannot be started.
         """
         deadline = time.monotonic() + seconds
         results: list[RunResult] = []

@@ -53,11 +53,7 @@ class ProcessState:
         self._parts: Final = [(name, read, read(), restore) for name, read, restore in parts]
 
     def restore(self) -> list[str]:
-        """Restore what a run has changed, and return what that was.
-
-        Raises:
-            StateError: something cannot be restored.
-        """
+        """Restore what a run has changed, and return what that was."""
         found: list[str] = []
         name = ""
         try:

@@ -16,7 +16,7 @@ from workorders.core.items import Message
 from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage, within_answer_seconds
 from workorders.core.runs import lifecycle, steps
-from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.runs.steps import FinishedStep
 
 T = TypeVar("T")
@@ -28,13 +28,11 @@ It raises a ConfigurationError for a message that can never be sent, and a KeysB
 """
 
 MAX_STORED_RUNS: Final = 500
-"""Maximum number of results that are stored in one transaction."""
 MAX_STORED_BYTES: Final = 64 * 1024 * 1024
 # Of them and of what is kept back. A statement can have 1 GB, and escapes need more than the values themselves.
 _MAX_KEPT_RUNS: Final = 1_000
 
 _RETRY_SECONDS: Final = 1.0
-"""Time until results that are kept back are tried again."""
 
 MAX_OUTAGE_SECONDS: Final = 300.0
 """A transaction is retried for at most this long, even while the heartbeat succeeds."""
@@ -121,16 +119,7 @@ def _order_of(result: RunResult) -> set[Hashable]:
 
 
 class ResultStore:
-    """Runs the transactions of one worker.
-
-    Args:
-        database_url: the work orders' database.
-        worker_id: the worker.
-        enqueue: writes the messages of runs that succeeded.
-        may_continue: whether to wait for an answer, and to connect again after a failure.
-        stop: ends the wait for an unavailable database.
-        log: receives a line for each failure.
-    """
+    """Runs the transactions of one worker, and connects again after a failure as long as it `may_continue`."""
 
     def __init__(
         self,
@@ -247,9 +236,9 @@ class ResultStore:
         else:
             # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
             self.summary.add(results)
-            self.summary.retried += len(finished.retried)
+            self.summary.retried += sum(finished.values())
             # The later runs of an ordering key wait for its retry.
-            if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
+            if any(result.ordering_key is not None and finished.get(result.run_id) for result in results):
                 self.must_reconcile = True
 
     def _store_halves(self, results: Sequence[RunResult]) -> None:
@@ -257,12 +246,12 @@ class ResultStore:
         self._store(results[:middle])
         self._store(results[middle:])
 
-    def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
+    def _finish(self, connection: Connection, results: Sequence[RunResult]) -> dict[UUID, bool]:
         finished = lifecycle.finish(connection, self._worker_id, results)
         messages = [
             message._replace(run_id=result.run_id)
             for result in results
-            if result.run_id in finished.run_ids
+            if result.run_id in finished
             for message in result.messages
         ]
         if messages:

@@ -11,14 +11,12 @@ from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.exceptions import InputUnreadableError
-from workorders.core.worker.ipc import Frame
-from workorders.core.worker.published_messages import decode_messages
+from workorders.core.worker.ipc import Frame, decode_messages
 from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
 
 MAX_TRACEBACK_CHARACTERS: Final = 8_000
 """Of a longer traceback the beginning and the end are kept, and the end is longer."""
 MAX_ERROR_CHARACTERS: Final = 2_000
-"""Maximum of the text of an error."""
 _HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
 _RETURNED: Final = frozenset({"success", "failed", "exception"})
 _ERASED: Final = (
@@ -46,11 +44,7 @@ def without_input(run: ClaimedRun) -> RunResult:
 
 
 def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
-    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged.
-
-    Raises:
-        ValueError: it is no step.
-    """
+    """Return a step that a process sent. Its result is data of the function, so it is not masked, and never logged."""
     match frame.header:
         case [_, _, str(name), None]:
             return FinishedStep(run.run_id, name, frame.first, _moment(time.time()), run.run_id, False)
@@ -71,11 +65,7 @@ class ResultMaker:
     mask: Mask
 
     def returned(self, run: ClaimedRun, frame: Frame, before: str) -> RunResult:
-        """Return the result that a process sent; `before` comes before its log.
-
-        Raises:
-            ValueError: it is no result.
-        """
+        """Return the result that a process sent; `before` comes before its log."""
         match frame.header:
             case [_, state, failure, [float(started), float(ended)], bool(may_retry), str(log)] if state in _RETURNED:
                 error_type, error, traceback = self._failure(failure)

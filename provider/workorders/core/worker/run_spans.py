@@ -20,9 +20,6 @@ class RunSpans:
     """The spans of the runs that are at work.
 
     The process of the function makes no span: it may die at any moment, and knows no exporter.
-
-    Args:
-        workflow: name of the workflow.
     """
 
     def __init__(self, workflow: str) -> None:

@@ -4,11 +4,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from workorders.core.worker import json_values
 from workorders.core.worker.exceptions import StepError
+
+if TYPE_CHECKING:
+    from workorders.core.worker.child import Child
 
 MAX_STEPS: Final = 1_000
 """Maximum number of steps of a work order, until it is rerun from the start."""
@@ -39,33 +42,17 @@ class StepKey(NamedTuple):
         return str(uuid5(_IDS, f"{self.work_order_id}/{self.generation}/{self.name}"))
 
 
-class StepHost(Protocol):
-    """Where the steps of a run are stored."""
-
-    def store(self, run_id: str, name: str, result: bytes) -> None:
-        """Store the result of a step; return when it is stored."""
-
-    def transact(self, run_id: str, key: StepKey, call: Callable[[Any], bytes]) -> bytes:
-        """Call a function in a transaction and return its result, or the result of an earlier attempt."""
-
-
 class Steps:
-    """The steps of one run.
+    """The steps of one run; without a host, as in tests of functions, they are stored nowhere.
 
-    Args:
-        run_id: id of the run.
-        work_order_id: id of its work order.
-        host: stores them; None stores nothing, for tests of functions.
-        generation: 1 until a person reruns the work order from the start.
-        stored: names, and results as JSON text, of the steps that earlier attempts have stored.
-        connection: what the functions of transactions get without a host.
+    `stored` are the names, and the results as JSON text, of the steps that earlier attempts have stored.
     """
 
     def __init__(
         self,
         run_id: str,
         work_order_id: str,
-        host: StepHost | None = None,
+        host: "Child | None" = None,
         generation: int = 1,
         stored: Iterable[tuple[str, str]] = (),
         *,
@@ -86,11 +73,7 @@ class Steps:
         return {name: json_values.loads(result) for name, result in self._results.items()}
 
     def key(self, name: str) -> StepKey:
-        """Return the key of a step.
-
-        Raises:
-            StepError: a step cannot have that name.
-        """
+        """Return the key of a step."""
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
             raise StepError(
                 f"The name of a step is a text of 1 to {MAX_NAME_CHARACTERS} printable characters; got {name!r:.300}."
@@ -154,11 +137,7 @@ class Steps:
 
 
 def require_outside_steps() -> None:
-    """Make sure that no function of a step is executed.
-
-    Raises:
-        StepError: one is.
-    """
+    """Make sure that no function of a step is executed."""
     if kind := _within.get():
         raise StepError(
             f"context.publish was called in the function of a {kind}, which a later attempt does not call, so nothing "

@@ -45,11 +45,9 @@ class Committed:
     """A step that is committed."""
 
     result: bytes
-    """JSON text."""
     finished_at: float
     """In seconds since 1970."""
     made_by: UUID
-    """The run that called the function."""
 
 
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
@@ -80,12 +78,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
 
 
 class UserDatabase:
-    """One connection, which is opened when it is needed and kept between runs.
-
-    Args:
-        text: libpq's connection string.
-        settings: those of `database` in the workflow.
-    """
+    """One connection, which is opened when it is needed and kept between runs."""
 
     def __init__(self, text: str, settings: Mapping[str, Any]) -> None:
         given = conninfo.conninfo_to_dict(text)
@@ -93,7 +86,7 @@ class UserDatabase:
         self._text = conninfo.make_conninfo(**{**defaults, **given})
         self._name: str = settings["connection"]
         self._limits = {
-            name: int(settings[name] * 1000) for name in ("statement_timeout", "lock_timeout", "idle_timeout")
+            name: str(int(settings[name] * 1000)) for name in ("statement_timeout", "lock_timeout", "idle_timeout")
         }
         self._pid = os.getpid()
         self._lock = threading.Lock()

@@ -21,12 +21,6 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(params=[1, 10_000], ids=["copied", "upserted"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take keys in both ways, of which a call has the one that is cheaper for their number."""
-    monkeypatch.setattr(idempotency, "_WORTH_COPYING", request.param)
-
-
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     return register(connection, name, idempotency=BY_ID)
@@ -93,17 +87,6 @@ def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run
         "SELECT detail FROM workorders.rejections WHERE work_order_id = ANY (%s)", ([*repeats_a, last_b],)
     )
     assert Counter(detail for (detail,) in details) == {f"duplicate of {first_a}": 2, f"duplicate of {first_b}": 1}
-
-
-def test_a_repeat_in_the_chunk_of_the_first_keeps_its_value_as_it_came(
-    connection: Connection, trigger: Trigger
-) -> None:
-    odd = b'{ "id":"a",  "n":1.0,"n":2 }'
-    create_for(connection, trigger, [event(0, id="a"), Item("s", 1, b'{"from":"a test"}', odd)], fresh=True)
-    kept = connection.execute(
-        "SELECT raw, request FROM workorders.rejections WHERE work_order_id = %s", (ids(connection, trigger)[1],)
-    )
-    assert kept.fetchone() == (odd, {"from": "a test"})
 
 
 def test_an_event_without_a_key_repeats_nothing(connection: Connection, trigger: Trigger) -> None:

@@ -35,11 +35,6 @@ counted AS (
 )
 SELECT (SELECT count(*) FROM clips), (SELECT count(*) FROM rejected);
 
--- name: correct
-UPDATE workorders.rejections SET detail = given.detail
-FROM unnest(%(ids)s::uuid[], %(details)s::text[]) AS given (id, detail)
-WHERE rejections.work_order_id = given.id;
-
 -- name: original
 SELECT original_id FROM workorders.duplicates WHERE work_order_id = %(id)s;
 

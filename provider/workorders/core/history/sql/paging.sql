@@ -1,5 +1,8 @@
 -- name: newest_ids
--- As work_orders, the ids alone.
+--   No filter, since, until and the next page are ranges of the primary key: they read one page of it.
+--   A stream reads its own work orders only, and with positions these positions only.
+--   A reason, and the state rejected, start from the rejections, which are few; every rejected work order has one.
+--   An error state reads the index of the errors.
 SELECT work_orders.id
 -- use: filtered
 WHERE

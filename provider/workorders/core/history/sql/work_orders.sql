@@ -19,39 +19,17 @@ CROSS JOIN LATERAL (
 ) AS newest
 WHERE triggers.name = ANY (%(triggers)s);
 
--- block: summary
--- The columns of a page of work orders.
-SELECT page.id, triggers.name AS trigger, workflows.name AS workflow, page.state::text AS state, page.created_at,
-    source_streams.name AS stream, page.position, rejections.code AS reason
-FROM page
-LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
-LEFT JOIN workorders.triggers ON triggers.id = page.trigger_id
-LEFT JOIN workorders.workflows ON workflows.id = page.workflow_id
-LEFT JOIN workorders.source_streams ON source_streams.id = page.stream_id
-ORDER BY page.id DESC;
-
 -- name: work_orders
--- One page, newest first.
---   No filter, since, until and the next page are ranges of the primary key: they read one page of it.
---   A stream reads its own work orders only, and with positions these positions only.
---   A reason, and the state rejected, start from the rejections, which are few; every rejected work order has one.
---   An error state reads the index of the errors.
-WITH page AS (
-    SELECT work_orders.*
-    -- use: filtered
-    WHERE
-        -- use: passes
-    ORDER BY work_orders.id DESC
-    LIMIT %(limit)s
-)
--- use: summary
-
--- name: work_orders_of
 -- A page whose ids are known.
-WITH page AS (
-    SELECT * FROM workorders.work_orders WHERE id = ANY (%(ids)s)
-)
--- use: summary
+SELECT work_orders.id, triggers.name AS trigger, workflows.name AS workflow, work_orders.state::text AS state,
+    work_orders.created_at, source_streams.name AS stream, work_orders.position, rejections.code AS reason
+FROM workorders.work_orders
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+WHERE work_orders.id = ANY (%(ids)s)
+ORDER BY work_orders.id DESC;
 
 -- name: count_by_state
 -- Reads every work order that the filter's index ranges leave: about a second for each five million.
@@ -75,7 +53,7 @@ WHERE
     AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}') IS NOT TRUE;
 
 -- name: matching
--- The next ids in the order of creation, and the last id that was read; work_orders reads in the other order.
+-- The next ids in the order of creation, and the last id that was read; newest_ids reads in the other order.
 WITH matching AS MATERIALIZED (
     SELECT work_orders.id
     -- use: filtered

@@ -88,6 +88,18 @@ again AS (
 LEFT JOIN taken ON taken.id = claimed.work_order_id
 ORDER BY taken.place;
 
+-- name: lock_workflow
+-- Not FOR UPDATE: registering a trigger, which refers to the workflow, need not wait for claims.
+-- The planner expects many streams, and would compile the claim in half a second to save nothing.
+SELECT concurrency, set_config('jit', 'off', true) FROM workorders.workflows WHERE id = %(workflow_id)s FOR NO KEY UPDATE;
+
+-- name: count_at_work
+SELECT count(*) FROM (
+    SELECT FROM workorders.runs
+    WHERE workflow_id = %(workflow_id)s AND claimed_at IS NOT NULL AND finished_at IS NULL
+    LIMIT %(concurrency)s
+) AS at_work;
+
 -- name: claim
 -- The lists of the queue, locked.
 -- The planner estimates a limit that is an expression as a tenth of all rows. So it encloses one that is a number.

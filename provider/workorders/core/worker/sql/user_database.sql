@@ -17,14 +17,13 @@ SET SESSION AUTHORIZATION DEFAULT;
 RESET ALL;
 CLOSE ALL;
 UNLISTEN *;
-SELECT pg_advisory_unlock_all();
 DISCARD TEMP;
--- The limits come after it, because it waits for another transaction with the same key.
+-- The limits begin behind the insertion, which waits for another transaction with the same key.
 INSERT INTO workorders_steps (work_order_id, run_id, generation, name)
-VALUES (%(work_order_id)s, %(run_id)s, %(generation)s, %(name)s) ON CONFLICT DO NOTHING;
-SET LOCAL statement_timeout = %(statement_timeout)s;
-SET LOCAL lock_timeout = %(lock_timeout)s;
-SET LOCAL idle_in_transaction_session_timeout = %(idle_timeout)s;
+SELECT %(work_order_id)s, %(run_id)s, %(generation)s, %(name)s FROM pg_advisory_unlock_all() ON CONFLICT DO NOTHING
+RETURNING set_config('statement_timeout', %(statement_timeout)s, true),
+    set_config('lock_timeout', %(lock_timeout)s, true),
+    set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, true);
 
 -- name: finish
 -- Deferred constraints are checked with the role and the path that the function has set, and the table is found without them.

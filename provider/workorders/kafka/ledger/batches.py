@@ -363,10 +363,12 @@ def require_kept(connection: Connection, batch_id: int) -> None:
     )
 
 
-def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:
-    """Return those of the first messages of an attempt whose senders gave a trace."""
-    arguments = {"batch_id": batch_id, "limit": limit}
-    return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
+def first_messages_since(
+    connection: Connection, batch_id: int, begun_at: datetime, *, limit: int
+) -> list[TracedMessage]:
+    """Return those of the first messages that an attempt created whose senders gave a trace."""
+    arguments = {"batch_id": batch_id, "begun_at": begun_at, "limit": limit}
+    return [TracedMessage(*row) for row in connection.execute(_QUERIES["first_messages_since"], arguments)]
 
 
 def begin_attempt(connection: Connection, batch_id: int, *, after: int) -> int:

@@ -16,7 +16,6 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.positions import try_exclude_attempts
 from workorders.kafka.partitions import Partition, error_at
 from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionFacts, decide, required_decision
 
@@ -156,7 +155,7 @@ def apply(
     ahead of the ledger.
 
     Raises:
-        DecisionRefusedError: an attempt is at work, the partition has changed since the preview, or the actor or
+        DecisionRefusedError: a range is being written, the partition has changed since the preview, or the actor or
             the reason is blank.
         DecisionUncertainError: the connection was lost, so it is unknown whether the decision was made.
         psycopg.Error: the database failed; nothing was changed.
@@ -263,7 +262,10 @@ def _states(connection: Connection, trigger: str, topic: str) -> dict[int, Parti
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:
-    """Lock out planners and attempts; refuse if an attempt is at work or the state has changed since the preview."""
+    """Lock out planners and writers; refuse if a range is being written, or the state has changed since the preview.
+
+    An attempt that is about to write is fenced: a decision gives the partition a new epoch.
+    """
     ledger.lock_trigger(connection, trigger)
     states = [decision.state for decision in decisions]
     topic = states[0].partition.topic
@@ -272,15 +274,9 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
         connection.execute(_QUERIES["lock_ledger"], {"trigger_id": trigger.id, "topic": topic, "partitions": numbers})
     except psycopg.errors.LockNotAvailable as error:
         raise DecisionRefusedError(
-            f"{trigger.name}: an attempt at {topic} {', '.join(map(str, numbers))} is at work; nothing was changed; "
-            f"decide again after it has ended."
+            f"{trigger.name}: a range of {topic} {', '.join(map(str, numbers))} is being written; nothing was changed; "
+            f"decide again after that."
         ) from error
-    for batch_id in sorted({state.batch_id for state in states if state.batch_id is not None}):
-        if not try_exclude_attempts(connection, [batch_id]):
-            raise DecisionRefusedError(
-                f"{trigger.name}: an attempt at batch {batch_id} is at work; nothing was changed; decide again "
-                f"after it has ended, or end the task create_work_orders of its run first."
-            )
     now = _states(connection, trigger.name, topic)
     for state in states:
         if now.get(state.partition.partition) != replace(state, topic_id_now=None, log=None):

@@ -1,9 +1,6 @@
 """Decisions on a real broker and Postgres: after each kind the trigger continues, and work orders are counted."""
 
 import asyncio
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -33,7 +30,6 @@ from workorders.kafka.exceptions import (
 )
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.positions import attempt_lock
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.planner import plan_batch
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
@@ -365,68 +361,18 @@ def test_a_superseded_range_is_neither_finished_nor_unfinished(
         finish(connection, stalled, range_.range)
 
 
-def test_a_decision_waits_for_no_attempt_and_overtakes_none(
-    connection: Connection, stack: LocalStack, stalled: int, resolve: Resolve, name: str
-) -> None:
-    before = everything(connection, found(connection, name))
-    with (
-        attempt_lock(stack.database_url, stalled),
-        attempt_lock(stack.database_url, stalled),
-        pytest.raises(DecisionRefusedError, match=f"an attempt at batch {stalled} is at work; nothing was changed"),
-    ):
-        resolve(DecisionKind.SKIP_LOST)
-    assert everything(connection, found(connection, name)) == before
-    resolve(DecisionKind.SKIP_LOST)
-
-
 def test_a_partition_that_is_about_to_be_committed_is_left_alone(
     connection: Connection, stalled: int, resolve: Resolve, name: str
 ) -> None:
     with connection.transaction():
         ledger.lock(connection, find_trigger(connection, name), Partition(name, 0, "any"))
-        with pytest.raises(DecisionRefusedError, match="is at work; nothing was changed"):
+        with pytest.raises(DecisionRefusedError, match="is being written; nothing was changed"):
             resolve(DecisionKind.SKIP_LOST)
 
 
-HOLD = """
-import sys, time
-from workorders.kafka.ledger.positions import attempt_lock
-with attempt_lock(sys.argv[1], int(sys.argv[2])):
-    print("at work", flush=True)
-    time.sleep(600)
-"""
-
-
-def test_a_dead_attempt_holds_nothing_and_a_stopped_one_does(
-    stack: LocalStack, stalled: int, resolve: Resolve, name: str
-) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, stack.database_url, str(stalled)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "at work\n"
-        process.send_signal(signal.SIGSTOP)
-        with pytest.raises(DecisionRefusedError):
-            resolve(DecisionKind.SKIP_LOST)
-    finally:
-        process.kill()
-        process.wait(30)
-
-    def accepted() -> bool:
-        try:
-            resolve(DecisionKind.SKIP_LOST)
-        except DecisionRefusedError:
-            return False
-        return True
-
-    eventually(accepted, seconds=10, what="a decision once Postgres knows of the death")
-
-
-def test_an_attempt_from_before_the_decision_is_fenced(
+def test_a_decision_waits_for_no_attempt_that_runs_and_fences_it(
     connection: Connection, topics: Topics, idle_trigger: InProcessTrigger, resolve: Resolve, name: str
 ) -> None:
-    """Its connection to Postgres was cut, so that its lock did not show that it was at work."""
     topics.produce(name, TEN)
     batch_id = idle_trigger.batch()
     (attempt,) = idle_trigger.prepare(batch_id).attempts

@@ -44,8 +44,6 @@ class KafkaAnswer:
     """Of the topics and partitions that Kafka could not answer for."""
     problem: str | None = None
     """What is unknown, and why."""
-    members: Sequence[str] = ()
-    """Consumers in the group: client id and host."""
 
 
 class KafkaAnswers:
@@ -119,8 +117,6 @@ async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> K
         if asked.group is not None:
             committed = await cluster.committed(asked.group, [log.partition for log in logs])
             answer = replace(answer, committed=committed.found)
-            # Asked last, after the group's coordinator has answered.
-            answer = replace(answer, members=await cluster.members(asked.group))
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
     return answer

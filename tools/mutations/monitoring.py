@@ -141,19 +141,4 @@ MONITORING = (
             "test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_what_is_published",
         ),
     ),
-    Mutation(
-        "lineage-counts-what-earlier-tries-sent",
-        5,
-        (
-            Change(
-                "kafka/airflow/outbox_relay.py",
-                "self._sent_by_topic(url) - self._sent_before",
-                "self._sent_by_topic(url)",
-            ),
-        ),
-        (
-            "integration/kafka/airflow/test_outbox_relay.py::"
-            "test_lineage_has_the_count_of_each_topic_also_of_a_try_that_fails_and_of_no_earlier_one",
-        ),
-    ),
 )

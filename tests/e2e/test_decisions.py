@@ -33,11 +33,11 @@ def test_a_dry_run_shows_what_would_be_lost_and_the_decision_lets_the_stalled_ta
     shown = typed(airflow_stack, *command, "--dry-run")
     assert "offsets [0, 20) (20) get no work order" in shown.stdout
     assert decisions.trigger.next_offsets() == {0: 0}
-    # While a try of the stalled batch is at work, the decision is refused; the next one falls between two tries.
+    # A decision is refused for a moment while a try of the stalled batch takes the partition.
     eventually(
         lambda: typed(airflow_stack, *command, "--yes").returncode == 0,
         seconds=SECONDS,
-        what="a decision between two tries",
+        what="a decision",
     )
     decisions.until_ingested(kept)
     stalled = decisions.create(decisions.ingest_runs()[0])

@@ -41,17 +41,14 @@ STARTING = (
     Mutation(
         "listener-waits-before-the-starting-offsets-are-recorded",
         1,
-        (Change("kafka/airflow/triggers.py", "            await self._record_starts()", "            pass"),),
+        (Change("kafka/airflow/triggers.py", "if refresh and await self._is_unrecorded(ends)", "if False"),),
         (f"{LISTENER}::test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_skipped_by_latest",),
     ),
     Mutation(
         "younger-topic-begins-by-policy",
         1,
         (Change(STARTS, " or any(is_subscribed(name, topic) for name in subscriptions)", ""),),
-        (
-            f"{PLANNER}::test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_offset",
-            f"{LISTENER}::test_a_topic_that_is_created_while_the_listener_waits_is_read_from_its_first_offset",
-        ),
+        (f"{PLANNER}::test_a_topic_that_was_created_after_the_first_poll_is_read_from_its_first_offset",),
     ),
     Mutation(
         "second-of-two-first-polls-decides",
@@ -60,16 +57,10 @@ STARTING = (
         (f"{PLANNER}::test_of_two_first_polls_the_one_before_the_topic_existed_decides_if_it_writes_first",),
     ),
     Mutation(
-        "definition-of-an-old-poll-over-a-newer-one",
-        1,
-        (
-            Change(
-                "core/triggers.py",
-                "    with suppress(UnknownTriggerError):\n        return",
-                "    if False:\n        return",
-            ),
-        ),
-        (f"{LISTENER}::test_a_poll_does_not_replace_the_definition_of_a_later_file",),
+        "definition-of-an-old-wait-over-a-newer-one",
+        0,
+        (Change("core/workflows.py", "if known.definition is not None:", "if False:"),),
+        ("integration/core/test_workflows.py::test_a_definition_that_may_be_old_is_stored_only_if_none_can_be_read",),
     ),
     Mutation(
         "task-with-the-definition-of-a-refused-file",

@@ -29,7 +29,6 @@ _COLUMNS: Final[Mapping[str, Callable[[PartitionRow], object]]] = {
     "ledger": lambda row: count(row.next_offset, unknown="-"),
     # With an end of the log Kafka has answered, so the group has no offset.
     "committed": lambda row: count(row.committed_offset, unknown="?" if row.last_stable is None else "-"),
-    "committed is": lambda row: row.committed_relation,
     "last stable": lambda row: count(row.last_stable),
     "high watermark": lambda row: count(row.high_watermark),
     "lag": lambda row: count(row.lag),
@@ -73,7 +72,6 @@ def status(
     \b
     ledger          the first offset without a work order
     committed       the consumer group's committed offset, which follows the ledger after each batch
-    committed is    ahead, behind, or none if it differs from the ledger, which is right; a note explains it
     last stable     end of the readable log; no open transaction began before it
     high watermark  end of the log, open transactions included
     lag             offsets from the ledger to the last stable one; some may have no message
@@ -151,7 +149,5 @@ def _print(trigger: TriggerStatus) -> None:
             print(
                 safe(f"{row.topic} {row.partition} is stalled: {one_line(row.last_error or 'no error was recorded')}")
             )
-    for sentence in trigger.group_notes:
-        print(safe(sentence))
     if trigger.problem:
         note(trigger.problem)

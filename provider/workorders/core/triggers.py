@@ -1,7 +1,6 @@
 """Triggers and workflows as rows: what a work order refers to."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -45,27 +44,7 @@ def register(connection: Connection, *, name: str, type_: str, workflow: str, de
         _QUERIES["upsert_trigger"],
         {"name": name, "type": type_, "workflow": workflow, "definition": Jsonb(dict(definition))},
     )
-    return _require_type(find(connection, name), type_)
-
-
-def register_unless_known(connection: Connection, definition: "TriggerDefinition") -> Trigger:
-    """Store a definition that may be old only if the trigger has no row; return the row.
-
-    The workflow is not registered: who creates work orders registers it, with its rules, before the first of them.
-    """
-    with suppress(UnknownTriggerError):
-        return _require_type(find(connection, definition.name), definition.type)
-    return _store(connection, definition)
-
-
-def _store(connection: Connection, definition: "TriggerDefinition") -> Trigger:
-    fields = definition.model_dump(mode="json")
-    return register(
-        connection, name=definition.name, type_=definition.type, workflow=definition.workflow, definition=fields
-    )
-
-
-def _require_type(trigger: Trigger, type_: str) -> Trigger:
+    trigger = find(connection, name)
     if trigger.type != type_:
         raise ConfigurationError(
             f"Trigger {trigger.name} exists with type {trigger.type} and cannot become {type_}; nothing was changed; "
@@ -86,7 +65,10 @@ def register_definition(connection: Connection, definition: "TriggerDefinition")
     from workorders.core import workflows  # noqa: PLC0415 - what creates work orders needs no model
 
     workflows.register_found(connection, definition.workflow, definition.found_workflow)
-    return _store(connection, definition)
+    fields = definition.model_dump(mode="json")
+    return register(
+        connection, name=definition.name, type_=definition.type, workflow=definition.workflow, definition=fields
+    )
 
 
 def find(connection: Connection, name: str) -> Trigger:

@@ -1,6 +1,5 @@
 """What operators see of the outbox and of the messages of a work order, and what they decide."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -115,11 +114,6 @@ def topics(connection: Connection) -> Sequence[TopicStatus]:
     """Return the counters of every topic that has ever had a message. Reads every waiting row."""
     with connection.cursor(row_factory=class_row(TopicStatus)) as cursor:
         return cursor.execute(_QUERIES["topics"]).fetchall()
-
-
-def sent_by_topic(connection: Connection, shard: int) -> Counter[str]:
-    """Return how many messages a shard has ever sent to each topic that it knows to be in Kafka."""
-    return Counter(dict(connection.execute(_QUERIES["sent_by_topic"], {"shard": shard}).fetchall()))
 
 
 def holds(connection: Connection) -> Sequence[Hold]:

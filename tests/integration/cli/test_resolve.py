@@ -13,7 +13,6 @@ from support.ingesting import everything
 from workorders.cli.changes import account
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import find as find_trigger
-from workorders.kafka.ledger.positions import attempt_lock
 
 pytestmark = pytest.mark.integration
 
@@ -156,10 +155,3 @@ def test_settings_that_the_client_refuses_are_reported_and_change_nothing(
     assert "its client cannot start" in ended.err
     assert ended.err.endswith("Nothing was changed.\n")
     assert database(connection, name) == before
-
-
-def test_an_attempt_at_work_is_reported(stack: LocalStack, workorders: Command, stalled: int, name: str) -> None:
-    with attempt_lock(stack.database_url, stalled):
-        ended = workorders("resolve", "skip-lost", name, name, "--reason", "x", "--yes")
-    assert ended.code == 1
-    assert f"an attempt at batch {stalled} is at work; nothing was changed" in ended.err

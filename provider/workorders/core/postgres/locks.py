@@ -16,6 +16,4 @@ class AdvisoryLock(IntEnum):
     """With a hash of a batch, an epoch, and a range: one copy of an attempt, against the others."""
     GROUP_COMMIT = 4_564_007
     """With the number of a trigger: one commit of its consumer group's offsets, against the others."""
-    ATTEMPT = 4_564_008
-    """With a hash of a batch: an attempt at it that runs, against a decision about it."""
     SCHEMA_UPGRADE = 4_564_018

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Final
 
 from workorders.airflow.notifications import Log
@@ -14,11 +15,6 @@ from workorders.kafka.ledger import batches
 
 MAX_MESSAGES: Final = 100
 """Messages of a batch that are searched for traces. A batch may have a million, and a trace shows the path of one."""
-_TIMES: Final = """
-SELECT (extract(epoch FROM now()) * 1000000)::bigint * 1000,
-    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
-"""
-"""Of the attempt, in nanoseconds."""
 
 
 @contextmanager
@@ -29,29 +25,34 @@ def of_attempt(attempt: IngestAttempt, log: Log) -> Iterator[None]:
     spans link to it: a span has one parent, and a batch has many senders. A failure to record them is logged, and does
     not fail the attempt.
     """
+    if not tracing.is_on():
+        yield
+        return
+    begun, failure = _now(attempt), None
     try:
         yield
     except Exception as error:
-        _record_or_log(attempt, log, failure=type(error).__name__)
+        failure = type(error).__name__
         raise
-    _record_or_log(attempt, log)
+    finally:
+        try:
+            _record(attempt, begun, failure)
+        except EXPECTED_FAILURES as error:
+            log.warning("No span was sent: %s", reason(error))
 
 
-def _record_or_log(attempt: IngestAttempt, log: Log, failure: str | None = None) -> None:
-    if not tracing.is_on():
-        return
-    try:
-        _record(attempt, failure)
-    except EXPECTED_FAILURES as error:
-        log.warning("No span was sent: %s", reason(error))
+def _now(attempt: IngestAttempt) -> datetime:
+    """Return the database's time: its clock is the one of what was created."""
+    now: datetime = fetch_row(attempt.database, "SELECT clock_timestamp()", {})[0]
+    return now
 
 
-def _record(attempted: IngestAttempt, failure: str | None) -> None:
+def _record(attempted: IngestAttempt, begun_at: datetime, failure: str | None) -> None:
     from opentelemetry.trace import Link, SpanKind  # noqa: PLC0415 - an optional extra
 
     batch, trigger = attempted.ended or attempted.batch, attempted.batch.trigger.name
-    begun, ended = fetch_row(attempted.lock, _TIMES, {})
-    messages = batches.first_messages_of_attempt(attempted.lock, batch.id, limit=MAX_MESSAGES)
+    begun, ended = (round(time.timestamp() * 1_000_000) * 1000 for time in (begun_at, _now(attempted)))
+    messages = batches.first_messages_since(attempted.database, batch.id, begun_at, limit=MAX_MESSAGES)
     senders = [tracing.sent_context(first_header_values(message.request, tracing.HEADERS)) for message in messages]
     attempt = tracing.tracer().start_span(
         f"ingest {trigger}",

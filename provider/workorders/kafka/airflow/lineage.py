@@ -1,4 +1,4 @@
-"""OpenLineage: which topics became which rows, and which rows went to which topics, with ranges and counts.
+"""OpenLineage: which topics became work orders, with ranges and counts.
 
 Only Airflow's provider for OpenLineage calls this, and only where it is installed are its classes there.
 """
@@ -53,33 +53,10 @@ def ingest_lineage(attempt: IngestAttempt | None) -> "OperatorLineage[Any, Any]"
     ]
     rows = sum((range_.created or 0) + (range_.rejected or 0) for range_ in finished)
     output = OutputDataset(
-        *_table(attempt.secrets.database_url, "work_orders"),
+        *_work_orders(attempt.secrets.database_url),
         outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=rows)},
     )
     return OperatorLineage(inputs=inputs, outputs=[output])
-
-
-def relay_lineage(sent: Mapping[str, int], kafka: Mapping[str, Any], database_url: str) -> "OperatorLineage[Any, Any]":
-    """Return to which topics a relay sent messages of the outbox, and how many.
-
-    Args:
-        sent: how many messages each topic got.
-        kafka: librdkafka settings of the cluster.
-        database_url: libpq connection string.
-    """
-    source = InputDataset(
-        *_table(database_url, "outbox_messages"),
-        inputFacets={"inputStatistics": InputStatisticsInputDatasetFacet(rowCount=sum(sent.values()))},
-    )
-    targets = [
-        OutputDataset(
-            _cluster(kafka),
-            topic,
-            outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=messages)},
-        )
-        for topic, messages in sorted(sent.items())
-    ]
-    return OperatorLineage(inputs=[source], outputs=targets)
 
 
 def _messages(range_: BatchRange) -> int:
@@ -104,13 +81,13 @@ def _cluster(kafka: Mapping[str, Any]) -> str:
     return f"kafka://{first}" if ":" in first else f"kafka://{first}:{_BROKER_PORT}"
 
 
-def _table(database_url: str, table: str) -> tuple[str, str]:
-    """Return the namespace and the name of a table; no part of a login is in it."""
+def _work_orders(database_url: str) -> tuple[str, str]:
+    """Return the namespace and the name of the table; no part of a login is in it."""
     given = conninfo.conninfo_to_dict(database_url)
     # Of several hosts the first; a folder of a socket is on this machine.
     host = str(given.get("host") or "localhost").split(",")[0]
     port = str(given.get("port") or _DATABASE_PORT).split(",")[0]
     return (
         f"postgres://{'localhost' if host.startswith('/') else host}:{port}",
-        f"{given.get('dbname')}.{SCHEMA}.{table}",
+        f"{given.get('dbname')}.{SCHEMA}.work_orders",
     )

@@ -1,7 +1,5 @@
 """The Dags that relay the outbox, one per shard: a sensor waits in the triggerer, and a task sends."""
 
-import importlib.util
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,21 +17,17 @@ from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, P
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.definitions.loading import Mistake
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.secrets import JobSecrets
-from workorders.outbox import admin
 from workorders.outbox.relay.definition import RelayDefinition, load_relay
 from workorders.outbox.store.backlog import waiting_statement
 from workorders.outbox.store.leases import buckets_of
 
 if TYPE_CHECKING:
-    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
 
 _UNSENT = "Messages that were not sent wait in their table; nothing is lost."
-_LINEAGE_PROVIDER = "airflow.providers.openlineage"
 _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 3600.0
 
@@ -152,18 +146,6 @@ class SendMessagesOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
         self.shard = shard
-        self._sent_before: Counter[str] | None = None
-
-    def get_openlineage_facets_on_complete(self, task_instance: Any) -> "OperatorLineage[Any, Any]":
-        """Return what was sent to which topics; Airflow's provider for OpenLineage calls it, also after a failure.
-
-        By the totals in the database: a batch that a killed relay left in Kafka counts where the next one settles it.
-        """
-        from workorders.kafka.airflow.lineage import relay_lineage  # noqa: PLC0415 - only where lineage is sent
-
-        url = database_url(self.definition.database_connection)
-        sent = Counter() if self._sent_before is None else self._sent_by_topic(url) - self._sent_before
-        return relay_lineage(sent, kafka_settings(self.definition.kafka_connection), url)
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
@@ -179,8 +161,6 @@ class SendMessagesOperator(BaseOperator):
         definition = self.definition
         with explain_failures(self, context, f"Outbox, shard {self.shard}", _UNSENT):
             url = database_url(definition.database_connection)
-            if importlib.util.find_spec(_LINEAGE_PROVIDER):
-                self._sent_before = self._sent_by_topic(url)
             result = run_relay(
                 JobSecrets(url, kafka_settings(definition.kafka_connection)),
                 definition,
@@ -198,10 +178,6 @@ class SendMessagesOperator(BaseOperator):
                 f"and what was refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
             )
         return {"messages": result.messages}
-
-    def _sent_by_topic(self, url: str) -> Counter[str]:
-        with connect(url, application_name="workorders outbox lineage") as database:
-            return admin.sent_by_topic(database, self.shard)
 
 
 _DOC = """

@@ -82,9 +82,11 @@ class PlanBatchOperator(BaseOperator):
             return started
 
     def _plan(self, database: Connection) -> Plan:
-        """Record the next batch, and log what Kafka could not answer for."""
+        """Record the next batch, and log where reading begins in what is new, and what Kafka could not answer for."""
         cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         plan = run(plan_batch(database, cluster, self.definition))
+        for sentence in plan.recorded:
+            self.log.info("Recorded: %s.", sentence)
         if plan.batch_id is None:
             self.log.info("Nothing to plan for trigger %s.", self.definition.name)
         else:

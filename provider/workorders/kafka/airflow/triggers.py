@@ -29,7 +29,7 @@ from workorders.kafka.ledger import lag_samples
 from workorders.kafka.ledger.batches import last_plan_from
 from workorders.kafka.ledger.positions import missing_from_ledger, positions_from, subscriptions_from
 from workorders.kafka.partitions import Partition, Place, Position
-from workorders.kafka.planning.starting_offsets import poll, record_first_poll
+from workorders.kafka.planning.starting_offsets import answered
 from workorders.kafka.planning.wakeup import Backlog, backlog, changed_stalls, needs_high_watermark, should_plan
 
 _LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
@@ -79,7 +79,7 @@ class NewMessagesTrigger(PollingTrigger):
             resources.use(SharedCluster, settings) as shared,
             resources.use(TriggererDatabase, url) as database,
         ):
-            yield _MessagesProbe(self, definition, shared.cluster, url, database).probe
+            yield _MessagesProbe(self, definition, shared.cluster, database).probe
 
 
 class SharedCluster:
@@ -100,14 +100,12 @@ class _MessagesProbe:
         trigger: NewMessagesTrigger,
         definition: KafkaTriggerDefinition,
         cluster: KafkaAdmin,
-        database_url: str,
         database: TriggererDatabase,
     ) -> None:
         self._log = trigger.log
         self._ingest_dag_id = trigger.ingest_dag_id
         self._definition = definition
         self._cluster = cluster
-        self._database_url = database_url
         self._database = database
         self._is_polled = False
         self._refresh_at = 0.0
@@ -144,8 +142,8 @@ class _MessagesProbe:
         if ends == self._idle_ends:
             return None
         self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
-        if refresh and not (self._is_polled and not missing_from_ledger(ends, self._ledger)):
-            await self._record_starts()
+        if refresh and await self._is_unrecorded(ends):
+            return "Where reading begins is not recorded for all that exists; the planner records it."
         logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
         found = backlog(ends, self._ledger, {log.partition: log.high_watermark for log in logs.found})
         if refresh:
@@ -157,17 +155,14 @@ class _MessagesProbe:
         self._idle_ends = ends if found.empty and not busy else None
         return await self._decide(found, now)
 
-    async def _record_starts(self) -> None:
-        """Record where reading begins in what is new, and read the ledger again."""
-        subscriptions = subscriptions_from(await self._fetch(_LEDGER["subscriptions"]))
-        missing = missing_from_ledger(self._described.found, self._ledger)
-        self._is_polled = subscriptions.issuperset(self._definition.topics)
-        if missing or not self._is_polled:
-            polled = await poll(self._cluster, self._definition, self._ledger, subscriptions)
-            # Rare, and several statements in one transaction, which the shared connections do not offer.
-            for sentence in await asyncio.to_thread(record_first_poll, self._database_url, self._definition, polled):
-                self._log.info("Recorded: %s.", sentence)
-            self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
+    async def _is_unrecorded(self, ends: Mapping[Partition, int]) -> bool:
+        """Return whether Kafka has told of a topic or partition for which the ledger does not know where to begin."""
+        if not self._is_polled:
+            polled = subscriptions_from(await self._fetch(_LEDGER["subscriptions"]))
+            if not polled.issuperset(answered(self._definition, self._errors)):
+                return True
+            self._is_polled = polled.issuperset(self._definition.topics)
+        return bool(missing_from_ledger(ends, self._ledger))
 
     async def _decide(self, waiting: Backlog, now: float) -> str | None:
         if waiting.empty:

@@ -122,21 +122,28 @@ class KafkaAdmin(ConsumerGroups):
         return await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)
 
     async def offsets(self, partitions: Sequence[Partition]) -> Answers[list[PartitionOffsets]]:
-        """Return the beginning and both ends of each partition."""
-        starts, stables, ends = await asyncio.gather(
+        """Return the beginning and both ends of each partition.
+
+        The last stable offset is below the high watermark only if a transaction is open.
+        """
+        # First, because a message that arrives between the questions would look like an open transaction.
+        ends = await self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+        starts, stables = await asyncio.gather(
             self._list_offsets(partitions, OffsetSpec.earliest(), IsolationLevel.READ_COMMITTED),
             self.last_stable_offsets(partitions),
-            self._list_offsets(partitions, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED),
         )
         errors = {**starts.errors, **stables.errors, **ends.errors}
-        return Answers(
-            [
-                PartitionOffsets(partition, starts.found[partition], stables.found[partition], ends.found[partition])
-                for partition in partitions
-                if partition.topic_partition not in errors
-            ],
-            errors,
-        )
+        found = [
+            PartitionOffsets(
+                partition,
+                starts.found[partition],
+                stables.found[partition],
+                max(stables.found[partition], ends.found[partition]),
+            )
+            for partition in partitions
+            if partition.topic_partition not in errors
+        ]
+        return Answers(found, errors)
 
     async def is_compacted(self, topic: str) -> bool:
         """Return whether Kafka may delete any message of a topic before its end.

@@ -20,7 +20,6 @@ from workorders.kafka.ingest.log_checks import PreflightResult, check_batch
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import Batch
-from workorders.kafka.ledger.positions import attempt_lock
 from workorders.kafka.planning import planner
 
 NOTHING_COMMITTED: Final = "Nothing was committed."
@@ -28,7 +27,7 @@ NOTHING_COMMITTED: Final = "Nothing was committed."
 
 
 class IngestAttempt:
-    """An attempt at a batch, which holds the lock of attempts and a connection to work with."""
+    """An attempt at a batch, with a connection to work with."""
 
     batch: Batch
     """The batch as it was when the attempt began."""
@@ -39,10 +38,9 @@ class IngestAttempt:
     ended: Batch | None = None
     """The batch as it was when the engine had returned; None before."""
 
-    def __init__(self, secrets: JobSecrets, batch_id: int, lock: Connection, database: Connection) -> None:
+    def __init__(self, secrets: JobSecrets, batch_id: int, database: Connection) -> None:
         self.secrets = secrets
         self.batch_id = batch_id
-        self.lock = lock
         self.database = database
 
     @cached_property
@@ -173,16 +171,13 @@ class IngestAttempt:
 
 @contextmanager
 def ingest_attempt(secrets: JobSecrets, batch_id: int, *, application_name: str) -> Iterator[IngestAttempt]:
-    """Open an attempt at a batch, on two connections.
+    """Open an attempt at a batch.
 
     Raises:
-        psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
+        psycopg.Error: the database cannot be reached.
     """
-    with (
-        closing(connect(secrets.database_url, autocommit=True, application_name=application_name)) as database,
-        attempt_lock(secrets.database_url, batch_id) as lock,
-    ):
-        attempt = IngestAttempt(secrets, batch_id, lock, database)
+    with closing(connect(secrets.database_url, autocommit=True, application_name=application_name)) as database:
+        attempt = IngestAttempt(secrets, batch_id, database)
         try:
             yield attempt
         finally:

@@ -219,8 +219,8 @@ def add_ranges(
 ) -> None:
     """Record ranges of a batch; see `create`."""
     for range_ in ranges:
-        place = {**_place(batch_id, range_), "trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
-        connection.execute(_QUERIES["insert_range"], {**place, "end_offset": range_.end})
+        own = {"trigger_id": trigger.id, "topic_id": range_.partition.topic_id}
+        connection.execute(_QUERIES["insert_range"], {**virtual_partitions.place(batch_id, range_), **own})
     virtual_partitions.insert(connection, batch_id, cut)
 
 
@@ -301,16 +301,14 @@ def _cut(range_: BatchRange, cut: Mapping[tuple[str, int, int], Sequence[Sequenc
     return replace(
         range_,
         virtual_partitions=tuple(
-            BatchRange(
-                VirtualPartition(planned.partition, start, end, planned),
-                finished_at,
-                created,
-                rejected,
+            replace(
+                range_,
+                range=VirtualPartition(planned.partition, start, end, planned),
+                finished_at=finished_at,
+                created=created,
+                rejected=rejected,
                 existing=existing or 0,
-                generation=range_.generation,
                 filtered=filtered or 0,
-                stored_end=range_.stored_end,
-                cluster_id=range_.cluster_id,
             )
             for start, end, finished_at, created, rejected, existing, filtered in rows
         ),
@@ -363,10 +361,12 @@ def require_kept(connection: Connection, batch_id: int) -> None:
     )
 
 
-def first_messages_of_attempt(lock: Connection, batch_id: int, *, limit: int) -> list[TracedMessage]:
-    """Return those of the first messages of an attempt whose senders gave a trace."""
-    arguments = {"batch_id": batch_id, "limit": limit}
-    return [TracedMessage(*row) for row in lock.execute(_QUERIES["first_messages_of_attempt"], arguments)]
+def first_messages_since(
+    connection: Connection, batch_id: int, begun_at: datetime, *, limit: int
+) -> list[TracedMessage]:
+    """Return those of the first messages that an attempt created whose senders gave a trace."""
+    arguments = {"batch_id": batch_id, "begun_at": begun_at, "limit": limit}
+    return [TracedMessage(*row) for row in connection.execute(_QUERIES["first_messages_since"], arguments)]
 
 
 def begin_attempt(connection: Connection, batch_id: int, *, after: int) -> int:
@@ -391,7 +391,7 @@ def write_error(
 ) -> None:
     """Record why a range failed, unless a newer attempt has begun, or this one has finished the range after all."""
     arguments = {"epoch": epoch, "error": error, "is_replay": is_replay}
-    connection.execute(_QUERIES["write_error"], {**_place(batch_id, range_), **arguments})
+    connection.execute(_QUERIES["write_error"], {**virtual_partitions.place(batch_id, range_), **arguments})
 
 
 def list_unfinished(connection: Connection, trigger: str) -> list[int]:
@@ -445,12 +445,3 @@ def count_work_orders(connection: Connection, trigger: Trigger, stream: str, sta
     """Return the number of work orders in `[start, end)` of a stream."""
     range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}
     return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
-
-
-def _place(batch_id: int, range_: OffsetRange) -> dict[str, object]:
-    return {
-        "batch_id": batch_id,
-        "topic": range_.partition.topic,
-        "partition": range_.partition.partition,
-        "start_offset": range_.start,
-    }

@@ -1,8 +1,7 @@
 """The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -11,7 +10,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import Connection, connect, drop_snapshot, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -138,38 +137,6 @@ def remove_topic(connection: Connection, trigger: Trigger, topic: str) -> int:
     """Remove the partitions of a topic that Kafka does not have; return how many, 0 if a batch holds one."""
     lock_trigger(connection, trigger)
     return connection.execute(_QUERIES["remove_topic"], {"trigger_id": trigger.id, "topic": topic}).rowcount
-
-
-@contextmanager
-def attempt_lock(database_url: str, batch_id: int) -> Iterator[Connection]:
-    """Hold the batch's lock in shared mode during the context; attempts do not block one another.
-
-    Postgres releases the lock when the connection ends, after any end of the process. A lost connection does not fail
-    the attempt, because its epoch fences it, not this lock.
-
-    Yields the connection whose transaction holds the lock.
-
-    Raises:
-        psycopg.Error: the database cannot be reached, or an operator's decision holds the batch for too long.
-    """
-    connection = connect(database_url, application_name=f"workorders attempt at batch {batch_id}")
-    with closing(connection):
-        # In a transaction and not in the session: a pooler may keep a session after its client has died.
-        connection.execute(_QUERIES["keep_transaction"])
-        connection.execute(_QUERIES["hold_attempt"], {"class": AdvisoryLock.ATTEMPT, "batch_id": batch_id})
-        drop_snapshot(connection)
-        try:
-            yield connection
-        finally:
-            # This releases the lock at once; the end of the connection would release it a moment later.
-            with suppress(psycopg.Error):
-                connection.rollback()
-
-
-def try_exclude_attempts(connection: Connection, batch_ids: Sequence[int]) -> set[int]:
-    """Return the batches at which no attempt is running; none starts until the caller's transaction ends."""
-    arguments = {"class": AdvisoryLock.ATTEMPT, "batch_ids": list(batch_ids)}
-    return {id_ for (id_,) in connection.execute(_QUERIES["try_exclude_attempts"], arguments)}
 
 
 def take_epoch(connection: Connection, batch_id: int) -> int:

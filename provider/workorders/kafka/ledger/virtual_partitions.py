@@ -21,10 +21,7 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/virtual_partitions.sql")
 def insert(connection: Connection, batch_id: int, virtual_partitions: Iterable[VirtualPartition]) -> None:
     """Record how ranges of a batch are cut, in the transaction that records the batch."""
     for range_ in virtual_partitions:
-        connection.execute(
-            _QUERIES["insert"],
-            _key(batch_id, range_) | {"range_start": range_.cut_from.start, "end_offset": range_.end},
-        )
+        connection.execute(_QUERIES["insert"], {**place(batch_id, range_), "range_start": range_.cut_from.start})
 
 
 def rows_of_batch(
@@ -50,7 +47,7 @@ def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Cre
     Raises:
         LedgerConflictError: the batch does not have it.
     """
-    row = connection.execute(_QUERIES["lock"], _key(batch_id, range_) | {"end_offset": range_.end}).fetchone()
+    row = connection.execute(_QUERIES["lock"], place(batch_id, range_)).fetchone()
     if row is None:
         raise LedgerConflictError(
             f"Batch {batch_id}: {range_} was not planned; nothing was committed there. Save this log and report it, "
@@ -62,7 +59,7 @@ def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Cre
 
 def finish(connection: Connection, batch_id: int, range_: VirtualPartition, created: Created) -> None:
     """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
-    connection.execute(_QUERIES["finish"], _key(batch_id, range_) | _result(range_, created))
+    connection.execute(_QUERIES["finish"], {**place(batch_id, range_), **_counts(created)})
 
 
 def finish_range(
@@ -80,8 +77,8 @@ def finish_range(
         FencedError: a newer attempt has begun, another one finished the range before, or a decision superseded it; the
             caller must roll back.
     """
-    values = {**_range_key(batch_id, range_, epoch, mean_message_bytes), **_result(range_, created)}
-    if connection.execute(_QUERIES["finish_range"], values).rowcount != 1:
+    values = {**place(batch_id, range_), "epoch": epoch, "mean_message_bytes": mean_message_bytes}
+    if connection.execute(_QUERIES["finish_range"], {**values, **_counts(created)}).rowcount != 1:
         raise FencedError(
             f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here. There is nothing "
             f"to do: `workorders batches show {batch_id}` shows how it ended."
@@ -99,10 +96,10 @@ def advance(
 
     Changes nothing if a newer attempt has begun, which moves the ledger itself.
     """
-    key = _range_key(batch_id, range_, epoch, mean_message_bytes)
+    values = {**place(batch_id, range_), "epoch": epoch, "mean_message_bytes": mean_message_bytes}
     with connection.transaction():
-        connection.execute(_QUERIES["lock_ledger"], key)
-        connection.execute(_QUERIES["advance"], key)
+        connection.execute(_QUERIES["lock_ledger"], values)
+        connection.execute(_QUERIES["advance"], values)
 
 
 def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:
@@ -111,17 +108,12 @@ def advance_all(connection: Connection, batch_id: int, epoch: int) -> None:
         advance(connection, batch_id, OffsetRange(Partition(topic, partition, ""), start, start), epoch)
 
 
-def _range_key(batch_id: int, range_: OffsetRange, epoch: int, mean_message_bytes: float | None) -> dict[str, object]:
+def place(batch_id: int, range_: OffsetRange) -> dict[str, object]:
+    """Return the arguments of queries by which they find a range of a batch, or a virtual partition."""
     topic, partition = range_.partition.topic_partition
-    key = {"batch_id": batch_id, "topic": topic, "partition": partition, "range_start": range_.start, "epoch": epoch}
-    return {**key, "mean_message_bytes": mean_message_bytes}
+    offsets = {"start_offset": range_.start, "end_offset": range_.end}
+    return {"batch_id": batch_id, "topic": topic, "partition": partition, **offsets}
 
 
-def _result(range_: OffsetRange, created: Created) -> dict[str, object]:
-    counts = {name: getattr(created, name) for name in ("created", "rejected", "existing", "filtered")}
-    return {"end_offset": range_.end, **counts}
-
-
-def _key(batch_id: int, range_: VirtualPartition) -> dict[str, object]:
-    topic, partition = range_.partition.topic_partition
-    return {"batch_id": batch_id, "topic": topic, "partition": partition, "start_offset": range_.start}
+def _counts(created: Created) -> dict[str, object]:
+    return {name: getattr(created, name) for name in ("created", "rejected", "existing", "filtered")}

@@ -46,6 +46,8 @@ class Plan:
     """Of the topics and partitions that Kafka could not answer for; nothing was planned there."""
     stalled: tuple[str, ...]
     """Errors of the free partitions whose stall was recorded now."""
+    recorded: Sequence[str] = ()
+    """In words, where reading begins in what is new."""
 
     @property
     def label(self) -> str:
@@ -76,7 +78,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         trigger = register(connection, definition)
         ledger.lock_trigger(connection, trigger)
         stalled = ledger.record_unanswered(connection, trigger, _stalls(state))
-        record_starts(connection, trigger, state)
+        recorded = record_starts(connection, trigger, state)
         now = ledger.positions(connection, trigger.name)
         last = batches.last_plan(connection, trigger.name)
         current = drop_stale_ends(state.logs, known, now)
@@ -86,7 +88,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         grows = definition.linger > 0 and not failing
         lease = batches.LEASE_SECONDS if grows else None
         batch_id = batches.create(connection, trigger, *chosen, lease_seconds=lease) if chosen.ranges else None
-    return Plan(trigger, batch_id, tuple(chosen.ranges), state.errors, stalled)
+    return Plan(trigger, batch_id, tuple(chosen.ranges), state.errors, stalled, recorded)
 
 
 def _stalls(state: Polled) -> dict[tuple[str, int], str]:

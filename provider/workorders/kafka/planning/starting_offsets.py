@@ -1,11 +1,10 @@
-"""Resolves where a trigger starts to read, and records that at its first poll, before anyone relies on it."""
+"""Resolves where a trigger starts to read, and records that before its listener waits for messages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workorders.core import triggers
 from workorders.core.exceptions import WorkOrdersError
-from workorders.core.postgres.connection import Connection, connect
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.requests import Answers
@@ -57,8 +56,14 @@ async def poll(
     logs = await cluster.offsets(partitions.found)
     starts = await first_offsets(cluster, definition, logs.found, known, subscriptions)
     errors = {**partitions.errors, **logs.errors, **starts.errors}
-    answered = tuple(name for name in definition.topics if not _is_unanswered(name, errors))
-    return Polled(known, subscriptions, cluster_id, logs.found, starts.found, errors, answered)
+    polled = answered(definition, errors)
+    return Polled(known, subscriptions, cluster_id, logs.found, starts.found, errors, polled)
+
+
+def answered(definition: KafkaTriggerDefinition, errors: Mapping[Place, WorkOrdersError]) -> tuple[str, ...]:
+    """Return the trigger's names and patterns for which Kafka told all that exists."""
+    unanswered = {topic for (topic, _), error in errors.items() if not isinstance(error, UnknownTopicError)}
+    return tuple(name for name in definition.topics if not any(is_subscribed(name, topic) for topic in unanswered))
 
 
 def _require_own_cluster(
@@ -68,29 +73,6 @@ def _require_own_cluster(
     expected = {position.cluster_id for position in known.values()}
     if expected and not expected & {None, cluster_id}:
         raise AnotherClusterError.of(definition.name, ", ".join(sorted(filter(None, expected))), cluster_id)
-
-
-def _is_unanswered(subscription: str, errors: Mapping[Place, WorkOrdersError]) -> bool:
-    return any(
-        is_subscribed(subscription, topic) and not isinstance(error, UnknownTopicError)
-        for (topic, _), error in errors.items()
-    )
-
-
-def record_first_poll(database_url: str, definition: KafkaTriggerDefinition, polled: Polled) -> list[str]:
-    """Record where reading begins, in one transaction; the definition is stored only if the trigger is new.
-
-    Returns:
-        What was recorded, in words; empty if another poll has recorded it.
-
-    Raises:
-        ConfigurationError: a trigger of another type has the name.
-        psycopg.Error: the database failed; nothing was recorded.
-    """
-    with connect(database_url, application_name="workorders triggerer") as connection, connection.transaction():
-        trigger = triggers.register_unless_known(connection, definition)
-        ledger.lock_trigger(connection, trigger)
-        return record_starts(connection, trigger, polled)
 
 
 def record_starts(connection: Connection, trigger: Trigger, polled: Polled) -> list[str]:

@@ -16,7 +16,6 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.positions import try_exclude_attempts
 from workorders.kafka.partitions import Partition, error_at
 from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionFacts, decide, required_decision
 
@@ -152,11 +151,11 @@ def apply(
 ) -> AppliedDecisions:
     """Apply decisions, all or none, in one transaction.
 
-    The decisions are of one trigger and topic, from `preview`. Offsets of the consumer group follow: they must never be
-    ahead of the ledger.
+    The decisions are of one trigger and topic, from `preview`. The consumer group, which must never be ahead of the
+    ledger, is set back first; forward it follows with the next batch.
 
     Raises:
-        DecisionRefusedError: an attempt is at work, the partition has changed since the preview, or the actor or
+        DecisionRefusedError: a range is being written, the partition has changed since the preview, or the actor or
             the reason is blank.
         DecisionUncertainError: the connection was lost, so it is unknown whether the decision was made.
         psycopg.Error: the database failed; nothing was changed.
@@ -175,7 +174,6 @@ def apply(
             f"The connection to the database was lost ({one_line(error)}), so the decision was made or was not; see "
             f"`workorders decisions list` before you decide again."
         ) from error
-    _commit_forward(connection, cluster, decisions, group, warnings)
     return AppliedDecisions(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
 
 
@@ -192,35 +190,13 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
         # No commit to the group may overtake this one. Nothing else is locked while Kafka is asked, so planners and
         # attempts at other partitions of the trigger do not wait.
         ledger.lock_group_commits(connection, trigger.id)
-        back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
+        back = {decision.to: decision.to_offset for decision in decisions if decision.could_leave_group_ahead}
         if back:
             with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
                 _lock(connection, trigger, decisions)
             _commit(cluster, group, back, warnings)
         _lock(connection, trigger, decisions)
         return [_record(connection, trigger, decision, signature) for decision in decisions]
-
-
-def _commit_forward(
-    connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], group: str, warnings: list[str]
-) -> None:
-    """Commit the group's offsets where the ledger moved forward, as after each batch."""
-    # A partition that Kafka does not have has no offset in any group.
-    forward = {decision.to for decision in decisions if decision.state.log is not None and not decision.goes_back}
-    try:
-        with connection.transaction():
-            trigger = triggers.find(connection, decisions[0].state.trigger)
-            ledger.lock_group_commits(connection, trigger.id)
-            now = ledger.positions(connection, trigger.name)
-            _commit(
-                cluster,
-                group,
-                {partition: now[partition].next_offset for partition in forward if partition in now},
-                warnings,
-            )
-    except psycopg.Error as error:
-        reason = one_line(error)
-        warnings.append(f"The decision was made; the consumer group's offsets follow with the next batch ({reason}).")
 
 
 def list_decisions(
@@ -263,7 +239,10 @@ def _states(connection: Connection, trigger: str, topic: str) -> dict[int, Parti
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:
-    """Lock out planners and attempts; refuse if an attempt is at work or the state has changed since the preview."""
+    """Lock out planners and writers; refuse if a range is being written, or the state has changed since the preview.
+
+    An attempt that is about to write is fenced: a decision gives the partition a new epoch.
+    """
     ledger.lock_trigger(connection, trigger)
     states = [decision.state for decision in decisions]
     topic = states[0].partition.topic
@@ -272,15 +251,9 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
         connection.execute(_QUERIES["lock_ledger"], {"trigger_id": trigger.id, "topic": topic, "partitions": numbers})
     except psycopg.errors.LockNotAvailable as error:
         raise DecisionRefusedError(
-            f"{trigger.name}: an attempt at {topic} {', '.join(map(str, numbers))} is at work; nothing was changed; "
-            f"decide again after it has ended."
+            f"{trigger.name}: a range of {topic} {', '.join(map(str, numbers))} is being written; nothing was changed; "
+            f"decide again after that."
         ) from error
-    for batch_id in sorted({state.batch_id for state in states if state.batch_id is not None}):
-        if not try_exclude_attempts(connection, [batch_id]):
-            raise DecisionRefusedError(
-                f"{trigger.name}: an attempt at batch {batch_id} is at work; nothing was changed; decide again "
-                f"after it has ended, or end the task create_work_orders of its run first."
-            )
     now = _states(connection, trigger.name, topic)
     for state in states:
         if now.get(state.partition.partition) != replace(state, topic_id_now=None, log=None):

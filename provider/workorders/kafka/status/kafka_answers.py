@@ -44,8 +44,6 @@ class KafkaAnswer:
     """Of the topics and partitions that Kafka could not answer for."""
     problem: str | None = None
     """What is unknown, and why."""
-    members: Sequence[str] = ()
-    """Consumers in the group: client id and host."""
 
 
 class KafkaAnswers:
@@ -113,30 +111,14 @@ async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> K
     try:
         described = await cluster.partitions([*asked.topics, *asked.known_topics])
         found = await cluster.offsets(described.found)
-        logs = await _without_race(cluster, found.found)
         errors = {**described.errors, **found.errors}
-        answer = KafkaAnswer(logs, errors=errors, problem=_problem(asked, errors))
+        answer = KafkaAnswer(found.found, errors=errors, problem=_problem(asked, errors))
         if asked.group is not None:
-            committed = await cluster.committed(asked.group, [log.partition for log in logs])
+            committed = await cluster.committed(asked.group, [log.partition for log in found.found])
             answer = replace(answer, committed=committed.found)
-            # Asked last, after the group's coordinator has answered.
-            answer = replace(answer, members=await cluster.members(asked.group))
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
     return answer
-
-
-async def _without_race(cluster: "KafkaAdmin", logs: Sequence[PartitionOffsets]) -> list[PartitionOffsets]:
-    """Return logs whose last stable offset is below the high watermark only if a transaction is open.
-
-    A message that arrives between the two questions looks like an open transaction. So the last stable offset is asked
-    again: it reaches that high watermark now unless a transaction is open.
-    """
-    stable = await cluster.last_stable_offsets([log.partition for log in logs if log.last_stable < log.high_watermark])
-    return [
-        replace(log, last_stable=min(stable.found.get(log.partition, log.high_watermark), log.high_watermark))
-        for log in logs
-    ]
 
 
 def _problem(asked: Question, errors: Mapping[Place, WorkOrdersError]) -> str | None:

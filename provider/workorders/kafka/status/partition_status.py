@@ -1,6 +1,6 @@
 """Status of every partition of a trigger: the ledger, compared with Kafka."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,23 +16,6 @@ from workorders.kafka.partitions import Partition, PartitionOffsets, PartitionSt
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 
 TRIGGER_TYPE = "kafka"
-
-_AHEAD, _BEHIND, _NONE = "ahead", "behind", "none"
-_NOTES = {
-    _AHEAD: (
-        "The group {} is ahead of the ledger on {}: another program set its offset, or the database was restored to an "
-        "older state. Nothing is skipped, because reading continues at the ledger. The next commit corrects the group."
-    ),
-    _BEHIND: (
-        "The group {} is behind the ledger on {}: its commit comes after the batch, or failed, or the group was reset. "
-        "Nothing is read again. The next commit corrects the group."
-    ),
-    _NONE: (
-        "The group {} has no offset on {}: its commit comes after the batch, or failed, or the group was deleted or "
-        "has expired. Nothing is read again. The next commit corrects the group."
-    ),
-}
-"""Sentences on a consumer group whose offsets differ from the ledger, which is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +63,6 @@ class PartitionRow:
     """Error of the last failed attempt."""
     batch_id: int | None = None
     """The unfinished batch that holds the partition."""
-    committed_relation: str | None = None
-    """`ahead` of the ledger, `behind` it or `none`, if the group's offset differs; None otherwise, or if unknown."""
 
     @property
     def status(self) -> str:
@@ -105,8 +86,6 @@ class TriggerStatus:
     problem: str | None
     """One sentence on what Kafka did not answer; None if it answered everything."""
     partitions: tuple[PartitionRow, ...]
-    group_notes: tuple[str, ...] = ()
-    """A sentence for each difference between the consumer group and the ledger, which is right."""
 
 
 def collect(
@@ -195,21 +174,7 @@ def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
         next_attempt_at=row.next_attempt_at if stalled else None,
         last_error=row.last_error,
         batch_id=row.batch_id,
-        committed_relation=_group_relation(row, log.partition, answer) if same and log is not None else None,
     )
-
-
-def _group_relation(row: PartitionStatus, partition: Partition, answer: KafkaAnswer) -> str | None:
-    """Return a key of `_NOTES` if the group's offset is known and differs from the ledger's.
-
-    Before the first batch of a partition the group has no offset there, which is not a difference.
-    """
-    committed_offset = answer.committed.get(partition)
-    if committed_offset is None:
-        return _NONE if partition in answer.committed and row.next_offset > row.start_offset else None
-    if committed_offset == row.next_offset:
-        return None
-    return _AHEAD if committed_offset > row.next_offset else _BEHIND
 
 
 def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
@@ -261,37 +226,11 @@ def _progress(row: PartitionStatus, log: PartitionOffsets) -> PartitionState:
 
 def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
     source = KafkaSource.of(trigger)
-    partitions = tuple(merge(rows, answer))
     return TriggerStatus(
         name=trigger.name,
         workflow=trigger.workflow,
         consumer_group=source.consumer_group,
         kafka_connection=source.kafka_connection,
         problem=answer.problem,
-        partitions=partitions,
-        group_notes=tuple(notes(source.consumer_group, _places(partitions), answer.members)),
+        partitions=tuple(merge(rows, answer)),
     )
-
-
-def _places(rows: Iterable[PartitionRow]) -> dict[str, list[str]]:
-    """Return the partitions by the group's relation to the ledger."""
-    places: dict[str, list[str]] = {}
-    for row in rows:
-        if row.committed_relation is not None:
-            places.setdefault(row.committed_relation, []).append(f"{row.topic} {row.partition}")
-    return places
-
-
-def notes(group: str, places: Mapping[str, Sequence[str]], members: Iterable[str]) -> list[str]:
-    """Return notes on a group; none if it follows the ledger and has no members.
-
-    `places` are partitions by relation, such as `{"ahead": ["orders 0"]}`.
-    """
-    found = [sentence.format(group, ", ".join(places[key])) for key, sentence in _NOTES.items() if places.get(key)]
-    others = ", ".join(members)
-    if others:
-        found.append(
-            f"The group {group} has another consumer ({others}), so no offsets can be committed for the trigger. The "
-            f"ledger does not depend on them. Stop that consumer, or give the trigger another group."
-        )
-    return found

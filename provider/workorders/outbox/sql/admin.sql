@@ -26,9 +26,6 @@ SELECT least(
     (SELECT min(enqueued_at) FROM workorders.outbox_held)
 )
 
--- name: sent_by_topic
-SELECT topic, sent FROM workorders.outbox_counters WHERE shard = %(shard)s
-
 -- name: holds
 SELECT hold.id, hold.kind, hold.topic, hold.key, hold.reason, hold.tries, hold.since, hold.next_try_at,
     CASE hold.kind

@@ -70,6 +70,6 @@ def test_an_attempt_whose_spans_cannot_be_recorded_ends_as_it_would_without_them
     trigger: InProcessTrigger, spans: InMemorySpanExporter, caplog: pytest.LogCaptureFixture
 ) -> None:
     with trigger.begun(trigger.batch()) as attempt, ingest_spans.of_attempt(attempt, log):
-        attempt.lock.close()
+        attempt.database.close()
     assert spans.get_finished_spans() == ()
     assert "No span was sent: " in caplog.text

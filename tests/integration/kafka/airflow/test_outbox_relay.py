@@ -79,30 +79,6 @@ def test_a_refusal_fails_the_task_after_all_else_was_sent(outbox: Outbox, topics
     assert send(outbox).execute(CONTEXT) == {"messages": 0}
 
 
-def sent_by_lineage(task: SendMessagesOperator) -> dict[str, int | None]:
-    """Return what OpenLineage is told: how many messages each topic got from this try."""
-    found = task.get_openlineage_facets_on_complete(None)
-    counts = {target.name: target.outputFacets["outputStatistics"].rowCount for target in found.outputs}
-    assert [source.inputFacets["inputStatistics"].rowCount for source in found.inputs] == [sum(counts.values())]
-    return counts
-
-
-def test_lineage_has_the_count_of_each_topic_also_of_a_try_that_fails_and_of_no_earlier_one(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
-    first, second, missing = topics.create(name), topics.create(f"{name}.b"), f"{name}-missing"
-    outbox.write(*(OutboxMessage(topic=topic, value="1") for topic in (first, first, missing)))
-    task = send(outbox)
-    assert sent_by_lineage(task) == {}
-    with pytest.raises(HeldMessagesError):
-        task.execute(CONTEXT)
-    assert sent_by_lineage(task) == {first: 2}
-    outbox.write(*(OutboxMessage(topic=topic, value="2") for topic in (first, second, second)))
-    again = send(outbox)
-    again.execute(CONTEXT)
-    assert sent_by_lineage(again) == {first: 1, second: 2}
-
-
 def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending(
     outbox: Outbox, topics: Topics, name: str
 ) -> None:

@@ -22,7 +22,6 @@ from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import batches
-from workorders.kafka.ledger.positions import positions
 from workorders.kafka.planning.planner import plan_batch
 
 pytestmark = pytest.mark.integration
@@ -77,10 +76,10 @@ class Waiting:
             return False
         return True
 
-    def plan(self) -> int | None:
+    def plan(self, **fields: Any) -> int | None:
         """Plan a batch, and return its number; None when there was nothing."""
         with connect(self._database_url) as connection:
-            return self.run(plan_batch(connection, self._cluster, define(self._name))).batch_id
+            return self.run(plan_batch(connection, self._cluster, define(self._name, **fields))).batch_id
 
     def plan_long_ago(self) -> None:
         """Let the last batch be planned so long ago that its listener run must have died."""
@@ -134,15 +133,15 @@ def test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_s
     waiting: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
 ) -> None:
     topics.produce(name, [b"{}"] * 3)
-    logged = []
+    assert isinstance(waiting.event(), TaskSuccessEvent)
+    assert "Waiting for messages" not in capfd.readouterr().out
+    assert waiting.plan(starting_offsets="latest") is None
 
     async def produce_once_it_waits() -> None:
-        logged.append(await until_logged(capfd, "Waiting for messages"))
+        await until_logged(capfd, "Waiting for messages")
         topics.produce(name, [b"{}"])
 
     assert isinstance(waiting.run(event_after(waiting.trigger(), produce_once_it_waits)), TaskSuccessEvent)
-    assert f"Recorded: {name} 0 is read from offset 3 on." in logged[0]
-    assert f"Recorded: {name} 1 is read from offset 0 on." in logged[0]
     batch_id = waiting.plan()
     assert batch_id is not None
     with connect(stack.database_url) as connection:
@@ -150,7 +149,7 @@ def test_a_message_that_is_sent_after_the_listener_logged_that_it_waits_is_not_s
     assert (only.range.partition.partition, only.range.start, only.range.end) == (0, 3, 4)
 
 
-def test_a_topic_that_is_created_while_the_listener_waits_is_read_from_its_first_offset(
+def test_it_waits_for_a_topic_that_does_not_exist_and_fires_when_it_is_created(
     name: str,
     loop: asyncio.Runner,
     planner: KafkaAdmin,
@@ -162,39 +161,14 @@ def test_a_topic_that_is_created_while_the_listener_waits_is_read_from_its_first
 ) -> None:
     monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
     waiting = Waiting(name, loop, planner, stack)
-    logged = []
+    assert isinstance(waiting.event(), TaskSuccessEvent)
+    assert waiting.plan() is None
 
     async def create_once_it_waits() -> None:
-        logged.append(await until_logged(capfd, "Waiting for messages"))
+        await until_logged(capfd, "Waiting for messages")
         await asyncio.to_thread(topics.create, name)
-        await asyncio.to_thread(topics.produce, name, [b"{}"] * 3)
 
     assert isinstance(waiting.run(event_after(waiting.trigger(), create_once_it_waits)), TaskSuccessEvent)
-    assert f"Recorded: {name} does not exist yet and will be read from its first offset on." in logged[0]
-    assert f"Recorded: {name} 0 is read from offset 0 on." in capfd.readouterr().out
-
-
-def test_listeners_that_poll_at_once_record_the_starting_offsets_once(
-    waiting: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
-) -> None:
-    topics.produce(name, [b"{}"] * 3)
-
-    async def race() -> list[TriggerEvent]:
-        return await asyncio.gather(*(first_event(waiting.trigger(idle_after=2.0)) for _ in range(5)))
-
-    assert {type(event) for event in waiting.run(race())} == {TaskSkippedEvent}
-    assert capfd.readouterr().out.count(f"Recorded: {name} 0 ") == 1
-    with connect(stack.database_url) as connection:
-        recorded = positions(connection, name).values()
-    assert sorted(position.next_offset for position in recorded) == [0, 3]
-
-
-def test_a_poll_does_not_replace_the_definition_of_a_later_file(waiting: Waiting, stack: LocalStack, name: str) -> None:
-    waiting.plan()
-    assert isinstance(waiting.event(topics=[name, f"{name}-older"], idle_after=1.0), TaskSkippedEvent)
-    with connect(stack.database_url) as connection:
-        stored = connection.execute("SELECT definition FROM workorders.triggers WHERE name = %s", [name]).fetchone()
-    assert stored == (define(name).model_dump(mode="json"),)
 
 
 def test_it_fires_for_a_message_of_a_partition_that_was_added(known: Waiting, name: str, topics: Topics) -> None:

@@ -96,6 +96,7 @@ def test_the_first_plan_writes_down_where_reading_begins_and_what_is_read_first(
     planned = plan(define(name))
     assert labels(planned) == [(0, 0, 10)]
     assert begins(connection, name) == {0: 0, 1: 0}
+    assert planned.recorded == [f"{name} {number} is read from offset 0 on" for number in range(2)]
     assert planned.batch_id is not None
     batch = batches.load(connection, planned.batch_id)
     assert [range_.range for range_ in batch.ranges] == list(planned.ranges)

@@ -6,7 +6,6 @@ import pytest
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.eventually import eventually
-from support.groups import commit
 from support.topics import Topics
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
@@ -108,44 +107,6 @@ def test_a_transaction_that_hangs_between_others_is_waited_for_and_invisible_off
     # The last offset is the marker of the abort.
     read_up_to(connection, planned.name, 18)
     assert first(look(connection, stack, planned.name)).status == "up to date"
-
-
-@pytest.mark.parametrize(
-    ("committed", "word", "notes"),
-    [
-        (9, "ahead", ["The group {} is ahead of the ledger"]),
-        (1, "behind", ["The group {} is behind the ledger"]),
-        (None, "none", ["The group {} has no offset"]),
-        (5, None, []),
-    ],
-)
-def test_a_group_that_is_not_at_the_ledger_is_reported_and_changes_nothing(
-    connection: Connection,
-    stack: LocalStack,
-    topics: Topics,
-    cluster: KafkaAdmin,
-    planned: KafkaTriggerDefinition,
-    *,
-    committed: int | None,
-    word: str | None,
-    notes: list[str],
-) -> None:
-    topics.produce(planned.name, MESSAGES)
-    read_up_to(connection, planned.name, 5)
-    if committed is not None:
-        commit(cluster, planned.consumer_group, {partition_of(connection, planned.name): committed})
-    found = look(connection, stack, planned.name)
-    row = first(found)
-    assert (row.committed_relation, row.committed_offset, row.next_offset, row.status) == (
-        word,
-        committed,
-        5,
-        "up to date",
-    )
-    assert [text.split(" on ")[0] for text in found.group_notes] == [
-        text.format(planned.consumer_group) for text in notes
-    ]
-    assert run(plan_batch(connection, cluster, planned)).batch_id is None
 
 
 def test_a_topic_that_is_missing_does_not_hide_the_others(

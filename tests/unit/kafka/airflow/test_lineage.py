@@ -1,4 +1,4 @@
-"""What OpenLineage is told of a batch and of a relay."""
+"""What OpenLineage is told of a batch."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from workorders.core.triggers import Trigger
-from workorders.kafka.airflow.lineage import ingest_lineage, relay_lineage
+from workorders.kafka.airflow.lineage import ingest_lineage
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition
@@ -52,17 +52,7 @@ def test_a_batch_leads_from_its_topics_to_the_table_with_ranges_and_counts() -> 
     assert table.outputFacets["outputStatistics"].rowCount == 13
 
 
-def test_a_relay_leads_from_the_table_to_its_topics_with_the_count_of_each() -> None:
-    found = relay_lineage({"b": 7, "a": 2}, {"bootstrap.servers": "broker"}, "host=/run/pg dbname=orders")
-    (table,) = found.inputs
-    assert (table.namespace, table.name) == ("postgres://localhost:5432", "orders.workorders.outbox_messages")
-    assert table.inputFacets["inputStatistics"].rowCount == 9
-    assert [
-        (topic.namespace, topic.name, topic.outputFacets["outputStatistics"].rowCount) for topic in found.outputs
-    ] == [("kafka://broker:9092", "a", 2), ("kafka://broker:9092", "b", 7)]
-
-
 def test_no_login_is_in_what_is_sent() -> None:
-    sent = repr(ingest_lineage(ATTEMPT)) + repr(relay_lineage({"a": 1}, KAFKA, URL))
+    sent = repr(ingest_lineage(ATTEMPT))
     assert "hunter2" not in sent
     assert "ann" not in sent

@@ -6,7 +6,7 @@ import pytest
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.status.kafka_answers import KafkaAnswer
-from workorders.kafka.status.partition_status import PartitionRow, merge, notes
+from workorders.kafka.status.partition_status import PartitionRow, merge
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS = Partition("orders", 0, "id-1")
@@ -103,43 +103,3 @@ def test_since_and_the_next_try_are_those_of_a_stall() -> None:
     assert (stalled.since, stalled.attempts, stalled.next_attempt_at) == (NOON, 3, NOON)
     assert (stalled.last_error, stalled.batch_id) == ("Gone.", 7)
     assert one(ROW, log()).since is None
-
-
-@pytest.mark.parametrize(
-    ("row", "group", "word"),
-    [
-        (ROW, 100, None),
-        (ROW, 101, "ahead"),
-        (ROW, 99, "behind"),
-        (ROW, None, "none"),
-        (replace(ROW, start_offset=100), None, None),
-    ],
-)
-def test_a_group_that_differs_from_the_ledger_is_reported(
-    row: PartitionStatus, group: int | None, word: str | None
-) -> None:
-    assert one(row, log(), group=group).committed_relation == word
-
-
-def test_a_group_is_not_held_against_another_topic_of_that_name_or_an_offset_that_kafka_did_not_tell() -> None:
-    again = Partition("orders", 0, "id-2")
-    (merged,) = merge([ROW], KafkaAnswer([log(partition=again)], {again: 3}))
-    assert merged.committed_relation is None
-    (merged,) = merge([ROW], KafkaAnswer([log()]))
-    assert merged.committed_relation is None
-
-
-def test_each_way_to_differ_is_one_sentence_with_its_partitions() -> None:
-    found = notes("g", {"none": ["a 2"], "ahead": ["a 0", "a 1"], "behind": ["b 0"]}, [])
-    assert [text.split(":")[0] for text in found] == [
-        "The group g is ahead of the ledger on a 0, a 1",
-        "The group g is behind the ledger on b 0",
-        "The group g has no offset on a 2",
-    ]
-    assert all(text.endswith("The next commit corrects the group.") for text in found)
-
-
-def test_another_consumer_is_named_with_what_it_hinders() -> None:
-    (note,) = notes("g", {}, ["shop-1 at 10.0.0.3", "shop-2 at 10.0.0.4"])
-    assert note.startswith("The group g has another consumer (shop-1 at 10.0.0.3, shop-2 at 10.0.0.4), ")
-    assert "no offsets can be committed" in note

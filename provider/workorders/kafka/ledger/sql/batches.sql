@@ -170,15 +170,15 @@ WHERE ranges.batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR ranges.finished_at IS NULL AND ranges.superseded_by IS NULL)
 ORDER BY ranges.topic, ranges.partition, ranges.start_offset;
 
--- name: first_messages_of_attempt
--- The caller's transaction began with the attempt. The senders of these messages began a trace.
+-- name: first_messages_since
+-- The senders of these messages began a trace.
 SELECT created.id, created.topic, created.partition, created.position, dataclips.request
 FROM (
     SELECT work_orders.id, ranges.topic, ranges.partition, work_orders.position
     FROM (
         SELECT *
         FROM workorders.kafka_ranges
-        WHERE batch_id = %(batch_id)s AND finished_at >= now()
+        WHERE batch_id = %(batch_id)s AND finished_at >= %(begun_at)s
     ) AS ranges
     JOIN workorders.kafka_ledger AS ledger
         ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)

@@ -20,8 +20,8 @@ FROM workorders.kafka_lag_samples AS sample
 -- measured.
 SELECT triggers.name, ledger.topic, ledger.partition,
     greatest(newest.last_stable - ledger.next_offset, 0),
-    coalesce(extract(epoch FROM now() - coalesce(caught_up.observed_at, first.observed_at)), 0),
-    coalesce(extract(epoch FROM now() - coalesce(moved.observed_at, first.observed_at)), 0)
+    coalesce(extract(epoch FROM now() - coalesce(seen.caught_up_at, seen.first_at)), 0),
+    coalesce(extract(epoch FROM now() - coalesce(seen.moved_at, seen.first_at)), 0)
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 CROSS JOIN LATERAL (
@@ -32,25 +32,13 @@ CROSS JOIN LATERAL (
 ) AS newest
 -- What is not read yet came after the last look that saw nothing behind the ledger's position.
 LEFT JOIN LATERAL (
-    SELECT observed_at
+    SELECT min(observed_at) AS first_at,
+        max(observed_at) FILTER (WHERE sample.last_stable <= ledger.next_offset) AS caught_up_at,
+        max(observed_at) FILTER (
+            WHERE sample.next_offset <> ledger.next_offset OR sample.last_stable <= ledger.next_offset
+        ) AS moved_at
     -- use: of_log
-        AND sample.last_stable <= ledger.next_offset
-    ORDER BY minute DESC
-    LIMIT 1
-) AS caught_up ON newest.last_stable > ledger.next_offset
-LEFT JOIN LATERAL (
-    SELECT observed_at
-    -- use: of_log
-        AND (sample.next_offset <> ledger.next_offset OR sample.last_stable <= ledger.next_offset)
-    ORDER BY minute DESC
-    LIMIT 1
-) AS moved ON newest.last_stable > ledger.next_offset
-LEFT JOIN LATERAL (
-    SELECT observed_at
-    -- use: of_log
-    ORDER BY minute
-    LIMIT 1
-) AS first ON newest.last_stable > ledger.next_offset
+) AS seen ON newest.last_stable > ledger.next_offset
 WHERE newest.observed_at > now() - interval '2 minutes';
 
 -- name: triggers

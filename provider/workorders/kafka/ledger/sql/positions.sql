@@ -38,25 +38,6 @@ INSERT INTO workorders.kafka_subscriptions (trigger_id, subscription)
 SELECT %(trigger_id)s, unnest(%(subscriptions)s::text[])
 ON CONFLICT (trigger_id, subscription) DO NOTHING;
 
--- name: keep_transaction
--- The transaction idles as long as Spark reads. Postgres detects a client whose machine has died within a minute; the
--- system's default is two hours.
-SELECT set_config(name, value, true)
-FROM (VALUES
-    ('idle_in_transaction_session_timeout', '0'),
-    ('tcp_keepalives_idle', '30'),
-    ('tcp_keepalives_interval', '10'),
-    ('tcp_keepalives_count', '3')
-) AS settings (name, value);
-
--- name: hold_attempt
-SELECT pg_advisory_xact_lock_shared(%(class)s, hashint8(%(batch_id)s));
-
--- name: try_exclude_attempts
-SELECT id
-FROM unnest(%(batch_ids)s::bigint[]) AS batches (id)
-WHERE pg_try_advisory_xact_lock(%(class)s, hashint8(id));
-
 -- name: end_silent_writers
 -- No limit of Postgres ends a COPY whose client lives and sends nothing, as a stopped process does: Postgres checks
 -- statement_timeout and transaction_timeout when the client's next message arrives, and the client's kernel answers

@@ -65,7 +65,7 @@ JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
-    AND ranges.start_offset = %(range_start)s
+    AND ranges.start_offset = %(start_offset)s
 FOR NO KEY UPDATE OF ledger;
 
 -- block: moved
@@ -89,7 +89,7 @@ moved AS (
     WHERE ranges.batch_id = %(batch_id)s
         AND ranges.topic = %(topic)s
         AND ranges.partition = %(partition)s
-        AND ranges.start_offset = %(range_start)s
+        AND ranges.start_offset = %(start_offset)s
         AND ranges.finished_at IS NULL
         AND ranges.superseded_by IS NULL
         AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -109,13 +109,13 @@ FROM prefix, moved
 WHERE ranges.batch_id = %(batch_id)s
     AND ranges.topic = %(topic)s
     AND ranges.partition = %(partition)s
-    AND ranges.start_offset = %(range_start)s
+    AND ranges.start_offset = %(start_offset)s
     AND ranges.end_offset = moved.next_offset;
 
 -- name: finish_range
 -- A range that is written at once: the ledger is at its start.
 WITH prefix AS (
-    SELECT %(end_offset)s::bigint AS end_offset, %(range_start)s::bigint + 1 AS moves_before,
+    SELECT %(end_offset)s::bigint AS end_offset, %(start_offset)s::bigint + 1 AS moves_before,
         %(created)s::bigint AS created, %(rejected)s::bigint AS rejected, %(existing)s::bigint AS existing,
         %(filtered)s::bigint AS filtered
 ),
@@ -131,7 +131,7 @@ WITH ends AS (
     WHERE batch_id = %(batch_id)s
         AND topic = %(topic)s
         AND partition = %(partition)s
-        AND range_start = %(range_start)s
+        AND range_start = %(start_offset)s
 ), prefix AS (
     SELECT *, end_offset AS moves_before FROM ends
 ),

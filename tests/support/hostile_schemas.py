@@ -14,6 +14,7 @@ MAX_BYTES: Final = 64 * 1024
 _REPEATS: Final = st.sampled_from([1, 250, 20_000])
 _NAMES: Final = st.sampled_from(["n", "name", "n" * 200, "n" * 100_000])
 _CONTAINERS: Final = ("array", "map", "record", "union")
+_REPEATING: Final = ("array", "map")
 _LEAVES: Final = ("leaf", "nulls", "nulls", "decimal", "decimal", "enum", "chain")
 
 
@@ -68,15 +69,16 @@ def many_nulls(levels: int, width: int, prefix: str) -> Any:
 def avro(draw: st.DrawFn) -> Case:
     """Draw an Avro schema and a value of it."""
     names = iter(range(1000))
+    levels = draw(st.sampled_from([1, 1, 3]))
 
     def one(level: int) -> tuple[Any, bytes]:  # noqa: PLR0911 - one per kind of type
-        # At the top a container: repeats of what is large make it hurt.
-        kinds = {0: _LEAVES, 3: _CONTAINERS}.get(level, (*_LEAVES, *_CONTAINERS))
+        # Repeats of what is large make it hurt.
+        kinds = {0: _LEAVES, levels: _REPEATING if levels == 1 else _CONTAINERS}.get(level, (*_LEAVES, *_CONTAINERS))
         kind = draw(st.sampled_from(kinds))
         number = next(names)
         match kind:
             case "nulls":
-                wide = [many_nulls(draw(st.sampled_from([1, 4, 6])), 10, f"N{number}x"), "boolean"]
+                wide = [many_nulls(draw(st.sampled_from([1, 5, 6])), 10, f"N{number}x"), "boolean"]
                 shapes = [{"name": f"w{place}", "type": shape} for place, shape in enumerate(wide)]
                 return {"type": "record", "name": f"W{number}", "fields": shapes}, b"\1"
             case "decimal":
@@ -119,7 +121,7 @@ def avro(draw: st.DrawFn) -> Case:
         leaf: tuple[Any, bytes] = draw(st.sampled_from(leaves))
         return leaf
 
-    schema, payload = one(3)
+    schema, payload = one(levels)
     wrapped = {"type": "record", "name": "Top", "fields": [{"name": "a", "type": schema}]}
     return Case("avro", draw(damaged(st.just(payload))), json.dumps(wrapped))
 

@@ -91,6 +91,36 @@ HOSTILE_VALUES = (
         ),
     ),
     Mutation(
+        "search-for-a-number-fails-its-page",
+        0,
+        (Change("core/selectors.py", "(ValueError, RecursionError, ArithmeticError)", "(ValueError, RecursionError)"),),
+        ("unit/core/test_selectors.py::test_any_text_may_be_searched_for_as_an_ordering_key",),
+    ),
+    Mutation(
+        "first-range-for-small-messages",
+        4,
+        (Change("kafka/planning/range_planning.py", "= 16.0 * 1024", "= 1024.0"),),
+        (
+            "unit/kafka/planning/test_range_planning.py::"
+            "test_the_first_range_of_a_partition_is_for_large_messages_and_the_next_one_for_those_that_it_had",
+        ),
+    ),
+    Mutation(
+        "key-forgotten-within-the-minute",
+        2,
+        (
+            Change(
+                "core/definitions/trigger.py",
+                "window: Annotated[float, seconds(60)]",
+                "window: Annotated[float, seconds(1)]",
+            ),
+        ),
+        (
+            "unit/core/definitions/test_validation.py::"
+            "test_an_error_names_the_file_and_the_field_and_what_belongs_there",
+        ),
+    ),
+    Mutation(
         "run-in-hand-given-back",
         2,
         (Change("core/runs/sql/claiming.sql", " AND runs.id <> ALL (%(but)b::uuid[])", ""),),
@@ -203,7 +233,7 @@ HOSTILE_SCHEMAS = (
     Mutation(
         "schemas-kept-without-a-bound",
         4,
-        (Change("kafka/formats/decoders.py", "while self._kept and", "while False and"),),
+        (Change("kafka/formats/decoders.py", "while self._characters > _MAX_KEPT_CHARACTERS:", "while False:"),),
         (f"{DECODED}::test_only_some_characters_of_schemas_are_kept",),
     ),
     Mutation(

@@ -56,8 +56,8 @@ SPARK_ELSEWHERE = (
     Mutation(
         "login-of-a-registry-in-plain-text",
         0,
-        (Change("kafka/airflow/connections.py", 'address.scheme == "http" and', "False and"),),
-        ("unit/kafka/airflow/test_connections.py::test_no_login_of_a_registry_crosses_the_network_in_plain_text",),
+        (Change("kafka/formats/registry.py", 'address.scheme == "http" and', "False and"),),
+        ("unit/kafka/formats/test_registry.py::test_no_login_crosses_the_network_in_plain_text",),
     ),
     Mutation(
         "consumers-of-other-settings-in-one-group",

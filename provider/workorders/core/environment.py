@@ -6,6 +6,8 @@ from typing import Final
 
 from workorders.core.exceptions import ConfigurationError
 
+THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
+"""Hosts to which a password may be sent in plain text."""
 FILE_SUFFIX: Final = "_FILE"
 """Ends the name of a variable that names a file with the value, as Kubernetes and Docker mount secrets."""
 

@@ -133,4 +133,6 @@ def hide(record: _T, *names: str, unless: bool) -> _T:
 def _hidden(text: object) -> object:
     if isinstance(text, bytes):
         return _HIDDEN.encode()
+    if isinstance(text, tuple):
+        return tuple(map(_hidden, text))
     return " ".join((_HIDDEN, *_CODE.findall(text))) if isinstance(text, str) else text

@@ -7,7 +7,7 @@ from workorders import dag_ids
 from workorders.audit import stored
 from workorders.audit.findings import Finding
 from workorders.core.workflows import list_names
-from workorders.pages.access import CurrentViewer, Right, Viewer
+from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
@@ -22,8 +22,15 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTMLResp
         report = stored.read_report(connection)
         workflows = list_names(connection)
     reads_all = viewer.may_all(Right.READ, map(dag_ids.of_workflow, workflows))
+    reads_texts = may_read_texts(viewer, map(dag_ids.of_workflow, workflows))
     findings = [found for found in (report.findings if report else ()) if _may_read(viewer, found, reads_all)]
-    return render(request, "audit.html", report=report, findings=findings, reads_all=reads_all)
+    return render(
+        request,
+        "audit.html",
+        report=report and hide(report, "problems", unless=reads_texts),
+        findings=findings,
+        reads_all=reads_all,
+    )
 
 
 def _may_read(viewer: Viewer, finding: Finding, reads_all: bool) -> bool:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
+from typing import get_args, get_type_hints
 from uuid import UUID, uuid4
 
 import pytest
@@ -43,6 +44,7 @@ from workorders.pages.access import Right, current_viewer
 from workorders.pages.airflow import monitoring_router
 from workorders.pages.app import make_app
 from workorders.pages.site import Site
+from workorders.pages.work_order import download, run_download
 
 pytestmark = pytest.mark.integration
 
@@ -312,15 +314,26 @@ def test_lists_show_only_what_the_user_may_read(pages_site: Site, names: dict[st
         assert scene.workflow not in answer.text
 
 
+REPORT = AuditReport(
+    trigger=None,
+    ended_at=datetime(2026, 3, 1, tzinfo=UTC),
+    seconds=1.5,
+    partitions=1,
+    partitions_left=0,
+    ranges=1,
+    messages=1,
+    undecided=0,
+    findings=(),
+    findings_left=0,
+    problems=(),
+)
+
+
 def test_an_audit_shows_only_findings_that_the_user_may_read(pages_site: Site, names: dict[str, str]) -> None:
     of_trigger = Finding(check=Check.LEDGER, what="It has moved.", action="Look.", trigger=names["trigger"], topic="t")
     of_workflow = Finding(check=Check.RUNS, what="It is alone.", action="Look.", workflow=names["workflow"])
     of_none = Finding(check=Check.PARTS, what="It is an orphan.", action="Look.")
-    findings = (of_trigger, of_workflow, of_none)
-    counts = {"partitions": 1, "partitions_left": 0, "ranges": 1, "messages": 1, "undecided": 0, "findings_left": 0}
-    report = AuditReport(
-        trigger=None, ended_at=datetime.now(UTC), seconds=1.5, findings=findings, problems=("No answer.",), **counts
-    )
+    report = replace(REPORT, findings=(of_trigger, of_workflow, of_none), problems=("No answer.",))
     with pages_site.writing() as connection:
         stored.write_report(connection, report)
     trigger, workflow = INGEST.format(**names), RUNS.format(**names)
@@ -419,15 +432,37 @@ MARKED: Mapping[str, tuple[str, str]] = {
     "result": ("steps SET result = to_jsonb({mark}::text)", "run_id = {run}"),
     "rejection": ("rejections SET detail = {mark}", "work_order_id = {rejected}"),
     "raw": ("rejections SET raw = convert_to({mark}, 'UTF8')", "work_order_id = {rejected}"),
+    "rejected": ("rejections SET request = jsonb_build_object('a', {mark}::text)", "work_order_id = {rejected}"),
+    "repeat": ("ignored_repeats SET last_request = jsonb_build_object('a', {mark}::text)", "work_order_id = {order}"),
     "sequence": ("sequences SET name = {mark}", "trigger_id = {numbered}"),
     "key": ("outbox_holds SET key = convert_to({mark}, 'UTF8')", "id = {hold}"),
     "hold": ("outbox_holds SET reason = {mark}", "id = {hold}"),
     "shard": ("outbox_shards SET last_error = {mark} || ' [WO-OUTBOX-CONTRADICTION]'", "shard = 0"),
     "stall": ("kafka_ranges SET last_error = {mark}", "batch_id = {batch}"),
+    "ledger": ("kafka_ledger SET last_error = {mark}, status = 'stalled'", "topic = {topic}"),
     "job": ("bulk_jobs SET error = {mark}, state = 'failed'", "id = {job}"),
+    "audit": ("last_audit SET report = jsonb_set(report, '{{problems}}', jsonb_build_array({mark}::text))", "true"),
 }
 """What a message or a function can fill, or an error that may quote it: each with its own mark."""
-MARK = re.compile(r"MARK-(\w+)")
+INPUTS = {"input", "request", "output", "result", "raw", "rejected", "repeat", "sequence"}
+"""Those for which the right to read logs is not enough."""
+UNSHOWN = {
+    f"{table}-{column}": (f"{table} SET {column} = {value}", "topic = {topic}")
+    for table in ("outbox_messages", "outbox_held", "outbox_sent")
+    for column, value in (
+        ("key", "convert_to({mark}, 'UTF8')"),
+        ("value", "convert_to({mark}, 'UTF8')"),
+        ("headers", "jsonb_build_object('a', {mark}::text)"),
+    )
+}
+"""The same, on no page."""
+OF_PEOPLE = """
+name definition type kind state status code error_type action details skipped options filter actor account reason topic
+topic_id from_topic_id to_topic_id cluster_id subscription checkpoint_topic checkpoint_topic_id checkpoint_key
+transactional_id_prefix owner path
+"""
+"""Columns of the package's own words, and of names and reasons that people give."""
+MARK = re.compile(r"MARK-([\w-]+)")
 
 
 @pytest.fixture
@@ -439,6 +474,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
     with connect(stack.database_url) as connection:
         order, run = failed_run(connection, name)
         add_step(connection, run, "marked", "")
+        connection.execute("INSERT INTO workorders.ignored_repeats VALUES (%s, 1, now(), '{}')", [order])
         connection.execute("INSERT INTO workorders.run_outputs VALUES (%s, '1')", [run])
         connection.execute("INSERT INTO workorders.run_logs VALUES (%s, '?', false) ON CONFLICT DO NOTHING", [run])
         numbered = triggers.register(
@@ -452,6 +488,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
         values = {
             **names,
             "workflow": name,
+            "topic": name,
             "trigger": kafka.name,
             "batch": str(plan(connection, kafka, OffsetRange(partition_of(name), 0, 10))),
             "order": str(order),
@@ -461,8 +498,22 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
             "rejected": by_state["rejected"],
             "parked": by_state["parked"],
         }
+        last_audit.write(connection, REPORT)
         literals = {key: sql.Literal(value) for key, value in values.items()} | {"numbered": sql.Literal(numbered.id)}
-        for field_, (change, where) in MARKED.items():
+        connection.execute(
+            "INSERT INTO workorders.outbox_messages (event_id, bucket, topic) VALUES (gen_random_uuid(), 0, %s)", [name]
+        )
+        connection.execute(
+            "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic) "
+            "SELECT %s, id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
+            [values["hold"], name],
+        )
+        connection.execute(
+            "INSERT INTO workorders.outbox_sent (id, enqueued_at, event_id, bucket, topic) "
+            "SELECT id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
+            [name],
+        )
+        for field_, (change, where) in {**MARKED, **UNSHOWN}.items():
             text = f"UPDATE workorders.{change} WHERE {where}"
             query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)
             assert connection.execute(query).rowcount == 1, field_
@@ -470,8 +521,23 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
         yield values
         stall_shard(connection)
         connection.execute("DELETE FROM workorders.bulk_jobs WHERE id = %s", [values["job"]])
-        connection.execute("DELETE FROM workorders.outbox_holds WHERE id = %s", [values["hold"]])
+        connection.execute("UPDATE workorders.kafka_ledger SET status = 'active' WHERE topic = %s", [name])
+        for table in ("messages", "held", "sent", "holds"):
+            connection.execute(f"DELETE FROM workorders.outbox_{table} WHERE topic = %s", [name])
         connection.commit()
+
+
+def test_every_text_of_the_database_has_a_mark_or_is_of_people(pages_site: Site) -> None:
+    with pages_site.reading() as connection:
+        columns = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.columns "
+            "WHERE table_schema = 'workorders' AND data_type IN ('text', 'json', 'jsonb', 'bytea') "
+            "AND table_name IN (SELECT tablename FROM pg_tables WHERE schemaname = 'workorders')"
+        ).fetchall()
+    changes = [change.split() for change, _ in {**MARKED, **UNSHOWN}.values()]
+    marked = {(table, column) for table, _, column, *_ in changes}
+    assert marked <= set(columns)
+    assert [one for one in columns if one not in marked and one[1] not in OF_PEOPLE.split()] == []
 
 
 def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled(
@@ -479,36 +545,38 @@ def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", pages_site.database_url())
     monkeypatch.setenv("WORKORDERS_METRICS_TOKEN", "s3cret")
-    addresses = [
-        *LISTS,
-        *(asked.path for asked in READS),
+    whole = Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", {**EXPORT, "query": "workflow={workflow}"})
+    paths = (
         "/work-orders?since=all&workflow={workflow}",
         "/work-orders/{rejected}",
-        "/work-orders/{rejected}/raw",
         "/work-orders/{parked}",
-        "/work-orders/{order}/request",
-        "/runs/{run}/output",
-        "/metrics",
-        "/health",
-    ]
+        *(f"/work-orders/{{{state}}}/{part}" for state in ("order", "rejected") for part in parts_of(download)),
+        *(f"/runs/{{run}}/{part}" for part in parts_of(run_download)),
+    )
+    addresses = [f"/workorders{path.format(**marked)}" for path in (*LISTS, *paths)] + ["/metrics", "/health"]
 
     def marks_seen_by(viewer: StubViewer) -> set[str]:
         app = served(pages_site, viewer)
-        app.mount("/machines", FastAPI(routes=monitoring_router().routes))
+        app.include_router(monitoring_router())
         client = browser_of(app)
-        texts: list[str] = []
-        for address in addresses:
-            root = "/machines" if address in {"/metrics", "/health"} else "/workorders"
-            for headers in ({}, {"hx-request": "true"}):
-                answer = client.get(
-                    root + address.format(**marked), headers={**headers, "Authorization": "Bearer s3cret"}
-                )
-                assert answer.status_code in {200, 303, 403, 404, 503}, (address, answer.text)
-                texts += [answer.text, str(answer.headers)]
-        return {mark for text in texts for mark in MARK.findall(text)}
+        client.headers["Authorization"] = "Bearer s3cret"
+        answers: list[Response] = []
+        for headers in ({}, {"hx-request": "true"}):
+            client.headers.update(headers)
+            answers += [client.get(address) for address in addresses]
+            answers += [asked.ask(client, marked, form_token(pages_site, "ada")) for asked in (*READS, *ACTS, whole)]
+        assert {answer.status_code for answer in answers} <= {200, 303, 400, 403, 404, 409, 422, 503}
+        return {mark for answer in answers for mark in MARK.findall(answer.text + str(answer.headers))}
 
     assert marks_seen_by(ada()) == set(MARKED)
     assert marks_seen_by(ada(lambda right, _: right in {Right.READ_INPUT, Right.READ_LOG})) == set()
+    assert marks_seen_by(ada(lambda right, _: right is Right.READ_INPUT)) == set(MARKED) - INPUTS
+    assert marks_seen_by(ada(lambda right, _: right is Right.READ_LOG)) == set(MARKED) - {"log"}
+
+
+def parts_of(route: Callable[..., object]) -> tuple[str, ...]:
+    """Return the words by which a route names what it sends."""
+    return get_args(get_type_hints(route)["part"])
 
 
 def test_with_teams_no_user_has_a_right_to_a_dag_that_airflow_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from airflow.sdk import BaseHook, conf
 
+from workorders.core.environment import THIS_MACHINE
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM
 from workorders.kafka.spark.cache import token_file
@@ -22,7 +22,6 @@ _GOOGLE_SERVERS: Final = ("managedkafka", "cloud.goog")
 _AMAZON_SERVERS: Final = re.compile(
     r"\.kafka(?:-serverless)?\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?(?::\d+)?(?=$|[,\s])", re.IGNORECASE
 )
-_THIS_MACHINE: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SPARK_CONNECT = "spark_connect"
 """Type of the Airflow connection to a Spark Connect server."""
 
@@ -79,28 +78,16 @@ def registry_settings(connection_id: str) -> dict[str, Any]:
     Without a schema the scheme is https, and http on this machine.
 
     Raises:
-        ConfigurationError: a login would cross the network in plain text.
         airflow.exceptions.AirflowNotFoundException: there is no such connection.
     """
     connection = BaseHook.get_connection(connection_id)
     host = connection.host or "localhost"
-    scheme = connection.schema or ("http" if host in _THIS_MACHINE else "https")
+    scheme = connection.schema or ("http" if host in THIS_MACHINE else "https")
     url = host if "://" in host else f"{scheme}://{host}"
     settings: dict[str, Any] = {"url": f"{url}:{connection.port}" if connection.port else url}
     if connection.login:
         settings["basic.auth.user.info"] = f"{connection.login}:{connection.password or ''}"
-    settings |= connection.extra_dejson
-    addresses = [urlsplit(address.strip()) for address in settings["url"].split(",")]
-    has_login = any(name.startswith(("basic.auth.", "bearer.auth.")) for name in settings)
-    if any(
-        address.scheme == "http" and address.hostname not in _THIS_MACHINE and (has_login or address.username)
-        for address in addresses
-    ):
-        raise ConfigurationError(
-            f"The Airflow connection {connection_id} leads to a schema registry by http, and its login would cross the "
-            f"network in plain text; the registry was not asked. Set the schema https in the connection."
-        )
-    return settings
+    return settings | connection.extra_dejson
 
 
 def connect_server(connection_id: str) -> "ConnectServer | None":
@@ -118,11 +105,11 @@ def connect_server(connection_id: str) -> "ConnectServer | None":
     if connection.conn_type != SPARK_CONNECT:
         return None
     # A task that submits does not load PySpark's Connect client.
-    from workorders.kafka.spark.connect import DEFAULT_PORT, LOOPBACK, ConnectServer  # noqa: PLC0415
+    from workorders.kafka.spark.connect import DEFAULT_PORT, ConnectServer  # noqa: PLC0415
 
     extra = connection.extra_dejson
     host, port = (connection.host or "localhost").removeprefix("sc://"), connection.port or DEFAULT_PORT
-    made = token_file(port) if not connection.password and host in LOOPBACK else None
+    made = token_file(port) if not connection.password and host in THIS_MACHINE else None
     return ConnectServer(
         name=connection_id,
         host=host,

@@ -1,6 +1,7 @@
 """From the bytes of a key or a value to JSON, by the schema of a registry whose id they begin with."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
@@ -18,6 +19,8 @@ MAX_UNKNOWN: Final = 20
 _UNKNOWN_SECONDS: Final = 60.0
 _MAX_KEPT_CHARACTERS: Final = 8 * 1024 * 1024
 """Of the schemas of a decoder: one may take a hundred times as many bytes."""
+_MIN_CHARACTERS: Final = 4096
+"""Counted for a shorter schema, which takes as many bytes, or for one that cannot be used."""
 _MAGIC: Final = 0
 _HEADER_BYTES: Final = 5
 
@@ -47,6 +50,18 @@ class _UnknownIds:
 unknown_ids: Final = _UnknownIds()
 
 
+class _Known:
+    """What is kept of a schema."""
+
+    __slots__ = ("characters", "read", "registrations")
+
+    def __init__(self, read: ReadPayload | Rejection, characters: int = 0) -> None:
+        self.read = read
+        self.characters = max(characters, _MIN_CHARACTERS)
+        self.registrations: dict[str, bytes] = {}
+        """By topic."""
+
+
 class RegistryDecoder:
     """Decodes payloads that begin with the id of their schema: a zero byte, and four bytes of the id."""
 
@@ -55,10 +70,8 @@ class RegistryDecoder:
         self._registry = registry
         self._parse = parse
         self._kind = kind
-        self._readers: dict[int, ReadPayload | Rejection] = {}
-        self._kept: dict[int, int] = {}
-        """Characters of each schema that is kept."""
-        self._registrations: dict[tuple[int, str], bytes] = {}
+        self._known: OrderedDict[int, _Known] = OrderedDict()
+        self._characters = 0
 
     def rule(self, payload: bytes) -> str:
         """Return which schema a payload names."""
@@ -74,18 +87,21 @@ class RegistryDecoder:
         schema_id = _schema_id(payload)
         if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC or schema_id == 0:
             return _without_id(self._kind, payload)
-        read = self._readers.get(schema_id) or self._reader(schema_id)
-        if isinstance(read, Rejection):
-            return read
-        json = read(payload[_HEADER_BYTES:], budget)
-        registration = self._registrations.get((schema_id, topic)) or self._registration(schema_id, topic)
-        return Decoded(json, registration)
+        known = self._known.get(schema_id) or self._ask(schema_id)
+        if isinstance(known.read, Rejection):
+            return known.read
+        json = known.read(payload[_HEADER_BYTES:], budget)
+        if topic not in known.registrations:
+            known.registrations[topic] = self._registry.registration(schema_id, f"{topic}-{self._kind}")
+        return Decoded(json, known.registrations[topic])
 
-    def _reader(self, schema_id: int) -> ReadPayload | Rejection:
+    def _ask(self, schema_id: int) -> _Known:
         fault = unknown_ids.fault(self, schema_id)
+        before = self._registry.characters
         try:
             if fault is None:
-                return self._keep(schema_id)
+                read = self._parse(self._registry, schema_id)
+                return self._keep(schema_id, _Known(read, self._registry.characters - before))
         except (RegistryUnavailableError, RegistryRefusedError):
             raise
         except UnknownSchemaError as error:
@@ -94,23 +110,15 @@ class RegistryDecoder:
         except Exception as error:  # noqa: BLE001 - parsers raise what their code happens to meet in hostile schemas
             clause = error if isinstance(error, UnsafeSchemaError) else f"it is malformed ({type(error).__name__})"
             unusable = Rejection("unusable-schema", f"schema {schema_id} of the {self._kind} cannot be used: {clause}")
-            self._readers[schema_id] = unusable
-            return unusable
-        return Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}")
+            return self._keep(schema_id, _Known(unusable))
+        return _Known(Rejection("unknown-schema", f"the registry {fault} schema {schema_id} of the {self._kind}"))
 
-    def _keep(self, schema_id: int) -> ReadPayload:
-        before = self._registry.characters
-        read = self._parse(self._registry, schema_id)
-        while self._kept and sum(self._kept.values()) + self._registry.characters - before > _MAX_KEPT_CHARACTERS:
-            oldest = next(iter(self._kept))
-            del self._kept[oldest], self._readers[oldest]
-        self._kept[schema_id], self._readers[schema_id] = self._registry.characters - before, read
-        return read
-
-    def _registration(self, schema_id: int, topic: str) -> bytes:
-        found = self._registry.registration(schema_id, f"{topic}-{self._kind}")
-        self._registrations[schema_id, topic] = found
-        return found
+    def _keep(self, schema_id: int, known: _Known) -> _Known:
+        self._known[schema_id] = known
+        self._characters += known.characters
+        while self._characters > _MAX_KEPT_CHARACTERS:
+            self._characters -= self._known.popitem(last=False)[1].characters
+        return known
 
 
 def _schema_id(payload: bytes) -> int:

@@ -72,11 +72,6 @@ class Payloads:
         """Whether a key is more than a text."""
         return self.key != "text"
 
-    @property
-    def needs_headers(self) -> bool:
-        """Whether a value is decoded by its headers."""
-        return FORMATS[self.value].reads_headers
-
     def decode_value(self, topic: str, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
         """Return a value as JSON, or why that cannot be; None for a null value that stays one.
 
@@ -84,7 +79,7 @@ class Payloads:
             RegistryUnavailableError: the registry did not answer.
             RegistryRefusedError: the registry refused the client.
         """
-        if payload is None and not self.needs_headers:
+        if payload is None and not FORMATS[self.value].reads_headers:
             return None
         decoder = _decoder(self.value, "value", self.registry, self.json_schema)
         found = decode(decoder, "value", topic, payload, headers, self.max_bytes)

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import orjson
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
+from workorders.core.environment import THIS_MACHINE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.private_files import write_private
 from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
@@ -71,9 +72,17 @@ class SchemaRegistry:
                 `ssl.ca.pem`, `ssl.certificate.pem`, and `ssl.key.pem`.
 
         Raises:
-            ConfigurationError: the client cannot be made of these settings.
+            ConfigurationError: the client cannot be made of these settings, or its login would cross the network in
+                plain text.
         """
-        self._where = f"the schema registry {_without_login(str(settings.get('url')))}"
+        addresses = [urlsplit(address.strip()) for address in str(settings.get("url")).split(",")]
+        self._where = f"the schema registry {','.join(map(_without_login, addresses))}"
+        has_login = any(name.startswith(("basic.auth.", "bearer.auth.")) for name in settings)
+        if any(_is_plain(address) and (has_login or address.username) for address in addresses):
+            raise ConfigurationError(
+                f"The login of {self._where} would cross the network in plain text; it was not asked. Set the schema "
+                f"https in its connection."
+            )
         try:
             self._client = _client(settings)
         except Exception as error:  # noqa: BLE001 - the client raises what its code happens to meet
@@ -247,6 +256,9 @@ def _receive(response: Any) -> None:
     response._content = bytes(content)  # what `response.read()` would have kept
 
 
-def _without_login(urls: str) -> str:
-    parts = (urlsplit(url.strip()) for url in urls.split(","))
-    return ",".join(part._replace(netloc=part.netloc.rpartition("@")[2]).geturl() for part in parts)
+def _is_plain(address: SplitResult) -> bool:
+    return address.scheme == "http" and address.hostname not in THIS_MACHINE
+
+
+def _without_login(address: SplitResult) -> str:
+    return address._replace(netloc=address.netloc.rpartition("@")[2]).geturl()

@@ -22,6 +22,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 from pyspark.sql.connect.session import SparkSession as ConnectSparkSession
 
+from workorders.core.environment import THIS_MACHINE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.exceptions import SparkServerError
 from workorders.kafka.spark.installed_package import package_archive
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 DEFAULT_PORT: Final = 15002
 """Spark's own default."""
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1", "[::1]"})
-"""Hosts that are this machine."""
 # Waits of 0.05, 0.2, 0.8 and 3.2 s. PySpark's own policy waits for ten minutes, in which the task shows nothing.
 _MAX_RETRIES: Final = 4
 _PROBE_SECONDS: Final = 10.0
@@ -75,7 +74,7 @@ class ConnectServer:
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine."""
-        return self.host in LOOPBACK
+        return self.host in THIS_MACHINE
 
     def __str__(self) -> str:
         return f"the Spark Connect server {self.host}:{self.port} of connection {self.name}"

@@ -84,21 +84,3 @@ def test_a_connection_of_a_registry_becomes_settings_of_its_client(
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", json.dumps({"conn_type": "http", **connection}))
     assert registry_settings("registry") == expected
-
-
-@pytest.mark.parametrize(
-    "connection",
-    [
-        {"host": "registry", "schema": "http", "login": "ann", "password": "x"},
-        {"host": "http://ann:x@registry"},
-        {"extra": {"url": "https://a,http://b", "basic.auth.user.info": "ann:x"}},
-        {"host": "http://registry", "extra": {"bearer.auth.token": "x"}},
-    ],
-    ids=["login", "in the address", "in the extra", "token"],
-)
-def test_no_login_of_a_registry_crosses_the_network_in_plain_text(
-    monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any]
-) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_REGISTRY", json.dumps({"conn_type": "http", **connection}))
-    with pytest.raises(ConfigurationError, match="the registry was not asked"):
-        registry_settings("registry")

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 import pytest
 
+from support.hostile_schemas import zigzag
 from support.schema_registry import Registered, avro, decode, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats import decoders
@@ -99,12 +100,18 @@ def test_a_schema_may_refer_to_others_and_is_parsed_once(name: str) -> None:
     assert asked(one) == 2
 
 
-def test_only_some_characters_of_schemas_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    schema = field("long")
+@pytest.mark.parametrize(
+    ("schema", "is_usable"),
+    [({**field("long"), "doc": "a" * 10_000}, True), (field("long"), True), ({"type": "nonsense"}, False)],
+    ids=["long", "short", "unusable"],
+)
+def test_only_some_characters_of_schemas_are_kept(
+    monkeypatch: pytest.MonkeyPatch, schema: Any, *, is_usable: bool
+) -> None:
     one = decoder(schema)
-    monkeypatch.setattr(decoders, "_MAX_KEPT_CHARACTERS", 3 * len(json.dumps(schema)))
+    monkeypatch.setattr(decoders, "_MAX_KEPT_CHARACTERS", 3 * max(4096, len(json.dumps(schema))))
     for schema_id, requests in ((1, 1), (2, 2), (3, 3), (1, 3), (4, 4), (3, 4), (1, 5)):
-        assert isinstance(decode(one, framed(schema_id, b"\0")), Decoded)
+        assert isinstance(decode(one, framed(schema_id, b"\0")), Decoded) is is_usable
         assert asked(one) == requests
 
 
@@ -234,15 +241,6 @@ def test_an_id_that_a_registry_does_not_know_is_asked_for_again_after_a_minute(c
         found = decode(one, framed(7, b""))
         assert found == Rejection("unknown-schema", "the registry does not have schema 7 of the value")
         assert asked(one) == requests
-
-
-def zigzag(number: int) -> bytes:
-    """Return a number as Avro has it."""
-    rest, written = (number << 1) ^ (number >> 63), b""
-    while rest > 0x7F:
-        written += bytes([rest & 0x7F | 0x80])
-        rest >>= 7
-    return written + bytes([rest])
 
 
 def sized(value: bytes) -> bytes:

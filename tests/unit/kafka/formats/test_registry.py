@@ -234,6 +234,22 @@ def test_a_schema_that_refers_to_very_many_others_is_not_used(registry: Register
     assert registry.asked == requests
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"url": "http://registry", "basic.auth.user.info": LOGIN},
+        {"url": "http://ann:staple@registry"},
+        {"url": "https://a,http://b", "basic.auth.user.info": LOGIN},
+        {"url": "http://registry", "bearer.auth.token": PASSWORD},
+    ],
+    ids=["login", "in the address", "of several", "token"],
+)
+def test_no_login_crosses_the_network_in_plain_text(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="would cross the network in plain text; it was not asked") as raised:
+        SchemaRegistry(settings)
+    assert "staple" not in str(raised.value)
+
+
 def test_settings_of_which_no_client_can_be_made_are_refused_without_a_quote(settings: dict[str, Any]) -> None:
     url = f"https://{LOGIN.replace(' ', '')}@127.0.0.1"
     with pytest.raises(ConfigurationError, match=r"the schema registry https://127\.0\.0\.1 ") as raised:

@@ -90,6 +90,14 @@ def test_a_batch_never_holds_more_bytes_than_its_limit_but_for_a_single_message(
     assert total <= situation.limits.bytes * (1 + 1e-9) or sum(map(length, ranges)) == 1
 
 
+def test_the_first_range_of_a_partition_is_for_large_messages_and_the_next_one_for_those_that_it_had() -> None:
+    partition = Partition("orders", 0, "id")
+    log = PartitionOffsets(partition, 0, 10**9, 10**9)
+    for mean, messages in ((None, 65_536), (1024.0, 1_048_576)):
+        ledger = {partition: Position(partition, 0, busy=False, mean_message_bytes=mean)}
+        assert plan_ranges([log], ledger, BatchLimits(10**9, 2**30)) == [OffsetRange(partition, 0, messages)]
+
+
 @given(situations())
 def test_a_range_begins_at_the_ledger_and_ends_at_or_before_the_last_stable_offset(situation: Situation) -> None:
     last_stable = {log.partition: log.last_stable for log in situation.logs}

@@ -7,9 +7,8 @@ from typing import Annotated, Final
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.connections import connect, kafka_settings
-from workorders.cli.options import AsJson, Database, argument, option, takes
+from workorders.cli.options import AsJson, Database, argument, option, parse_seconds, takes
 from workorders.cli.output import count, note, print_json, print_table
 from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
@@ -52,7 +51,7 @@ class Limits:
     max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", "--max-lag", min=0)] = None
     max_age: Annotated[
         float | None,
-        option("DURATION", "With --check: maximum age of a waiting message.", "--max-age", parser=times.seconds),
+        option("DURATION", "With --check: maximum age of a waiting message.", "--max-age", parser=parse_seconds),
     ] = None
 
 

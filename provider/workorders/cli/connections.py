@@ -108,7 +108,7 @@ def require_airflow(not_done: str = "it was not asked", otherwise: str = "") -> 
     """Let this process read Airflow's database, as Airflow's own programs do.
 
     Args:
-        not_done: what the error says of it.
+        not_done: the part of the error about what was not done.
         otherwise: what to do instead of running this where Airflow is configured, with a comma behind it.
 
     Raises:

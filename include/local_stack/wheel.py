@@ -12,7 +12,7 @@ from pathlib import Path
 from local_stack.errors import StackError
 from local_stack.stack import CHECKOUT
 
-_BUILT_FROM = ("setup.cfg", "pyproject.toml", "README.md", "LICENSE")
+_BUILT_FROM = ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE")
 _UV = Path(sys.executable).with_name("uv")
 _SECONDS = 600.0
 CONSTRAINTS = CHECKOUT / "constraints.txt"

@@ -37,8 +37,9 @@ _REFRESH_SECONDS = 200
 
 @pytest.fixture(scope="module")
 def dags_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Dags that are there before."""
+    """The Dags that are there before, and the one that sends a message."""
     folder = tmp_path_factory.mktemp("dags")
+    (folder / "send_order.py").write_text(blocks(PAGE, "python")[-1], "utf-8")
     (folder / "mine.py").write_text("from airflow.sdk import DAG\n\nmine = DAG('mine', schedule=None)\n", "utf-8")
     return folder
 
@@ -117,5 +118,7 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
     assert "shipping order 7" in shown
     assert '"shipped": 7' in shown
     assert next(commands, None) is None
+    run("airflow tasks test send_order send")
+    eventually(lambda: len(succeeded()) == 2, seconds=_SECONDS, what="the success of the message from a Dag")
     with closing(AirflowApi(installed.airflow_url, installed.airflow_login)) as api:
         assert {"mine", "orders_listener"} <= {dag["dag_id"] for dag in api.get("/dags", limit=100)["dags"]}

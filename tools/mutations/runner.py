@@ -24,6 +24,7 @@ _PARTS = (
     "spark_apps",
     "docs",
     "setup.cfg",
+    "setup.py",
     "pyproject.toml",
     "README.md",
 )

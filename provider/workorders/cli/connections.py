@@ -3,9 +3,10 @@
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
@@ -14,10 +15,9 @@ from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, r
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
 
-T = TypeVar("T")
-
-DATABASE_CONNECTION = "workorders_db"
+DATABASE_CONNECTION: Final = "workorders_db"
 """The Airflow connection that is used when neither option nor environment names the database."""
+_EXAMPLE: Final = '{"bootstrap.servers": "host:9092"}'
 
 
 def database_url(given: str | None) -> str:
@@ -26,35 +26,20 @@ def database_url(given: str | None) -> str:
     Raises:
         ConfigurationError: none of them is set.
     """
-    if found := given or find_secret(DATABASE_URL_VARIABLE):
-        return found
-    if not airflow_is_configured():
-        raise ConfigurationError(
-            f"The database is not configured; set {DATABASE_URL_VARIABLE} to "
-            f"postgresql://user:password@host:port/database, or run this where Airflow has a connection "
-            f"{DATABASE_CONNECTION} (with `make up`, type `. build/stack/environment.sh` first)."
-        )
-    return _airflow_database_url(DATABASE_CONNECTION, f"set {DATABASE_URL_VARIABLE}")
+    otherwise = f"set {DATABASE_URL_VARIABLE} to postgresql://user:password@host:port/database"
+    return given or find_secret(DATABASE_URL_VARIABLE) or airflow_database_url(DATABASE_CONNECTION, otherwise)
 
 
-def airflow_database_url(connection_id: str) -> str:
+def airflow_database_url(connection_id: str, otherwise: str = "give another one") -> str:
     """Return the URL of an Airflow connection.
 
     Raises:
         ConfigurationError: Airflow is not configured here, or has no such connection.
     """
-    if not airflow_is_configured():
-        raise ConfigurationError(
-            f"Airflow is not configured here, so its connection {connection_id} was not looked up; run this where "
-            "Airflow runs."
-        )
-    return _airflow_database_url(connection_id, "give another one")
+    with _airflow_connection(connection_id, otherwise):
+        from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - an extra, and slow
 
-
-def _airflow_database_url(connection_id: str, otherwise: str) -> str:
-    from workorders.airflow.connections import database_url as of_airflow  # noqa: PLC0415 - Airflow is an extra, and slow
-
-    return _from_airflow(of_airflow, connection_id, otherwise)
+        return of_airflow(connection_id)
 
 
 def connect(given: str | None) -> "Connection":
@@ -90,15 +75,10 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     """
     if text := find_secret(KAFKA_VARIABLE):
         return _json_object(text)
-    if not airflow_is_configured():
-        raise ConfigurationError(
-            f"Kafka is not configured, so it was not queried; set {KAFKA_VARIABLE} to a JSON object of librdkafka "
-            f'settings such as {{"bootstrap.servers": "host:9092"}}, or run this where Airflow has a connection '
-            f"{connection_id}."
-        )
-    from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
+    with _airflow_connection(connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {_EXAMPLE}"):
+        from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
-    return _from_airflow(of_airflow, connection_id, f"set {KAFKA_VARIABLE}")
+        return of_airflow(connection_id)
 
 
 def registry_settings(connection_id: str) -> Mapping[str, Any]:
@@ -109,10 +89,10 @@ def registry_settings(connection_id: str) -> Mapping[str, Any]:
     """
     if (found := registry_from_environment()) is not None:
         return found
-    require_airflow()
-    from workorders.kafka.airflow.connections import registry_settings as of_airflow  # noqa: PLC0415 - as above
+    with _airflow_connection(connection_id, f"set {REGISTRY_VARIABLE}"):
+        from workorders.kafka.airflow.connections import registry_settings as of_airflow  # noqa: PLC0415 - as above
 
-    return _from_airflow(of_airflow, connection_id, f"set {REGISTRY_VARIABLE}")
+        return of_airflow(connection_id)
 
 
 def airflow_is_configured() -> bool:
@@ -124,41 +104,44 @@ def airflow_is_configured() -> bool:
     return by_environment or (home / "airflow.cfg").exists()
 
 
-def _json_object(text: str) -> Mapping[str, Any]:
-    try:
-        settings = json.loads(text)
-    except json.JSONDecodeError:
-        settings = None
-    if not isinstance(settings, dict):
-        # The text is not repeated because it may contain a password.
-        raise ConfigurationError(
-            f"The environment variable {KAFKA_VARIABLE} is not a JSON object, so Kafka was not queried; give settings "
-            f'of librdkafka, such as {{"bootstrap.servers": "host:9092"}}.'
-        )
-    return settings
-
-
-def require_airflow() -> None:
+def require_airflow(not_done: str = "it was not asked", otherwise: str = "") -> None:
     """Let this process read Airflow's database, as Airflow's own programs do.
+
+    Args:
+        not_done: the part of the error about what was not done.
+        otherwise: what to do instead of running this where Airflow is configured, with a comma behind it.
 
     Raises:
         ConfigurationError: Airflow is not configured here.
     """
     if not airflow_is_configured():
         raise ConfigurationError(
-            "Airflow is not configured here, so it was not asked; run this where an Airflow component runs, with its "
-            "environment (with `make up`, type `. build/stack/environment.sh` first)."
+            f"Airflow is not configured here, so {not_done}; {otherwise}run this where an Airflow component "
+            f"runs, with its environment (with `make up`, type `. build/stack/environment.sh` first)."
         )
     # Outside its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
 
 
-def _from_airflow(ask: Callable[[str], T], connection_id: str, otherwise: str) -> T:
+def _json_object(text: str) -> Mapping[str, Any]:
+    with suppress(json.JSONDecodeError):
+        if isinstance(settings := json.loads(text), dict):
+            return settings
+    # The text is not repeated because it may contain a password.
+    raise ConfigurationError(
+        f"The environment variable {KAFKA_VARIABLE} is not a JSON object, so Kafka was not queried; give settings of "
+        f"librdkafka, such as {_EXAMPLE}."
+    )
+
+
+@contextmanager
+def _airflow_connection(connection_id: str, otherwise: str) -> Iterator[None]:
+    """Turn Airflow's errors about a connection into sentences, before and after it is read."""
+    require_airflow(f"its connection {connection_id} was not read", f"{otherwise}, or ")
     from airflow.sdk.exceptions import AirflowException  # noqa: PLC0415 - as above
 
-    require_airflow()
     try:
-        return ask(connection_id)
+        yield
     except AirflowException as error:
         raise ConfigurationError(
             f"Airflow has no connection {connection_id} that can be read here ({error}); add it, or {otherwise}."

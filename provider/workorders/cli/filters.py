@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Final
 
-from workorders.cli import times
-from workorders.cli.options import OfTrigger, option, state_option
+from workorders.cli.options import OfTrigger, option, parse_time, state_option
 from workorders.core.history.filters import Filter
 from workorders.core.states import WorkOrderState
 
@@ -19,10 +18,8 @@ def chosen(
     rejection: Annotated[
         str | None, option("CODE", "Only rejected for this reason, such as not-json.", "--rejection")
     ] = None,
-    since: Annotated[datetime | None, option("TIME", _SINCE, "--since", parser=times.option)] = None,
-    until: Annotated[
-        datetime | None, option("TIME", "Created before this time.", "--until", parser=times.option)
-    ] = None,
+    since: Annotated[datetime | None, option("TIME", _SINCE, "--since", parser=parse_time)] = None,
+    until: Annotated[datetime | None, option("TIME", "Created before this time.", "--until", parser=parse_time)] = None,
     stream: Annotated[
         str | None, option("TEXT", "Only streams with this prefix, such as orders/0@.", "--stream")
     ] = None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -11,6 +12,7 @@ from uuid import UUID
 
 import typer
 
+from workorders import times
 from workorders.cli.connections import DATABASE_CONNECTION
 from workorders.core.environment import DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
 
@@ -34,6 +36,30 @@ def state_option(states: type[S]) -> Any:
         return states(text)
 
     return option("STATE", f"Only in this state: {', '.join(states)}.", "--state", parser=parse)
+
+
+def parse_time(text: str) -> datetime:
+    """Return the time that an option was given.
+
+    Raises:
+        typer.BadParameter: the text means no time; the command line ends with the right form.
+    """
+    time = times.parse(text, now=datetime.now(UTC))
+    if time is None:
+        raise typer.BadParameter(f"expected {times.FORM}; got {text!r}.")
+    return time
+
+
+def parse_seconds(text: str) -> float:
+    """Return the seconds of a duration that an option was given, such as 90s or 15m.
+
+    Raises:
+        typer.BadParameter: the text means no duration.
+    """
+    found = times.parse_seconds(text)
+    if found is None:
+        raise typer.BadParameter(f"expected a duration such as 90s, 15m, 2h, 7d; got {text!r}.")
+    return found
 
 
 def argument(metavar: str, help_: str, **settings: Any) -> Any:

@@ -1,7 +1,5 @@
 """`workorders outbox`: messages that wait for Kafka, holds, and operators' decisions."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 import typer
@@ -9,21 +7,14 @@ import typer
 from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, argument, option, takes
-from workorders.cli.output import count, show_one
+from workorders.cli.output import count, show_fields
 from workorders.outbox import admin
-from workorders.outbox.admin import Hold, ShardStatus, TopicStatus
+from workorders.outbox.admin import ShardStatus
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 
 _SHARD_COLUMNS: Final = "shard owner is_expired leased_until epoch last_batch in_flight"
-
-
-@dataclass(frozen=True, slots=True)
-class _Status:
-    topics: Sequence[TopicStatus]
-    shards: Sequence[ShardStatus]
-    holds: Sequence[Hold]
 
 
 @app.command()
@@ -37,12 +28,13 @@ def status(as_json: AsJson = False, database: Database = None) -> None:
       workorders outbox status --json
     """
     with connect(database) as connection:
-        found = _Status(admin.topics(connection), admin.shards(connection), admin.holds(connection))
-    show_one(found, as_json=as_json, columns={ShardStatus: _SHARD_COLUMNS})
-    for shard in () if as_json else found.shards:
+        topics, shards, holds = admin.topics(connection), admin.shards(connection), admin.holds(connection)
+    found = {"topics": topics, "shards": shards, "holds": holds}
+    show_fields(found, as_json=as_json, columns={ShardStatus: _SHARD_COLUMNS})
+    for shard in () if as_json else shards:
         if shard.last_error:
             print(safe(f"\nShard {shard.shard}: {shard.last_error}"))
-    if found.holds or any(shard.last_error for shard in found.shards):
+    if holds or any(shard.last_error for shard in shards):
         raise typer.Exit(1)
 
 

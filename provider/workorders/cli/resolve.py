@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
 from workorders.cli.options import (
@@ -14,6 +13,7 @@ from workorders.cli.options import (
     TriggerName,
     argument,
     option,
+    parse_time,
     takes,
 )
 from workorders.cli.output import note, print_json, show_page
@@ -103,7 +103,7 @@ def seek(
             "TIME",
             "Instead: first message since 15m, 2h or 7d ago, or 2026-03-01T14:30.",
             "--time",
-            parser=times.option,
+            parser=parse_time,
         ),
     ] = None,
     mode: PreviewedChange,

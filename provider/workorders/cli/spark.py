@@ -78,12 +78,8 @@ def jars(
       export WORKORDERS_SPARK_JARS=$(workorders spark jars)
       workorders spark jars /opt/workorders/jars
     """
-    folder = (folder or make_cache_folder("spark-jars") / _version()).resolve()
+    folder = (folder or make_cache_folder("spark-jars") / package().rpartition(":")[2]).resolve()
     print(",".join(map(str, download(folder, is_checked=not unchecked))))
-
-
-def _version() -> str:
-    return package().rpartition(":")[2]
 
 
 def _jars() -> list[Path]:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.connections import require_airflow
-from workorders.cli.options import AsJson, TriggerName, argument, option
+from workorders.cli.options import AsJson, TriggerName, argument, option, parse_seconds
 from workorders.cli.output import note, print_json
 from workorders.core.exceptions import WorkOrdersError
 from workorders.visible_text import safe
@@ -25,7 +24,7 @@ _WAIT_SECONDS: Final = 360.0
 
 Wait = Annotated[
     float | None,
-    option("DURATION", "Maximum time until the Dag is parsed and polls; 6m.", "--wait", parser=times.seconds),
+    option("DURATION", "Maximum time until the Dag is parsed and polls; 6m.", "--wait", parser=parse_seconds),
 ]
 
 

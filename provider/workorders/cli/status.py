@@ -1,15 +1,13 @@
 """`workorders status`: status of every partition."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.connections import connect, kafka_settings
-from workorders.cli.options import AsJson, Database, argument, option, takes
+from workorders.cli.options import AsJson, Database, argument, option, parse_seconds
 from workorders.cli.output import count, note, print_json, print_table
 from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
@@ -42,23 +40,15 @@ _JOBS: Final = 20
 """Newest bulk jobs among which failed ones are looked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What is wrong, by the options of the command."""
-
-    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if something is wrong, and say what.")] = False
-    max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", "--max-lag", min=0)] = None
-    max_age: Annotated[
-        float | None,
-        option("DURATION", "With --check: maximum age of a waiting message.", "--max-age", parser=times.seconds),
-    ] = None
-
-
-@takes(limits=Limits)
 def status(
     trigger: Annotated[str | None, argument("TRIGGER", "Only this trigger.")] = None,
     *,
-    limits: Limits,
+    check: Annotated[bool, typer.Option("--check", help="Exit with 1 if something is wrong, and say what.")] = False,
+    max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", "--max-lag", min=0)] = None,
+    max_age: Annotated[
+        float | None,
+        option("DURATION", "With --check: maximum age of a waiting message.", "--max-age", parser=parse_seconds),
+    ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -100,12 +90,12 @@ def status(
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
         triggers = collect(connection, KafkaAnswers(kafka_settings), trigger)
-        facts = _facts(connection, triggers, trigger) if limits.check else Facts()
+        facts = _facts(connection, triggers, trigger) if check else Facts()
     if as_json:
         print_json(triggers)
     else:
         _print_all(triggers)
-    wrong = find_problems(facts, Thresholds(max_lag=limits.max_lag, max_age_seconds=limits.max_age))
+    wrong = find_problems(facts, Thresholds(max_lag=max_lag, max_age_seconds=max_age))
     if wrong:
         for problem in wrong:
             note(str(problem))

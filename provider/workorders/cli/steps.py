@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from workorders.cli import times
 from workorders.cli.connections import airflow_database_url, connect, connect_to_write
-from workorders.cli.options import Database, option
+from workorders.cli.options import Database, option, parse_seconds
 from workorders.cli.output import count
 from workorders.core.steps.retention import purge_steps
 from workorders.core.worker.user_database import CREATE_TABLE
@@ -45,7 +44,7 @@ def create_table(
 def purge(
     connection_id: Annotated[str, option("CONNECTION", "Airflow connection of your database.", "--connection")],
     older_than: Annotated[
-        float, option("DURATION", "Minimum age of a deleted row, such as 400d.", "--older-than", parser=times.seconds)
+        float, option("DURATION", "Minimum age of a deleted row, such as 400d.", "--older-than", parser=parse_seconds)
     ],
     database: Database = None,
 ) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from dataclasses import replace
+from errno import EEXIST
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Annotated, Final
@@ -126,7 +127,7 @@ def show(
         published = list_published(connection, id_)
         steps = list_steps(connection, id_)
     if raw is not None:
-        _write_raw(work_order, raw)
+        _write(raw, [_raw(work_order)])
     show_one(
         _shown(work_order),
         as_json=as_json,
@@ -144,20 +145,13 @@ def show(
         print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
 
 
-def _write_raw(work_order: WorkOrder, file: Path) -> None:
+def _raw(work_order: WorkOrder) -> bytes:
     if work_order.raw is None:
         raise ConfigurationError(
-            f"Work order {work_order.id} has no raw value (only rejected ones have, unless the value was null); "
-            f"{file} was not written."
+            f"Work order {work_order.id} has no raw value (only rejected ones have, unless the value was null), so no "
+            f"file was written."
         )
-    try:
-        # Only its owner may read it, as an export.
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(work_order.raw)
-    except OSError as error:
-        raise ConfigurationError(
-            f"The raw value could not be written to {file}: {error.strerror}; name another file."
-        ) from error
+    return work_order.raw
 
 
 def _shown(work_order: WorkOrder) -> WorkOrder:
@@ -197,8 +191,6 @@ def export_(
     chosen = next((known for known in export.FORMATS if known == name), None)
     if chosen is None:
         raise typer.BadParameter(f"expected jsonl or csv; got {name!r}.", param_hint="--format")
-    if file.exists():
-        raise ConfigurationError(f"The file {file} already exists; nothing was exported; name another.")
     with connect(database) as connection:
         size = _write(file, export.parts(connection, wanted, chosen))
     print(f"{file} is complete and has {size:,} bytes.")
@@ -208,9 +200,11 @@ def _write(file: Path, parts: Iterable[bytes]) -> int:
     """Write a file that gets its name when it is complete, and that only its owner may read; return its bytes.
 
     Raises:
-        ConfigurationError: it cannot be written.
+        ConfigurationError: it exists, or cannot be written.
     """
     try:
+        if file.exists():
+            raise FileExistsError(EEXIST, os.strerror(EEXIST))
         with NamedTemporaryFile(dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False) as incomplete:
             try:
                 incomplete.writelines(parts)
@@ -222,7 +216,6 @@ def _write(file: Path, parts: Iterable[bytes]) -> int:
                 raise
     except OSError as error:
         raise ConfigurationError(
-            f"The export could not be written to {file} ({error.strerror}); no file of that name was created; name "
-            f"another one."
+            f"The file {file} could not be written ({error.strerror}), so it was not changed; name another one."
         ) from error
     return file.stat().st_size

@@ -151,13 +151,13 @@ def test_an_export_is_a_file_of_its_owner_that_overwrites_none(
     assert [line["position"] for line in lines] == [0, 1, 2]
     assert file.stat().st_mode & 0o777 == 0o600
     again = workorders(*command)
-    assert (again.code, "already exists" in again.err) == (1, True)
+    assert (again.code, "could not be written (File exists)" in again.err) == (1, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("none/all.csv",), 1, "could not be written to {folder}/none/all.csv (No such file or directory)"),
+        (("none/all.csv",), 1, "{folder}/none/all.csv could not be written (No such file or directory)"),
         (("all.csv", "--trigger", "unknown"), 1, "No trigger unknown"),
         (("all.txt",), 2, "expected jsonl or csv; got 'txt'."),
     ],

@@ -40,7 +40,6 @@ def test_files_are_written_and_checked_and_a_database_is_read(
 ) -> None:
     run_command(programs, "workorders", "init", tmp_path)
     assert "orders is valid" in run_command(programs, "workorders", "triggers", "check", tmp_path / "triggers")
-    assert "ship is valid" in run_command(programs, "workorders", "workflows", "check", tmp_path / "workflows")
     database = {"WORKORDERS_DATABASE_URL": stack.database_url}
     run_command(programs, "workorders", "db", "migrate", **database)
     run_command(programs, "workorders", "work-orders", "list", "--state", "failed", "--json", **database)

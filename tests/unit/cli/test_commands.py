@@ -12,7 +12,7 @@ import typer
 from typer.models import OptionInfo
 
 from local_stack.stack import CHECKOUT
-from workorders.cli import changes, times
+from workorders.cli import changes, options
 from workorders.cli.commands import PANELS, SUMMARIES
 from workorders.cli.main import app
 
@@ -164,7 +164,7 @@ def test_an_option_takes_the_same_in_every_command() -> None:
 
 
 def test_a_duration_is_written_in_one_way() -> None:
-    durations = {(*long_names(info), info.metavar) for *_, info in OPTIONS if info.parser is times.seconds}
+    durations = {(*long_names(info), info.metavar) for *_, info in OPTIONS if info.parser is options.parse_seconds}
     assert durations == {(name, "DURATION") for name in ("--max-age", "--older-than", "--wait")}
     names = [name for *_, info in OPTIONS for name in long_names(info)]
     # A bound of the load, which is asked for by this name.

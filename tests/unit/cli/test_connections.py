@@ -27,12 +27,15 @@ def test_what_is_no_json_object_is_refused_and_not_repeated(monkeypatch: pytest.
 
 
 def test_without_kafka_the_sentence_names_the_connection() -> None:
-    with pytest.raises(ConfigurationError, match="or run this where Airflow has a connection kafka_eu"):
+    with pytest.raises(
+        ConfigurationError,
+        match="so its connection kafka_eu was not read; set WORKORDERS_KAFKA to ",
+    ):
         connections.kafka_settings("kafka_eu")
 
 
 def test_an_airflow_connection_is_looked_up_where_airflow_is_configured() -> None:
-    with pytest.raises(ConfigurationError, match="so its connection shop_db was not looked up"):
+    with pytest.raises(ConfigurationError, match="so its connection shop_db was not read; give another one, or run"):
         connections.airflow_database_url("shop_db")
 
 

@@ -14,8 +14,8 @@ from local_stack.stack import CHECKOUT
 if TYPE_CHECKING:
     from compare.case import Case
 
-FOLDER: Final = CHECKOUT / "build" / "compare"
-LOCKS: Final = Path(__file__).parent
+_ENVIRONMENTS: Final = CHECKOUT / "build" / "compare"
+HERE: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class Peer(ABC):
     """The settings that matter and where they are documented, in Markdown."""
     is_python: ClassVar[bool] = False
     """Whether its processes are Python's, whose clock can be moved."""
+    processes: int = 1
+    """Processes of one installation."""
     without_group: str = ""
     """Why there is no consumer group to reset; empty if there is one."""
     patience: float = 40.0
@@ -49,7 +51,7 @@ class Peer(ABC):
 
     @abstractmethod
     def command(self, case: "Case", number: int) -> Command:
-        """Return the command of its process; of the second one of the same configuration, if `number` is 1."""
+        """Return the command of a process; those of a second installation come after those of the first."""
 
     def at_commit(self, case: "Case", *, lose_answer: bool) -> Breakpoint:
         """Return the point at which a transaction with rows is committed."""
@@ -81,7 +83,7 @@ def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:
 
     `build` names packages that must be there before the others are built.
     """
-    uv, folder = str(Path(sys.executable).with_name("uv")), FOLDER / name
+    uv, folder = str(Path(sys.executable).with_name("uv")), _ENVIRONMENTS / name
     python = folder / "bin" / "python"
     subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder], check=True)
     install = [uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
@@ -91,6 +93,11 @@ def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:
     alone = ["--no-build-isolation"] if build else []
     subprocess.run([*install, *alone, "--requirement", str(lock), *constraints], check=True)
     return python
+
+
+def distributions(python: Path) -> int:
+    """Return how many distributions a tool's environment has."""
+    return len([*python.parents[1].glob("lib/python*/site-packages/*.dist-info")])
 
 
 def locked(lock: Path, package: str) -> str:

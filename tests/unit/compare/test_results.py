@@ -25,7 +25,7 @@ RESULT = Result("dbos-step", "none", CLEAN, logged=True)
         ({"failed": 3}, "3 failed, kept"),
         ({"doubled": 5}, "**5 doubled**"),
         ({"strays": 2}, "**2 aborted**"),
-        ({"overtaken": 7}, "7 overtaken"),
+        ({"overtaken": 7}, "overtaken"),
         ({"bad_kept": 20}, "4 of 24 bad gone"),
     ],
 )
@@ -36,11 +36,23 @@ def test_a_cell_contains_what_is_wrong(wrong: dict[str, int], cell: str) -> None
 def test_a_loss_without_an_error_in_the_log_is_silent() -> None:
     lost = replace(RESULT, verdict=replace(CLEAN, lost=20))
     assert replace(lost, logged=False).cell == "**20 lost**, silently"
-    assert replace(lost, logged=False, halted="a task failed").cell == "stopped, 20 wait"
+    assert replace(lost, logged=False, halted="a task failed").cell == "stopped"
+
+
+def test_a_tool_that_continues_without_messages_that_are_gone_has_to_tell_an_operator() -> None:
+    gone = replace(RESULT, fault="retention")
+    assert gone.cell == "0"
+    assert replace(gone, logged=False).cell == "0, silently"
+    assert replace(RESULT, logged=False).cell == "0"
+
+
+def test_the_order_alone_is_not_measured_twice() -> None:
+    assert not replace(RESULT, verdict=replace(CLEAN, overtaken=1)).is_damaged
+    assert replace(RESULT, verdict=replace(CLEAN, overtaken=1, lost=1)).is_damaged
 
 
 def test_a_cell_contains_what_an_operator_had_to_do() -> None:
-    assert replace(RESULT, remedies=("a restart", "a restart")).cell == "after a restart"
+    assert replace(RESULT, remedies=("a restart", "a restart")).cell == "0, after a restart"
 
 
 def test_two_runs_that_differ_are_both_shown() -> None:
@@ -51,7 +63,6 @@ def test_two_runs_that_differ_are_both_shown() -> None:
 
 def test_what_was_not_measured_is_not_claimed() -> None:
     assert replace(RESULT, verdict=None, skipped="no group").cell == "does not apply"
-    assert replace(RESULT, verdict=None, failure="it broke").cell == "not measured"
     table = page.table([RESULT], {"dbos-step": "DBOS", "debezium": "Debezium"})
     assert table.splitlines() == ["| fault | DBOS | Debezium |", "| --- | --- | --- |", "| none | 0 | not measured |"]
 

@@ -5,8 +5,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from faults.breakpoints import Breakpoint
 from local_stack.stack import CHECKOUT
@@ -45,6 +49,10 @@ class Peer(ABC):
     @abstractmethod
     def version(self) -> str:
         """Return the version of what is installed."""
+
+    @abstractmethod
+    def parts(self) -> int:
+        """Return how many distributions or jars an installation of it has, without Python and Java."""
 
     def prepare(self, case: "Case") -> None:  # noqa: B027 - most tools need nothing
         """Create what the tool needs apart from its topic and its table."""
@@ -93,6 +101,22 @@ def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:
     alone = ["--no-build-isolation"] if build else []
     subprocess.run([*install, *alone, "--requirement", str(lock), *constraints], check=True)
     return python
+
+
+def required(requirement: str) -> frozenset[str]:
+    """Return the names of what a requirement brings, from what is installed here."""
+    found, waiting = set[tuple[str, frozenset[str]]](), [requirement]
+    while waiting:
+        one = Requirement(waiting.pop())
+        key = canonicalize_name(one.name), frozenset(one.extras)
+        if key in found:
+            continue
+        found.add(key)
+        for line in requires(one.name) or []:
+            marker = Requirement(line).marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in one.extras or {""}):
+                waiting.append(line)
+    return frozenset(name for name, _ in found)
 
 
 def distributions(python: Path) -> int:

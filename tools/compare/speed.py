@@ -40,6 +40,8 @@ class Speed:
     p95_seconds: float
     memory_mib: float
     """Of the tool's processes while they wait."""
+    parts: int
+    """Distributions or jars of an installation."""
 
 
 def measure(site: Site, peer: Peer) -> Speed:
@@ -64,6 +66,7 @@ def measure(site: Site, peer: Peer) -> Speed:
             median_seconds=median(waits),
             p95_seconds=percentile(waits, 95),
             memory_mib=sum(map(memory_mib, pids)),
+            parts=peer.parts(),
         )
 
 
@@ -88,8 +91,16 @@ def table(speeds: Sequence[Speed], names: Mapping[str, str]) -> str:
     """Return the table of the page."""
     rows = [
         f"| {names[speed.peer]} | {speed.per_second:,.0f} | {speed.cpu_ms:.1f} | {speed.median_seconds:.1f} "
-        f"| {speed.p95_seconds:.1f} | {speed.memory_mib:,.0f} |"
+        f"| {speed.p95_seconds:.1f} | {speed.memory_mib:,.0f} | {speed.parts} |"
         for speed in speeds
     ]
-    heads = ("tool", "backlog, rows/s", "CPU, ms per message", "message to row, s: median", "p95", "memory, MiB")
+    heads = (
+        "tool",
+        "backlog, rows/s",
+        "CPU, ms per message",
+        "message to row, s: median",
+        "p95",
+        "memory, MiB",
+        "distributions",
+    )
     return "\n".join([f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1), *rows, ""])

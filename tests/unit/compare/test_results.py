@@ -13,7 +13,9 @@ from compare.results import Result
 from compare.speed import Speed
 
 CLEAN = Verdict(messages=600, lost=0, failed=0, doubled=0, overtaken=0, strays=0, bad=24, bad_kept=24)
-SPEED = Speed("dbos-step", per_second=199.6, cpu_ms=5.25, median_seconds=1.16, p95_seconds=1.7, memory_mib=60.2)
+SPEED = Speed(
+    "dbos-step", per_second=199.6, cpu_ms=5.25, median_seconds=1.16, p95_seconds=1.7, memory_mib=60.2, parts=12
+)
 RESULT = Result("dbos-step", "none", CLEAN, logged=True)
 
 
@@ -85,7 +87,7 @@ def test_a_run_replaces_the_measured_part_of_the_page_alone(tmp_path: Path, monk
     assert "old" not in text
     assert "600 messages" in text
     assert text.count("## ") == 1
-    assert "| DBOS, step | 200 | 5.2 | 1.2 | 1.7 | 60 |" in text
+    assert "| DBOS, step | 200 | 5.2 | 1.2 | 1.7 | 60 | 12 |" in text
 
 
 def test_the_first_run_appends_its_part_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

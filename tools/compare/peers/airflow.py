@@ -7,7 +7,7 @@ from typing import Final
 import psycopg
 
 from compare.case import Case
-from compare.peer import HERE, Command, Peer
+from compare.peer import HERE, Command, Peer, required
 from local_stack.airflow import Airflow
 from support.consumed import consumed
 
@@ -35,6 +35,9 @@ class AirflowTrigger(Peer):
 
     def version(self) -> str:
         return f"Airflow {version('apache-airflow')}, Kafka provider {version('apache-airflow-providers-apache-kafka')}"
+
+    def parts(self) -> int:
+        return len(required("apache-airflow") | required("apache-airflow-providers-apache-kafka"))
 
     def prepare(self, case: Case) -> None:
         stack = case.site.stack

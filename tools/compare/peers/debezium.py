@@ -59,6 +59,9 @@ class Debezium(Peer):
         coordinate = next(root for root in connect_jars.ROOTS if root.startswith("io.debezium:"))
         return f"Debezium JDBC sink {coordinate.rsplit(':', 1)[1]}"
 
+    def parts(self) -> int:
+        return len(connect_jars.fetch())
+
     def prepare(self, case: Case) -> None:
         case.topics.create(_dead(case), 1)
         case.site.admin(f'ALTER TABLE {case.table} ADD UNIQUE (topic, partition, "offset")')

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from compare.case import Case
-from compare.peer import HERE, Command, Peer, environment, locked
+from compare.peer import HERE, Command, Peer, distributions, environment, locked
 
 _LOCK: Final = HERE / "spark.lock"
 _FOREACH: Final = (
@@ -35,6 +35,9 @@ class Streaming(Peer):
 
     def version(self) -> str:
         return f"Spark {locked(_LOCK, 'pyspark')}"
+
+    def parts(self) -> int:
+        return distributions(_python())
 
     def prepare(self, case: Case) -> None:
         if self._way == "upsert":

@@ -176,13 +176,17 @@ class Case:
             (int(producer or -1), sequence) for producer, sequence in self.site.admin(_FOUND.format(table=self.table))
         ]
 
+    def rows(self) -> int:
+        """Return how many rows there are."""
+        return int(self.site.admin(f"SELECT count(*) FROM {self.table}")[0][0])
+
     def until_rows(self, count: int = 1) -> None:
         """Wait until there are so many rows.
 
         Raises:
             AssertionError: there are fewer, and none is added.
         """
-        assert wait_until(lambda: len(self.found()) >= count, seconds=_SECONDS), f"{self.topic} has no {count} rows"
+        assert wait_until(lambda: self.rows() >= count, seconds=_SECONDS), f"{self.topic} has no {count} rows"
 
     def verdict(self) -> Verdict:
         """Compare what is there with what was sent."""

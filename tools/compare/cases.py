@@ -99,7 +99,7 @@ def killed_at_random(case: Case) -> None:
     case.start()
     case.mark()
     for _ in range(_KILLS):
-        begun = len(case.found())
+        begun = case.rows()
         case.produce()
         case.until_rows(begun + 1)
         pause(case.random.uniform(0, 1))

@@ -53,6 +53,7 @@ def measure(site: Site, peer: Peer) -> Speed:
     with Case(site, peer, "speed", random=Random(1), messages=_BACKLOG) as case:
         case.produce()
         case.start()
+        case.until_rows(case.due())
         verdict = case.settle()
         assert not verdict.lost, f"{peer.name} has {verdict}"
         ((rows, seconds),) = site.admin(_RATE.format(table=case.table))
@@ -98,8 +99,8 @@ def table(speeds: Sequence[Speed], names: Mapping[str, str]) -> str:
         "tool",
         "backlog, rows/s",
         "CPU, ms per message",
-        "message to row, s: median",
-        "p95",
+        "message to row: median, s",
+        "p95, s",
         "memory, MiB",
         "distributions",
     )

@@ -33,7 +33,7 @@ def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", "900")
+        .option("maxOffsetsPerTrigger", os.environ["MAX_OFFSETS"])
         .option("failOnDataLoss", os.environ.get("FAIL_ON_DATA_LOSS", "true"))
         .load()
         .selectExpr("topic", "partition", "offset", "CAST(key AS STRING) AS key", "value")

@@ -53,6 +53,8 @@ class Streaming(Peer):
         home = _python().parents[1]
         variables = {
             "EFFECTS_URL": case.url(),
+            # More than one batch, of whatever size.
+            "MAX_OFFSETS": str(case.messages * 9 // 10),
             "SPARK_HOME": str(next(home.glob("lib/python*/site-packages/pyspark"))),
             "PYSPARK_PYTHON": str(_python()),
             "PYTHONPATH": str(HERE.parent),

@@ -38,6 +38,7 @@ _ABORTED_SECONDS: Final = 0.7
 """Time in which the producer has aborted a transaction after its backlog."""
 _MAX_RESTARTS: Final = 3
 _MAX_REMEDIES: Final = 2
+_LOOK_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 4.0
 """Time for rows too many to arrive."""
 _SECONDS: Final = 400.0
@@ -186,7 +187,10 @@ class Case:
         Raises:
             AssertionError: there are fewer, and none is added.
         """
-        assert wait_until(lambda: self.rows() >= count, seconds=_SECONDS), f"{self.topic} has no {count} rows"
+        deadline = time.monotonic() + _SECONDS
+        while self.rows() < count:
+            assert time.monotonic() < deadline, f"{self.topic} has no {count} rows"
+            time.sleep(_LOOK_SECONDS)
 
     def verdict(self) -> Verdict:
         """Compare what is there with what was sent."""
@@ -202,7 +206,7 @@ class Case:
         while True:
             assert time.monotonic() - begun < _SECONDS, f"{self.topic} has not finished: {state}"
             self._tend()
-            time.sleep(0.5)
+            time.sleep(_LOOK_SECONDS)
             before, state = state, self.verdict()
             if before != state:
                 changed = time.monotonic()

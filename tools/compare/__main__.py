@@ -25,6 +25,8 @@ from support.machine import machine
 
 _MESSAGES = 1_000
 _SPEED = "speed"
+_IDLE = 0.5
+"""Load average of a machine that has nothing else to do."""
 
 
 class Comparison:
@@ -34,7 +36,9 @@ class Comparison:
         self.faults, self.speeds = results.read() if add else ({}, {})
         self.seed = seed
         self.messages = messages
-        self._begun = time.monotonic()
+        #: Cases that could not be measured.
+        self.failures = 0
+        self._conditions = _conditions()
         self._lock = Lock()
         self._starting = Lock()
 
@@ -43,19 +47,18 @@ class Comparison:
         with self._site(peer.slug) as site:
             for fault in faults:
                 result = self._case(site, peer, fault, self.seed)
-                if result.verdict is not None and not result.verdict.is_clean:
-                    result = replace(result, second=self._case(site, peer, fault, self.seed + 1).cell)
-                self._keep(result)
-                site.stack.keep_logs |= bool(result.failure)
+                if result and result.is_damaged and (again := self._case(site, peer, fault, self.seed + 1)):
+                    result = replace(result, second=again.cell)
+                if result:
+                    self._keep(result)
 
     def measure(self, peer: Peer) -> None:
         """Measure how fast one tool is, alone on the machine."""
         with self._site(f"{_SPEED}-{peer.slug}") as site:
             try:
                 self._keep(speed.measure(site, peer))
-            except Exception as error:  # noqa: BLE001 - it belongs to this tool, and the others are measured
-                print(f"{peer.name}: {error}", flush=True)
-                site.stack.keep_logs = True
+            except Exception:  # noqa: BLE001 - the other tools are measured
+                self._failed(site, f"{peer.slug}, {_SPEED}")
 
     @contextmanager
     def _site(self, name: str) -> Iterator[Site]:
@@ -72,8 +75,7 @@ class Comparison:
         about = {
             "seed": self.seed,
             "messages": self.messages,
-            "minutes": round((time.monotonic() - self._begun) / 60, 1),
-            "conditions": _conditions(),
+            "conditions": self._conditions,
         }
         results.write(faults, speeds, about)
         return page.write(faults, speeds, PEERS, about)
@@ -88,7 +90,7 @@ class Comparison:
             print(f"    {found}", flush=True)
             self.write()
 
-    def _case(self, site: Site, peer: Peer, fault: Fault, seed: int) -> Result:
+    def _case(self, site: Site, peer: Peer, fault: Fault, seed: int) -> Result | None:
         begun = time.monotonic()
         try:
             with Case(site, peer, fault.slug, random=Random(seed), messages=self.messages) as case:
@@ -105,8 +107,14 @@ class Comparison:
                 )
         except NotPossibleError as reason:
             return Result(peer.slug, fault.slug, skipped=str(reason))
-        except Exception as error:  # noqa: BLE001 - it belongs into this case's cell, and the others are measured
-            return Result(peer.slug, fault.slug, failure="".join(traceback.format_exception(error))[-1500:])
+        except Exception:  # noqa: BLE001 - the other cases are measured
+            self._failed(site, f"{peer.slug}, {fault.slug}")
+            return None
+
+    def _failed(self, site: Site, name: str) -> None:
+        print(f"{name}: not measured\n{traceback.format_exc(limit=-4)}", flush=True)
+        self.failures += 1
+        site.stack.keep_logs = True
 
 
 def main() -> int:
@@ -118,7 +126,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
     parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
-    parser.add_argument("--lanes", type=int, default=3, help="how many tools meet faults at the same time")
+    parser.add_argument("--lanes", type=int, default=2, help="how many tools meet faults at the same time")
     given = parser.parse_args()
     if given.list:
         print(*(f"{slug:24} {fault.name}" for slug, fault in FAULTS.items()), sep="\n")
@@ -134,12 +142,13 @@ def main() -> int:
     for peer in peers if _SPEED in (given.names or [_SPEED]) else ():
         comparison.measure(peer)
     print(comparison.write())
-    return int(any(result.failure for result in comparison.faults.values()))
+    return int(comparison.failures > 0)
 
 
 def _conditions() -> str:
     found = machine()
-    return f"{found['cores']} cores of {found['processor']}, {found['memory_gib']} GiB, with other work"
+    busy = "" if float(found["load_average"]) < _IDLE else ", busy with other work"
+    return f"{found['cores']} cores of {found['processor']}, {found['memory_gib']} GiB{busy}"
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from typing import Final, Self
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from compare.oracle import POISON, Place, Sent, Verdict, judge, read_journal
+from compare.oracle import POISON, Sent, Verdict, judge, read_journal
 from compare.peer import Peer
+from faults.arrived import Message
 from faults.contents import ACCEPTED
 from faults.site import PYTHON_PATH, Site
 from faults.tasks import Task
@@ -36,11 +37,15 @@ _PER_TICK: Final = 5
 _ABORTED_SECONDS: Final = 0.7
 """Time in which the producer has aborted a transaction after its backlog."""
 _MAX_RESTARTS: Final = 3
-_MAX_REMEDIES: Final = 3
+_MAX_REMEDIES: Final = 2
+_LOOK_SECONDS: Final = 0.5
 _QUIET_SECONDS: Final = 4.0
 """Time for rows too many to arrive."""
 _SECONDS: Final = 400.0
 _ERROR: Final = re.compile(r"\b(ERROR|CRITICAL|FATAL)\b|Traceback")
+_RECORD: Final = re.compile(r"^(?=.*\b(?:DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b)", re.MULTILINE)
+_ABOUT_BAD: Final = "The message is not"
+"""What a tool logs about the bad messages, which are part of every case, is not about the fault."""
 _numbers = count(1)
 
 
@@ -63,8 +68,8 @@ class Case:
         #: What the supervisor and an operator had to do.
         self.restarts = 0
         self.remedies: list[str] = []
-        #: Variables that give the tool's processes another clock.
-        self.clock: dict[str, str] = {}
+        #: Variables of the tool's processes from their next start on, if `forget` comes before it.
+        self.variables: dict[str, str] = {}
         #: Where the tool's processes answer, for those that do.
         self.rest: dict[int, str] = {}
         self._processes: list[ManagedProcess] = []
@@ -99,11 +104,11 @@ class Case:
         """The logs of the tool's processes."""
         return [process.log for process in self._processes]
 
-    def start(self, processes: int = 1) -> None:
+    def start(self, installations: int = 1) -> None:
         """Start the tool, as a supervisor does at the start of a machine."""
-        for number in range(len(self._processes), processes):
+        for number in range(len(self._processes), installations * self.peer.processes):
             command = self.peer.command(self, number)
-            variables = {"PYTHONPATH": PYTHON_PATH, **command.environment, **self.clock}
+            variables = {"PYTHONPATH": PYTHON_PATH, **command.environment, **self.variables}
             name = f"{self.topic}-{number}"
             self._processes.append(self.site.stack.process(name, command.words, variables))
         for process in self._processes:
@@ -166,11 +171,15 @@ class Case:
             self.topics.produce(self.topic, [value], partition=number, key=b"%d" % number)
             self.sent.append(Sent(self._producers, number, POISON, f"{number}"))
 
-    def found(self) -> list[Place]:
+    def found(self) -> list[Message]:
         """Return the contents of the rows, in the order in which they were inserted."""
         return [
             (int(producer or -1), sequence) for producer, sequence in self.site.admin(_FOUND.format(table=self.table))
         ]
+
+    def rows(self) -> int:
+        """Return how many rows there are."""
+        return int(self.site.admin(f"SELECT count(*) FROM {self.table}")[0][0])
 
     def until_rows(self, count: int = 1) -> None:
         """Wait until there are so many rows.
@@ -178,7 +187,10 @@ class Case:
         Raises:
             AssertionError: there are fewer, and none is added.
         """
-        assert wait_until(lambda: len(self.found()) >= count, seconds=_SECONDS), f"{self.topic} has no {count} rows"
+        deadline = time.monotonic() + _SECONDS
+        while self.rows() < count:
+            assert time.monotonic() < deadline, f"{self.topic} has no {count} rows"
+            time.sleep(_LOOK_SECONDS)
 
     def verdict(self) -> Verdict:
         """Compare what is there with what was sent."""
@@ -191,18 +203,16 @@ class Case:
             AssertionError: it has not finished in time, and continues.
         """
         state, changed, begun = self.verdict(), time.monotonic(), time.monotonic()
-        rows = -1
         while True:
             assert time.monotonic() - begun < _SECONDS, f"{self.topic} has not finished: {state}"
             self._tend()
-            time.sleep(0.5)
-            before, state = (rows, state), self.verdict()
-            rows = len(self.found())
-            if before != (rows, state):
+            time.sleep(_LOOK_SECONDS)
+            before, state = state, self.verdict()
+            if before != state:
                 changed = time.monotonic()
             waited = time.monotonic() - changed
             complete = not state.lost and state.bad_kept == state.bad
-            if waited > (_QUIET_SECONDS if complete else self.peer.patience):
+            if waited > _QUIET_SECONDS and (complete or self.halted or waited > self.peer.patience):
                 remedy = "" if complete or len(self.remedies) == _MAX_REMEDIES else self.peer.remedy(self)
                 if not remedy:
                     return state
@@ -212,17 +222,16 @@ class Case:
     @property
     def halted(self) -> str:
         """How an operator learns that the tool does not continue; empty if it believes that all is well."""
-        if any(not process.running for process in self._processes):
+        if not any(process.running for process in self._processes):
             return f"the process ended {self.restarts + 1} times"
         return self.peer.halted(self)
 
     @property
     def logged(self) -> bool:
-        """Whether the tool has logged an error since the mark."""
-        return any(
-            _ERROR.search(log.read_text(encoding="utf-8", errors="replace")[self._marks.get(log, 0) :])
-            for log in self.logs
-        )
+        """Whether the tool has logged an error since the mark, other than about bad messages."""
+        logged = (log.read_bytes()[self._marks.get(log, 0) :].decode(errors="replace") for log in self.logs)
+        records = (record for text in logged for record in _RECORD.split(text))
+        return any(_ERROR.search(record) and _ABOUT_BAD not in record for record in records)
 
     def _tend(self) -> None:
         for process in self._processes:
@@ -230,9 +239,9 @@ class Case:
                 self.restarts += 1
                 process.start()
 
-    def ends(self, topic: str = "", partitions: int = PARTITIONS) -> dict[int, int]:
-        """Return the end of each partition's log, of the case's topic if not told otherwise."""
-        places = {TopicPartition(topic or self.topic, number): OffsetSpec.latest() for number in range(partitions)}
+    def ends(self) -> dict[int, int]:
+        """Return the end of each partition's log."""
+        places = {TopicPartition(self.topic, number): OffsetSpec.latest() for number in range(PARTITIONS)}
         answers = self.admin.list_offsets(places)
         return {place.partition: answer.result(60).offset for place, answer in answers.items()}
 

@@ -10,8 +10,11 @@ def as_object(value: bytes | None) -> str:
         ValueError: it is something else.
     """
     if value is None:
-        raise ValueError("The message has no value.")
-    text = value.decode()
-    if not isinstance(json.loads(text), dict):
-        raise ValueError("The message is not an object.")
-    return text
+        raise ValueError("The message is not JSON: it has no value.")
+    try:
+        text = value.decode()
+        if isinstance(json.loads(text), dict):
+            return text
+    except ValueError as failure:
+        raise ValueError("The message is not JSON.") from failure
+    raise ValueError("The message is not an object.")

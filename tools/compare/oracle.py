@@ -1,20 +1,17 @@
 """Compares the rows of a tool with what was sent, by arithmetic on the producer's journal: no log is read."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from faults import producer
+from faults.arrived import Message, compare
 from faults.contents import ACCEPTED, kind
 
 POISON: Final = "poison"
 """Kind of a message that is a JSON object, and that Postgres refuses in a column of type jsonb."""
 _STORABLE: Final = {"number-out-of-range"}
 """Kinds that are bad for some tools only: a row with their content keeps them as well."""
-
-Place = tuple[int, int]
-"""Producer and sequence number: what a message's content follows from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +22,11 @@ class Sent:
     sequence: int
     kind: str
     key: str
+    position: tuple[int, int] = (0, 0)
+    """Run of the producers, and offset: the order in which messages with one key must be done."""
 
     @property
-    def place(self) -> Place:
+    def message(self) -> Message:
         """What the content is known by."""
         return self.producer, self.sequence
 
@@ -67,11 +66,14 @@ def read_journal(text: str, keys: int) -> list[Sent]:
     Raises:
         AssertionError: the producer did not end well.
     """
-    places = producer.read_journal(text)
-    return [Sent(number, sequence, kind(sequence), f"{sequence % keys}") for number, sequence, *_ in places]
+    # Two producers with successive numbers write at the same time; a topic that is re-created starts at offset 0 again.
+    return [
+        Sent(number, sequence, kind(sequence), f"{sequence % keys}", (number // 2, offset))
+        for number, sequence, _, offset in producer.read_journal(text)
+    ]
 
 
-def judge(sent: Sequence[Sent], rows: Sequence[Place], kept: int) -> Verdict:
+def judge(sent: Sequence[Sent], rows: Sequence[Message], kept: int) -> Verdict:
     """Count what was lost, doubled, overtaken, and kept.
 
     Args:
@@ -79,29 +81,18 @@ def judge(sent: Sequence[Sent], rows: Sequence[Place], kept: int) -> Verdict:
         rows: contents of the tool's rows, in the order in which they were inserted.
         kept: how many messages the tool has in another place, for a person.
     """
-    good = {message.place: message for message in sent if message.kind == ACCEPTED}
-    bad = {message.place: message for message in sent if message.kind != ACCEPTED}
-    times = Counter(place for place in rows if place in good)
-    in_rows = {place for place in rows if place in bad and bad[place].kind in _STORABLE}
-    missing, kept = len(good.keys() - times.keys()), kept + len(in_rows)
-    failed = max(0, min(missing, kept - len(bad)))
+    good = {one.message: (one.key, one.position) for one in sent if one.kind == ACCEPTED}
+    bad = {one.message: one.kind for one in sent if one.kind != ACCEPTED}
+    arrived = compare([row for row in rows if row not in bad], good)
+    kept += sum(bad.get(row) in _STORABLE for row in set(rows))
+    failed = max(0, min(arrived.lost, kept - len(bad)))
     return Verdict(
         messages=len(good),
-        lost=missing - failed,
+        lost=arrived.lost - failed,
         failed=failed,
-        doubled=times.total() - len(times),
-        overtaken=_overtaken(good[place] for place in dict.fromkeys(rows) if place in good),
-        strays=sum(place not in good and place not in bad for place in rows),
+        doubled=arrived.doubled,
+        overtaken=arrived.overtaken,
+        strays=arrived.strange,
         bad=len(bad),
         bad_kept=min(len(bad), kept),
     )
-
-
-def _overtaken(rows: Iterable[Sent]) -> int:
-    latest: dict[tuple[int, str], int] = {}
-    overtaken = 0
-    for message in rows:
-        key = message.producer, message.key
-        overtaken += message.sequence < latest.get(key, -1)
-        latest[key] = max(message.sequence, latest.get(key, -1))
-    return overtaken

@@ -5,8 +5,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from faults.breakpoints import Breakpoint
 from local_stack.stack import CHECKOUT
@@ -14,8 +18,8 @@ from local_stack.stack import CHECKOUT
 if TYPE_CHECKING:
     from compare.case import Case
 
-FOLDER: Final = CHECKOUT / "build" / "compare"
-LOCKS: Final = Path(__file__).parent
+_ENVIRONMENTS: Final = CHECKOUT / "build" / "compare"
+HERE: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ class Peer(ABC):
     """The settings that matter and where they are documented, in Markdown."""
     is_python: ClassVar[bool] = False
     """Whether its processes are Python's, whose clock can be moved."""
+    processes: int = 1
+    """Processes of one installation."""
     without_group: str = ""
     """Why there is no consumer group to reset; empty if there is one."""
     patience: float = 40.0
@@ -44,12 +50,16 @@ class Peer(ABC):
     def version(self) -> str:
         """Return the version of what is installed."""
 
+    @abstractmethod
+    def parts(self) -> int:
+        """Return how many distributions or jars an installation of it has, without Python and Java."""
+
     def prepare(self, case: "Case") -> None:  # noqa: B027 - most tools need nothing
         """Create what the tool needs apart from its topic and its table."""
 
     @abstractmethod
     def command(self, case: "Case", number: int) -> Command:
-        """Return the command of its process; of the second one of the same configuration, if `number` is 1."""
+        """Return the command of a process; those of a second installation come after those of the first."""
 
     def at_commit(self, case: "Case", *, lose_answer: bool) -> Breakpoint:
         """Return the point at which a transaction with rows is committed."""
@@ -81,7 +91,7 @@ def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:
 
     `build` names packages that must be there before the others are built.
     """
-    uv, folder = str(Path(sys.executable).with_name("uv")), FOLDER / name
+    uv, folder = str(Path(sys.executable).with_name("uv")), _ENVIRONMENTS / name
     python = folder / "bin" / "python"
     subprocess.run([uv, "venv", "--quiet", "--allow-existing", "--python", sys.executable, folder], check=True)
     install = [uv, "pip", "install", "--quiet", "--require-hashes", "--python", str(python)]
@@ -91,6 +101,27 @@ def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:
     alone = ["--no-build-isolation"] if build else []
     subprocess.run([*install, *alone, "--requirement", str(lock), *constraints], check=True)
     return python
+
+
+def required(requirement: str) -> frozenset[str]:
+    """Return the names of what a requirement brings, from what is installed here."""
+    found, waiting = set[tuple[str, frozenset[str]]](), [requirement]
+    while waiting:
+        one = Requirement(waiting.pop())
+        key = canonicalize_name(one.name), frozenset(one.extras)
+        if key in found:
+            continue
+        found.add(key)
+        for line in requires(one.name) or []:
+            marker = Requirement(line).marker
+            if marker is None or any(marker.evaluate({"extra": extra}) for extra in one.extras or {""}):
+                waiting.append(line)
+    return frozenset(name for name, _ in found)
+
+
+def distributions(python: Path) -> int:
+    """Return how many distributions a tool's environment has."""
+    return len([*python.parents[1].glob("lib/python*/site-packages/*.dist-info")])
 
 
 def locked(lock: Path, package: str) -> str:

@@ -2,16 +2,17 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from compare.cases import FAULTS
 from compare.oracle import Verdict
-from compare.peer import FOLDER
+from compare.peer import HERE
 from compare.speed import Speed
 from support import measured
 
-FILE: Final = FOLDER / "comparison.json"
+FILE: Final = HERE / "results.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,6 @@ class Result:
     seconds: float = 0.0
     skipped: str = ""
     """Why the fault does not apply."""
-    failure: str = ""
-    """What went wrong before there was a verdict."""
     second: str = ""
     """The cell of a second run, which what is wrong gets before it is shown."""
 
@@ -42,19 +41,29 @@ class Result:
     @property
     def cell(self) -> str:
         """What became of the tool in this run."""
-        if self.skipped:
-            return "does not apply"
         if self.verdict is None:
-            return "not measured"
-        parts = [_silent(text, self) for text in _wrong(self.verdict, self)]
+            return "does not apply"
+        parts = list(_wrong(self.verdict, self)) or ["0"]
+        if not self.is_seen and (self.is_damaged or FAULTS[self.fault].must_be_seen):
+            parts.append("silently")
         if self.remedies:
             parts.append(f"after {', '.join(dict.fromkeys(self.remedies))}")
-        return "; ".join(parts) or "0"
+        return ", ".join(parts)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether an operator learns that something is wrong."""
+        return bool(self.logged or self.halted or self.remedies)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something is wrong that is measured twice: the order alone follows from how the tool works."""
+        return self.verdict is not None and not replace(self.verdict, overtaken=0).is_clean
 
 
 def _wrong(verdict: Verdict, result: Result) -> Iterable[str]:
     if verdict.lost and result.halted:
-        yield f"stopped, {verdict.lost:,} wait"
+        yield "stopped"
     elif verdict.lost:
         yield f"**{verdict.lost:,} lost**"
     if verdict.failed:
@@ -64,13 +73,9 @@ def _wrong(verdict: Verdict, result: Result) -> Iterable[str]:
     if verdict.strays:
         yield f"**{verdict.strays:,} aborted**"
     if verdict.overtaken:
-        yield f"{verdict.overtaken:,} overtaken"
+        yield "overtaken"
     if verdict.bad_kept < verdict.bad:
         yield f"{verdict.bad - verdict.bad_kept:,} of {verdict.bad:,} bad gone"
-
-
-def _silent(text: str, result: Result) -> str:
-    return text if result.logged or result.halted or not text.startswith("**") else f"{text}, silently"
 
 
 def read() -> tuple[dict[tuple[str, str], Result], dict[str, Speed]]:

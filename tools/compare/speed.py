@@ -40,6 +40,8 @@ class Speed:
     p95_seconds: float
     memory_mib: float
     """Of the tool's processes while they wait."""
+    parts: int
+    """Distributions or jars of an installation."""
 
 
 def measure(site: Site, peer: Peer) -> Speed:
@@ -51,6 +53,7 @@ def measure(site: Site, peer: Peer) -> Speed:
     with Case(site, peer, "speed", random=Random(1), messages=_BACKLOG) as case:
         case.produce()
         case.start()
+        case.until_rows(case.due())
         verdict = case.settle()
         assert not verdict.lost, f"{peer.name} has {verdict}"
         ((rows, seconds),) = site.admin(_RATE.format(table=case.table))
@@ -64,6 +67,7 @@ def measure(site: Site, peer: Peer) -> Speed:
             median_seconds=median(waits),
             p95_seconds=percentile(waits, 95),
             memory_mib=sum(map(memory_mib, pids)),
+            parts=peer.parts(),
         )
 
 
@@ -88,8 +92,16 @@ def table(speeds: Sequence[Speed], names: Mapping[str, str]) -> str:
     """Return the table of the page."""
     rows = [
         f"| {names[speed.peer]} | {speed.per_second:,.0f} | {speed.cpu_ms:.1f} | {speed.median_seconds:.1f} "
-        f"| {speed.p95_seconds:.1f} | {speed.memory_mib:,.0f} |"
+        f"| {speed.p95_seconds:.1f} | {speed.memory_mib:,.0f} | {speed.parts} |"
         for speed in speeds
     ]
-    heads = ("tool", "backlog, rows/s", "CPU, ms per message", "message to row, s: median", "p95", "memory, MiB")
+    heads = (
+        "tool",
+        "backlog, rows/s",
+        "CPU, ms per message",
+        "message to row: median, s",
+        "p95, s",
+        "memory, MiB",
+        "distributions",
+    )
     return "\n".join([f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 1), *rows, ""])

@@ -18,7 +18,7 @@ def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
     """Run the query until it fails; the files are the checkpoint and the jars."""
     checkpoint, jars = files
     spark = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master("local[2, 4]")  # a cluster repeats a task as often by default
         .config("spark.jars", jars)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -33,7 +33,8 @@ def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", "900")
+        .option("maxOffsetsPerTrigger", os.environ["MAX_OFFSETS"])
+        .option("failOnDataLoss", os.environ.get("FAIL_ON_DATA_LOSS", "true"))
         .load()
         .selectExpr("topic", "partition", "offset", "CAST(key AS STRING) AS key", "value")
     )

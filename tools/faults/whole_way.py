@@ -3,8 +3,7 @@
 import contextlib
 import json
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ import psutil
 import psycopg
 
 from faults import contents, shipping
+from faults.arrived import Arrived, Message, Place, compare
 from faults.cases.clocks import clock
 from faults.catalogue import Mode
 from faults.chaos import Chaos
@@ -53,35 +53,6 @@ _UNFINISHED: Final = """
 """
 _ROWS: Final = "SELECT producer, sequence FROM shipments ORDER BY id"
 
-Message = tuple[int, int]
-"""A producer's number and a sequence number."""
-Place = tuple[int, int]
-"""A partition and an offset."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """What became of the inputs at one end: all counts but `found` are 0 when the promises were kept."""
-
-    found: int
-    lost: int
-    doubled: int
-    strange: int
-    """Rows or messages of no input."""
-    overtaken: int
-    """Those that came after a later one of their ordering key."""
-
-    @property
-    def kept(self) -> bool:
-        """Whether every promise was kept."""
-        return not (self.lost or self.doubled or self.strange or self.overtaken)
-
-    def __str__(self) -> str:
-        return (
-            f"{self.found:,}: {self.lost} lost, {self.doubled} doubled, {self.strange} of no input, "
-            f"{self.overtaken} overtaken within a key"
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -97,30 +68,6 @@ class Outcome:
     def kept(self) -> bool:
         """Whether every promise was kept."""
         return self.work_orders.kept and self.rows.kept and self.messages.kept
-
-
-def compare(found: Iterable[Message], sent: Mapping[Message, Place]) -> Arrived:
-    """Compare what arrived with what was sent.
-
-    Args:
-        found: in the order in which it arrived; that of one ordering key in the order of its effects.
-        sent: the inputs, and where Kafka has them.
-    """
-    times = Counter(found := list(found))
-    latest: dict[int, int] = {}
-    overtaken = 0
-    for message in found:
-        if message in sent:
-            key, (_, offset) = message[1] % shipping.KEYS, sent[message]
-            overtaken += offset < latest.get(key, -1)
-            latest[key] = max(offset, latest.get(key, -1))
-    return Arrived(
-        found=len(found),
-        lost=len(sent.keys() - times.keys()),
-        doubled=sum(count - 1 for count in times.values()),
-        strange=len(times.keys() - sent.keys()),
-        overtaken=overtaken,
-    )
 
 
 def run(site: Site, seed: int, minutes: float, say: Say, *, on_server: bool) -> Outcome:
@@ -230,9 +177,9 @@ class _Way:
         """Compare work orders, rows, and messages with what was sent."""
         sent: dict[Message, Place] = {}
         for journal in self._scene.journals:
-            for producer, sequence, partition, offset in read_journal(journal.read_text(encoding="ascii")):
+            for producer, sequence, _, offset in read_journal(journal.read_text(encoding="ascii")):
                 if contents.kind(sequence) == contents.ACCEPTED:
-                    sent[producer, sequence] = partition, offset
+                    sent[producer, sequence] = sequence % shipping.KEYS, offset
         with psycopg.connect(self._shop) as connection:
             rows = connection.execute(_ROWS).fetchall()
         values = [

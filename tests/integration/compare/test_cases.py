@@ -29,6 +29,9 @@ class PlainConsumer(Peer):
     def version(self) -> str:
         return "1"
 
+    def parts(self) -> int:
+        return 1
+
     def command(self, case: Case, number: int) -> Command:
         given = [case.servers, case.topic, self.group_id(case), case.table, self._order]
         return Command([sys.executable, "-m", "support.plain_consumer", *given], {"EFFECTS_URL": case.url()})

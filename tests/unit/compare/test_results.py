@@ -13,7 +13,9 @@ from compare.results import Result
 from compare.speed import Speed
 
 CLEAN = Verdict(messages=600, lost=0, failed=0, doubled=0, overtaken=0, strays=0, bad=24, bad_kept=24)
-SPEED = Speed("dbos-step", per_second=199.6, cpu_ms=5.25, median_seconds=1.16, p95_seconds=1.7, memory_mib=60.2)
+SPEED = Speed(
+    "dbos-step", per_second=199.6, cpu_ms=5.25, median_seconds=1.16, p95_seconds=1.7, memory_mib=60.2, parts=12
+)
 RESULT = Result("dbos-step", "none", CLEAN, logged=True)
 
 
@@ -25,7 +27,7 @@ RESULT = Result("dbos-step", "none", CLEAN, logged=True)
         ({"failed": 3}, "3 failed, kept"),
         ({"doubled": 5}, "**5 doubled**"),
         ({"strays": 2}, "**2 aborted**"),
-        ({"overtaken": 7}, "7 overtaken"),
+        ({"overtaken": 7}, "overtaken"),
         ({"bad_kept": 20}, "4 of 24 bad gone"),
     ],
 )
@@ -36,11 +38,23 @@ def test_a_cell_contains_what_is_wrong(wrong: dict[str, int], cell: str) -> None
 def test_a_loss_without_an_error_in_the_log_is_silent() -> None:
     lost = replace(RESULT, verdict=replace(CLEAN, lost=20))
     assert replace(lost, logged=False).cell == "**20 lost**, silently"
-    assert replace(lost, logged=False, halted="a task failed").cell == "stopped, 20 wait"
+    assert replace(lost, logged=False, halted="a task failed").cell == "stopped"
+
+
+def test_a_tool_that_continues_without_messages_that_are_gone_has_to_tell_an_operator() -> None:
+    gone = replace(RESULT, fault="retention")
+    assert gone.cell == "0"
+    assert replace(gone, logged=False).cell == "0, silently"
+    assert replace(RESULT, logged=False).cell == "0"
+
+
+def test_the_order_alone_is_not_measured_twice() -> None:
+    assert not replace(RESULT, verdict=replace(CLEAN, overtaken=1)).is_damaged
+    assert replace(RESULT, verdict=replace(CLEAN, overtaken=1, lost=1)).is_damaged
 
 
 def test_a_cell_contains_what_an_operator_had_to_do() -> None:
-    assert replace(RESULT, remedies=("a restart", "a restart")).cell == "after a restart"
+    assert replace(RESULT, remedies=("a restart", "a restart")).cell == "0, after a restart"
 
 
 def test_two_runs_that_differ_are_both_shown() -> None:
@@ -51,7 +65,6 @@ def test_two_runs_that_differ_are_both_shown() -> None:
 
 def test_what_was_not_measured_is_not_claimed() -> None:
     assert replace(RESULT, verdict=None, skipped="no group").cell == "does not apply"
-    assert replace(RESULT, verdict=None, failure="it broke").cell == "not measured"
     table = page.table([RESULT], {"dbos-step": "DBOS", "debezium": "Debezium"})
     assert table.splitlines() == ["| fault | DBOS | Debezium |", "| --- | --- | --- |", "| none | 0 | not measured |"]
 
@@ -74,7 +87,7 @@ def test_a_run_replaces_the_measured_part_of_the_page_alone(tmp_path: Path, monk
     assert "old" not in text
     assert "600 messages" in text
     assert text.count("## ") == 1
-    assert "| DBOS, step | 200 | 5.2 | 1.2 | 1.7 | 60 |" in text
+    assert "| DBOS, step | 200 | 5.2 | 1.2 | 1.7 | 60 | 12 |" in text
 
 
 def test_the_first_run_appends_its_part_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

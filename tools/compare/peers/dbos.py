@@ -8,7 +8,7 @@ import psycopg
 
 from benchmarks import dbos_peer
 from compare.case import Case
-from compare.peer import Command, Peer, environment, locked
+from compare.peer import Command, Peer, distributions, environment, locked
 
 _KAFKA: Final = "https://docs.dbos.dev/python/tutorials/kafka-integration"
 _STEPS: Final = "https://docs.dbos.dev/python/tutorials/step-tutorial"
@@ -29,6 +29,9 @@ class Dbos(Peer):
 
     def version(self) -> str:
         return f"DBOS for Python {locked(dbos_peer.LOCK, 'dbos')}"
+
+    def parts(self) -> int:
+        return distributions(_python())
 
     def prepare(self, case: Case) -> None:
         case.site.stack.postgres.create_database(_database(case))

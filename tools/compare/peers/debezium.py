@@ -5,14 +5,17 @@ import urllib.error
 import urllib.request
 from typing import Any, Final
 
+from confluent_kafka import Message
+
 from benchmarks import connect_jars, debezium_sink
 from compare.case import Case
-from compare.peer import LOCKS, Command, Peer
+from compare.peer import HERE, Command, Peer
 from local_stack.ports import LOOPBACK, free_port
+from support.consumed import consumed
 
 _SINK: Final = "https://debezium.io/documentation/reference/stable/connectors/jdbc.html"
 _CONNECT: Final = "https://kafka.apache.org/documentation/#sinkconnectconfigs"
-_TRANSFORM: Final = LOCKS / "MessageToRow.java"
+_TRANSFORM: Final = HERE / "MessageToRow.java"
 _JVM_OPTIONS: Final = ("-Xms512m", "-Xmx512m", "-XX:+UseSerialGC")
 _CONNECTOR: Final = {
     "name": "rows",
@@ -56,6 +59,9 @@ class Debezium(Peer):
         coordinate = next(root for root in connect_jars.ROOTS if root.startswith("io.debezium:"))
         return f"Debezium JDBC sink {coordinate.rsplit(':', 1)[1]}"
 
+    def parts(self) -> int:
+        return len(connect_jars.fetch())
+
     def prepare(self, case: Case) -> None:
         case.topics.create(_dead(case), 1)
         case.site.admin(f'ALTER TABLE {case.table} ADD UNIQUE (topic, partition, "offset")')
@@ -77,7 +83,9 @@ class Debezium(Peer):
         return Command(debezium_sink.command(home, worker, sink, _TRANSFORM, _JVM_OPTIONS))
 
     def kept(self, case: Case) -> int:
-        return sum(case.ends(_dead(case), 1).values())
+        dead = consumed(case.site.kafka_settings, _dead(case))
+        # After a crash, one comes again. In a topic that is re-created, others are at the same offsets.
+        return len({(message.value(), *_origin(message)) for message in dead})
 
     def halted(self, case: Case) -> str:
         failed = [task for listener in case.rest.values() for task in _tasks(listener) if task["state"] == "FAILED"]
@@ -89,6 +97,12 @@ class Debezium(Peer):
         for listener in case.rest.values():
             _ask(f"{listener}/connectors/rows/restart?includeTasks=true&onlyFailed=true", "POST")
         return "a restart of the failed tasks"
+
+
+def _origin(message: Message) -> tuple[bytes, ...]:
+    """Return the partition and the offset that Kafka Connect has kept of a message."""
+    headers = dict(message.headers() or [])
+    return tuple(headers[f"__connect.errors.{name}"] for name in ("partition", "offset"))
 
 
 def _dead(case: Case) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 import psycopg
 
 from compare.case import PARTITIONS, Case
-from compare.peer import Command, Peer
+from compare.peer import Command, Peer, required
 from faults.tasks import Task
 from support.attempt_on_server import ON_SERVER
 from support.definitions import define
@@ -44,6 +44,9 @@ class Ours(Peer):
 
     def version(self) -> str:
         return f"workorders {version('airflow-provider-workorders')}"
+
+    def parts(self) -> int:
+        return len(required("airflow-provider-workorders[airflow,kafka,spark]"))
 
     def prepare(self, case: Case) -> None:
         with psycopg.connect(case.site.stack.database_url) as connection:

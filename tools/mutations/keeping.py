@@ -61,12 +61,6 @@ DELETED_IS_NOT_NEW = (
         (f"{RETENTION}::test_words_of_an_input_that_is_erased_while_they_are_written_do_not_stay",),
     ),
     Mutation(
-        "index-of-a-large-table-stops-writers",
-        4,
-        (Change("core/concurrent_indexes.py", 'f"CREATE INDEX CONCURRENTLY {name}', 'f"CREATE INDEX {name}'),),
-        (f"{INDEXES}::test_writers_do_not_wait_while_an_index_is_built",),
-    ),
-    Mutation(
         "what-waits-is-deleted",
         1,
         (

@@ -498,7 +498,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
             "rejected": by_state["rejected"],
             "parked": by_state["parked"],
         }
-        last_audit.write(connection, REPORT)
+        stored.write_report(connection, REPORT)
         literals = {key: sql.Literal(value) for key, value in values.items()} | {"numbered": sql.Literal(numbered.id)}
         connection.execute(
             "INSERT INTO workorders.outbox_messages (event_id, bucket, topic) VALUES (gen_random_uuid(), 0, %s)", [name]

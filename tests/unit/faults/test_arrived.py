@@ -2,7 +2,6 @@
 
 import pytest
 
-from faults import shipping
 from faults.arrived import Arrived, Message, compare
 
 _SENT = {(1, number): ("key", number) for number in range(4)}

@@ -23,7 +23,7 @@ from faults.catalogue import NotPossibleError
 from faults.site import Site
 from support.machine import machine
 
-_MESSAGES = 1_000
+_MESSAGES = 300
 _SPEED = "speed"
 _IDLE = 0.5
 """Load average of a machine that has nothing else to do."""
@@ -47,6 +47,7 @@ class Comparison:
         with self._site(peer.slug) as site:
             for fault in faults:
                 result = self._case(site, peer, fault, self.seed)
+                site.stack.keep_logs |= result is not None and result.is_damaged
                 if result and result.is_damaged and (again := self._case(site, peer, fault, self.seed + 1)):
                     result = replace(result, second=again.cell)
                 if result:
@@ -74,7 +75,6 @@ class Comparison:
         speeds = [self.speeds[peer] for peer in PEERS if peer in self.speeds]
         about = {
             "seed": self.seed,
-            "messages": self.messages,
             "conditions": self._conditions,
         }
         results.write(faults, speeds, about)

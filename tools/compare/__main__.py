@@ -123,6 +123,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"faults, or {_SPEED}; all if not given")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=[*PEERS], help="tools, all if not given")
     parser.add_argument("--list", action="store_true", help="list the faults, and inject none")
+    parser.add_argument("--page", action="store_true", help="write the page again, and measure nothing")
     parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
     parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
@@ -133,7 +134,10 @@ def main() -> int:
         return 0
     if unknown := set(given.names) - {*FAULTS, _SPEED}:
         parser.error(f"there is no fault {', '.join(sorted(unknown))}; --list has them all")
-    comparison = Comparison(add=given.add, seed=given.seed, messages=given.messages)
+    comparison = Comparison(add=given.add or given.page, seed=given.seed, messages=given.messages)
+    if given.page:
+        print(comparison.write())
+        return 0
     peers = [PEERS[slug] for slug in given.peers]
     if faults := [fault for slug, fault in FAULTS.items() if slug in (given.names or FAULTS)]:
         with ThreadPoolExecutor(given.lanes) as pool:

@@ -22,7 +22,7 @@ _LEGEND: Final = """\
 Each tool read the messages of a topic and wrote a row for each. `0` means that every message had exactly one row, in
 the order of its key, and that every bad message was kept. Otherwise a cell contains what was different:
 
-- **lost**: no row, and the tool continued. **doubled**: rows too many. *silently*: the tool logged no error about it.
+- **lost**: no row, and the tool continued. **doubled**: rows too many. *silently*: the log has no error about it.
 - *overtaken*: a row came after that of a later message with the same key.
 - *stopped*: the tool does not continue, and an operator can see it. The messages are still in Kafka.
 - *failed, kept*: a person can find the message in the tool, and repeat it.

@@ -28,6 +28,7 @@ RESULT = Result("dbos-step", "none", CLEAN, logged=True)
         ({"doubled": 5}, "**5 doubled**"),
         ({"strays": 2}, "**2 aborted**"),
         ({"overtaken": 7}, "overtaken"),
+        ({"overtaken": 7, "lost": 20}, "**20 lost**"),
         ({"bad_kept": 20}, "4 of 24 bad gone"),
     ],
 )

@@ -226,7 +226,7 @@ class Case:
     @property
     def halted(self) -> str:
         """How an operator learns that the tool does not continue; empty if it believes that all is well."""
-        if not any(process.running for process in self._processes):
+        if self.restarts == _MAX_RESTARTS and not any(process.running for process in self._processes):
             return f"the process ended {self.restarts + 1} times"
         return self.peer.halted(self)
 

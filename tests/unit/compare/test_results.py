@@ -39,7 +39,9 @@ def test_a_cell_contains_what_is_wrong(wrong: dict[str, int], cell: str) -> None
 def test_a_loss_without_an_error_in_the_log_is_silent() -> None:
     lost = replace(RESULT, verdict=replace(CLEAN, lost=20))
     assert replace(lost, logged=False).cell == "**20 lost**, silently"
-    assert replace(lost, logged=False, halted="a task failed").cell == "stopped"
+    stopped = replace(lost, logged=False, halted="a task failed")
+    assert stopped.cell == "stopped"
+    assert replace(stopped, verdict=replace(CLEAN, lost=20, bad_kept=20)).cell == "stopped"
 
 
 def test_a_tool_that_continues_without_messages_that_are_gone_has_to_tell_an_operator() -> None:

@@ -23,7 +23,7 @@ from faults.catalogue import NotPossibleError
 from faults.site import Site
 from support.machine import machine
 
-_MESSAGES = 1_000
+_MESSAGES = 300
 _SPEED = "speed"
 _IDLE = 0.5
 """Load average of a machine that has nothing else to do."""
@@ -47,6 +47,7 @@ class Comparison:
         with self._site(peer.slug) as site:
             for fault in faults:
                 result = self._case(site, peer, fault, self.seed)
+                site.stack.keep_logs |= result is not None and result.is_damaged
                 if result and result.is_damaged and (again := self._case(site, peer, fault, self.seed + 1)):
                     result = replace(result, second=again.cell)
                 if result:
@@ -74,7 +75,6 @@ class Comparison:
         speeds = [self.speeds[peer] for peer in PEERS if peer in self.speeds]
         about = {
             "seed": self.seed,
-            "messages": self.messages,
             "conditions": self._conditions,
         }
         results.write(faults, speeds, about)
@@ -123,6 +123,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"faults, or {_SPEED}; all if not given")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=[*PEERS], help="tools, all if not given")
     parser.add_argument("--list", action="store_true", help="list the faults, and inject none")
+    parser.add_argument("--page", action="store_true", help="write the page again, and measure nothing")
     parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
     parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
@@ -133,7 +134,10 @@ def main() -> int:
         return 0
     if unknown := set(given.names) - {*FAULTS, _SPEED}:
         parser.error(f"there is no fault {', '.join(sorted(unknown))}; --list has them all")
-    comparison = Comparison(add=given.add, seed=given.seed, messages=given.messages)
+    comparison = Comparison(add=given.add or given.page, seed=given.seed, messages=given.messages)
+    if given.page:
+        print(comparison.write())
+        return 0
     peers = [PEERS[slug] for slug in given.peers]
     if faults := [fault for slug, fault in FAULTS.items() if slug in (given.names or FAULTS)]:
         with ThreadPoolExecutor(given.lanes) as pool:

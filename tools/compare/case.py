@@ -1,5 +1,6 @@
 """One tool under one fault: its topic, its table, its processes, and a supervisor that starts them again."""
 
+import os
 import re
 import time
 from itertools import count
@@ -39,6 +40,9 @@ _ABORTED_SECONDS: Final = 0.7
 _MAX_RESTARTS: Final = 3
 _MAX_REMEDIES: Final = 2
 _LOOK_SECONDS: Final = 0.5
+_BUSY: Final = 3
+"""Load of each core, two tools at the same time included, with which the times apply."""
+_MOST_PATIENT: Final = 3.0
 _QUIET_SECONDS: Final = 4.0
 """Time for rows too many to arrive."""
 _SECONDS: Final = 400.0
@@ -187,7 +191,7 @@ class Case:
         Raises:
             AssertionError: there are fewer, and none is added.
         """
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + _slower() * _SECONDS
         while self.rows() < count:
             assert time.monotonic() < deadline, f"{self.topic} has no {count} rows"
             time.sleep(_LOOK_SECONDS)
@@ -204,7 +208,7 @@ class Case:
         """
         state, changed, begun = self.verdict(), time.monotonic(), time.monotonic()
         while True:
-            assert time.monotonic() - begun < _SECONDS, f"{self.topic} has not finished: {state}"
+            assert time.monotonic() - begun < _slower() * _SECONDS, f"{self.topic} has not finished: {state}"
             self._tend()
             time.sleep(_LOOK_SECONDS)
             before, state = state, self.verdict()
@@ -212,7 +216,7 @@ class Case:
                 changed = time.monotonic()
             waited = time.monotonic() - changed
             complete = not state.lost and state.bad_kept == state.bad
-            if waited > _QUIET_SECONDS and (complete or self.halted or waited > self.peer.patience):
+            if waited > _QUIET_SECONDS and (complete or self.halted or waited > _slower() * self.peer.patience):
                 remedy = "" if complete or len(self.remedies) == _MAX_REMEDIES else self.peer.remedy(self)
                 if not remedy:
                     return state
@@ -222,7 +226,7 @@ class Case:
     @property
     def halted(self) -> str:
         """How an operator learns that the tool does not continue; empty if it believes that all is well."""
-        if not any(process.running for process in self._processes):
+        if self.restarts == _MAX_RESTARTS and not any(process.running for process in self._processes):
             return f"the process ended {self.restarts + 1} times"
         return self.peer.halted(self)
 
@@ -248,3 +252,8 @@ class Case:
     def due(self) -> int:
         """Return how many messages must have a row."""
         return sum(message.kind == ACCEPTED for message in self.sent)
+
+
+def _slower() -> float:
+    """Return how much longer to wait on a busy machine, on which a tool that starts looks like one that has stopped."""
+    return min(max(os.getloadavg()[0] / (_BUSY * (os.cpu_count() or 1)), 1), _MOST_PATIENT)

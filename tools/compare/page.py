@@ -22,7 +22,7 @@ _LEGEND: Final = """\
 Each tool read the messages of a topic and wrote a row for each. `0` means that every message had exactly one row, in
 the order of its key, and that every bad message was kept. Otherwise a cell contains what was different:
 
-- **lost**: no row, and the tool continued. **doubled**: rows too many. *silently*: the tool logged no error about it.
+- **lost**: no row, and the tool continued. **doubled**: rows too many. *silently*: the log has no error about it.
 - *overtaken*: a row came after that of a later message with the same key.
 - *stopped*: the tool does not continue, and an operator can see it. The messages are still in Kafka.
 - *failed, kept*: a person can find the message in the tool, and repeat it.
@@ -43,7 +43,7 @@ def write(
     names = {slug: peer.name for slug, peer in peers.items()}
     shown = {result.peer: names[result.peer] for result in results}
     fast = [_SPEEDS, speed.table(speeds, names)] if speeds else []
-    lines = [_BEGIN, "", _LEGEND, table(results, shown), *fast, _tools(peers), *_conditions(about), "", _END]
+    lines = [_BEGIN, "", _LEGEND, table(results, shown), *fast, _tools(peers), *_conditions(results, about), "", _END]
     part = "\n".join(lines)
     whole = _PART.sub(lambda _: part, text) if _PART.search(text) else f"{text.rstrip()}\n\n{part}\n"
     PAGE.write_text(whole, encoding="utf-8")
@@ -65,9 +65,10 @@ def _tools(peers: Mapping[str, Peer]) -> str:
     return "\n".join(["The tools were configured as they document it:", "", *lines, ""])
 
 
-def _conditions(about: Mapping[str, object]) -> list[str]:
+def _conditions(results: Sequence[Result], about: Mapping[str, object]) -> list[str]:
+    sizes = [result.verdict.messages + result.verdict.bad for result in results if result.verdict]
     return [
-        f"`make compare` wrote this part. Each case has {about['messages']} messages in 3 partitions with 12 keys.",
+        f"`make compare` wrote this part. Each case has {min(sizes):,} messages or more in 3 partitions with 12 keys.",
         "Half of them are in transactions. Five of 25 are bad, each in another way.",
         "A supervisor starts an ended process again, three times at most.",
         "The tasks of this package's Dags ran without Airflow.",

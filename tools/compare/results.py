@@ -72,9 +72,9 @@ def _wrong(verdict: Verdict, result: Result) -> Iterable[str]:
         yield f"**{verdict.doubled:,} doubled**"
     if verdict.strays:
         yield f"**{verdict.strays:,} aborted**"
-    if verdict.overtaken:
+    if verdict.overtaken and not verdict.lost:  # a row that another message has overwritten is in its place
         yield "overtaken"
-    if verdict.bad_kept < verdict.bad:
+    if verdict.bad_kept < verdict.bad and not result.halted:
         yield f"{verdict.bad - verdict.bad_kept:,} of {verdict.bad:,} bad gone"
 
 

@@ -28,6 +28,7 @@ RESULT = Result("dbos-step", "none", CLEAN, logged=True)
         ({"doubled": 5}, "**5 doubled**"),
         ({"strays": 2}, "**2 aborted**"),
         ({"overtaken": 7}, "overtaken"),
+        ({"overtaken": 7, "lost": 20}, "**20 lost**"),
         ({"bad_kept": 20}, "4 of 24 bad gone"),
     ],
 )
@@ -38,7 +39,9 @@ def test_a_cell_contains_what_is_wrong(wrong: dict[str, int], cell: str) -> None
 def test_a_loss_without_an_error_in_the_log_is_silent() -> None:
     lost = replace(RESULT, verdict=replace(CLEAN, lost=20))
     assert replace(lost, logged=False).cell == "**20 lost**, silently"
-    assert replace(lost, logged=False, halted="a task failed").cell == "stopped"
+    stopped = replace(lost, logged=False, halted="a task failed")
+    assert stopped.cell == "stopped"
+    assert replace(stopped, verdict=replace(CLEAN, lost=20, bad_kept=20)).cell == "stopped"
 
 
 def test_a_tool_that_continues_without_messages_that_are_gone_has_to_tell_an_operator() -> None:
@@ -80,12 +83,12 @@ def test_a_later_run_reads_what_an_earlier_one_wrote(tmp_path: Path, monkeypatch
 def test_a_run_replaces_the_measured_part_of_the_page_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
     page.PAGE.write_text("before\n<!-- measured: faults -->\nold\n<!-- end -->\nafter\n")
-    page.write([RESULT], [SPEED], {"dbos-step": DBOS_STEP}, {"messages": 600, "conditions": "2 cores"})
+    page.write([RESULT], [SPEED], {"dbos-step": DBOS_STEP}, {"conditions": "2 cores"})
     text = page.PAGE.read_text()
     assert text.startswith("before\n<!-- measured: faults -->\n\n## Under the same faults\n")
     assert text.endswith("\n<!-- end -->\nafter\n")
     assert "old" not in text
-    assert "600 messages" in text
+    assert "624 messages" in text
     assert text.count("## ") == 1
     assert "| DBOS, step | 200 | 5.2 | 1.2 | 1.7 | 60 | 12 |" in text
 
@@ -94,7 +97,7 @@ def test_the_first_run_appends_its_part_to_the_page(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(page, "PAGE", tmp_path / "comparison.md")
     page.PAGE.write_text("before\n")
     for _ in range(2):
-        page.write([RESULT], [], {"dbos-step": DBOS_STEP}, {"messages": 600, "conditions": "2 cores"})
+        page.write([RESULT], [], {"dbos-step": DBOS_STEP}, {"conditions": "2 cores"})
     text = page.PAGE.read_text()
     assert text.startswith("before\n\n<!-- measured: faults -->\n")
     assert text.count("## Under the same faults") == 1

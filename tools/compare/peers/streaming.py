@@ -12,8 +12,8 @@ _FOREACH: Final = (
     "https://spark.apache.org/docs/latest/api/python/reference/pyspark.ss/api/"
     "pyspark.sql.streaming.DataStreamWriter.foreachBatch.html"
 )
-_LOST: Final = "KAFKA_DATA_LOSS"
-_ANOTHER_TOPIC: Final = "PARTITION_OFFSET_CHANGED"
+_LOST: Final = "Some data may have been lost"
+_ANOTHER_TOPIC: Final = "offset was changed from"
 _MASTER: Final = "https://spark.apache.org/docs/latest/submitting-applications.html#master-urls"
 _KAFKA: Final = "https://spark.apache.org/docs/latest/streaming/structured-streaming-kafka-integration.html"
 

@@ -20,6 +20,8 @@ from faults.contents import aborted_value, value
 TICK_SECONDS = 0.1
 ABORTED_EVERY = 3
 END = "end"
+_TRANSACTION_MS = 900_000
+"""As long as Kafka allows: a producer that waits for a killed or silent broker must not be fenced, which ends it."""
 _MOST_OUTSTANDING = 5_000
 _STEP_SECONDS = 10.0
 
@@ -153,7 +155,8 @@ def _second(given: argparse.Namespace, journal: TextIO) -> Plain | Transactional
     if given.plain:
         return Plain(Writer(given.producer + 1, given, journal))
     transactional_id = f"{given.topic}-{given.producer}"
-    return Transactional(Writer(given.producer + 1, given, journal, **{"transactional.id": transactional_id}))
+    settings = {"transactional.id": transactional_id, "transaction.timeout.ms": _TRANSACTION_MS}
+    return Transactional(Writer(given.producer + 1, given, journal, **settings))
 
 
 def _insist(step: Any) -> None:

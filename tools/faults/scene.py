@@ -123,6 +123,15 @@ class Scene:
             lambda: "backlog written" in producer.output() or not producer.running, seconds=_BACKLOG_SECONDS
         ), "no backlog"
 
+    def require_producing(self) -> None:
+        """Check that no producer has ended that was not asked to.
+
+        Raises:
+            AssertionError: one has; what it printed is in the error.
+        """
+        for producer, _, _ in self._producers:
+            assert producer.running, f"a producer ended:\n{producer.output()[-3000:]}"
+
     def stop_producing(self) -> None:
         """Let the producers finish what they have begun, and end."""
         producers, self._producers = self._producers, []

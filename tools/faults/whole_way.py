@@ -155,11 +155,12 @@ class _Way:
 
         Raises:
             Exception: what ended it.
-            AssertionError: the sampler saw a contradiction.
+            AssertionError: a producer has ended, or the sampler saw a contradiction.
         """
         for future in self._futures:
             if future.done():
                 future.result()
+        self._scene.require_producing()
         assert not self._scene.sampler.contradictions, self._scene.sampler.contradictions[0]
 
     def finish(self) -> None:

@@ -115,7 +115,7 @@ PAGES_OF_AIRFLOW = (
     Mutation(
         "batch-for-those-who-may-not-read-it",
         0,
-        (Change("pages/work_order.py", "    may_read = found.trigger is not None and ", "    may_read = True or "),),
+        (Change("pages/work_order.py", "reads_batch = found.trigger is not None and ", "reads_batch = True or "),),
         (f"{ACCESS}::test_a_work_order_names_its_batch_only_to_those_who_may_read_the_trigger",),
     ),
     Mutation(

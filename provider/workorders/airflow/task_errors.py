@@ -71,14 +71,8 @@ def explain_failures(
 ) -> Iterator[None]:
     """Raise expected failures again with the whole sentence: where, why, what was not done, when the next try is.
 
-    Args:
-        task: the operator; its settings decide whether and when it is retried.
-        context: the context of this try.
-        where: the object of the sentence, such as "Trigger orders".
-        undone: a sentence about what was done and what was not.
-        error_class: the class to raise.
-        passthrough: errors that already contain all of this but the next try; they are not changed.
-        again: what happens after the last try, for a task that needs no clear.
+    Errors of `passthrough` already contain all of this but the next try; they are not changed. `again` is what happens
+    after the last try, for a task that needs no clear.
     """
     try:
         yield

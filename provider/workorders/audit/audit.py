@@ -51,15 +51,10 @@ class _Task:
 
 
 class Audit:
-    """One audit.
+    """One audit, by a connection without an open transaction; nothing is written.
 
-    Args:
-        connection: without an open transaction; nothing is written.
-        kafka_settings: returns the settings of a Kafka connection; it may raise a ConfigurationError.
-        registry_settings: the same for a schema registry.
-        sample: how many messages of each partition are read again.
-        max_seconds: after this time nothing more is begun; one statement lasts at most a minute.
-        random: chooses the sample and the order of the partitions.
+    After `max_seconds` nothing more is begun; one statement lasts at most a minute. `random` chooses the `sample` of
+    messages of each partition that are read again, and the order of the partitions.
     """
 
     def __init__(

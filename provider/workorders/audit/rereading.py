@@ -5,7 +5,6 @@ from contextlib import closing
 from typing import Any
 
 import orjson
-from confluent_kafka import KafkaError, KafkaException
 
 from workorders.audit import stored
 from workorders.audit.findings import REPORT, Check, Finding
@@ -16,7 +15,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import Item
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.kafka.client.admin import run, shared_admin
-from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, read_range
+from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, is_out_of_range, read_range
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
@@ -56,8 +55,8 @@ class Rereading:
                 for record in records:
                     without_message.discard(record.offset)
                     yield from self._check_record(ledger, block, record)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError._AUTO_OFFSET_RESET:
+            except Exception as error:
+                if not is_out_of_range(error):
                     raise
                 return  # Kafka has deleted the beginning of the block meanwhile.
         without_message = {offset for offset in without_message if block.covering(offset)}

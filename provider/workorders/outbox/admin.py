@@ -219,11 +219,8 @@ def reset_identity(connection: Connection) -> Sequence[int]:
     """Let the next relay record another cluster, checkpoint topic, transactional-id prefix and number of shards.
 
     From here on, no relay that started before can claim a batch, and Kafka commits no batch without a claim. So no
-    message is lost, sent twice, or overtaken.
-
-    Returns:
-        The shards that were released and have had no relay since. If there are any, the number of shards and the prefix
-        stay as they are, because the next relay fences the old producers by them.
+    message is lost, sent twice, or overtaken. Return the shards that were released and have had no relay since. If
+    there are any, the number of shards and the prefix stay, because the next relay fences the old producers by them.
 
     Raises:
         OutboxDecisionError: a relay is at work, or left an open batch; nothing was changed.

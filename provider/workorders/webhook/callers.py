@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -82,11 +82,7 @@ class Callers:
         if missing := method.missing(headers):
             raise _refused(method, missing)
         if not isinstance(method, SignatureMethod):
-
-            async def find_fault(secret: Secret) -> str | None:
-                return method.fault(secret, headers)
-
-            await self._require(method, find_fault)
+            await self._require(method, lambda secret: method.fault(secret, headers))
 
     async def check_signature(
         self, definition: WebhookTriggerDefinition, received: Received, threads: CapacityLimiter
@@ -96,24 +92,25 @@ class Callers:
         if method is None:
             return
         headers, body = received.by_name, received.body
+        await self._require(
+            method,
+            lambda secret: method.fault(secret, headers, body, path=definition.path, now=time.time()),
+            threads,
+        )
 
-        async def find_fault(secret: Secret) -> str | None:
-            return await run_sync(
-                lambda: method.fault(secret, headers, body, path=definition.path, now=time.time()), limiter=threads
-            )
-
-        await self._require(method, find_fault)
-
-    async def _require(self, method: Method, find_fault: Callable[[Secret], Awaitable[str | None]]) -> None:
+    async def _require(
+        self, method: Method, find_fault: Callable[[Secret], str | None], threads: CapacityLimiter | None = None
+    ) -> None:
         """Refuse a caller that no secret of the webhook admits."""
         faults: list[str] = []
         unavailable: TryAgainError | None = None
         for connection in method.connections:
             try:
-                fault = await find_fault(await self._secrets.get(connection))
+                secret = await self._secrets.get(connection)
             except TryAgainError as error:
                 unavailable = error
                 continue
+            fault = await run_sync(find_fault, secret, limiter=threads) if threads else find_fault(secret)
             if fault is None:
                 return
             faults.append(fault)

@@ -298,13 +298,13 @@ def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCa
 
     async def scene() -> None:
         await server.call("/x\r2026-01-01 ERROR forged\x1b[31m", [])
-        await server.call("/shop", [(b"content-encoding", b"\x1b[31m\x85forged")])
+        await server.call("/shop", [(b"content-encoding", b"\x1b[31m\x85forged" + b"y" * 10_000)])
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(scene())
     found = [record.getMessage() for record in caplog.records if record.name.startswith("workorders")]
     assert len(found) == 2
-    assert all(line.isprintable() for line in found)
+    assert all(line.isprintable() and len(line) < 1_000 for line in found)
 
 
 def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server(tmp_path: Path) -> None:

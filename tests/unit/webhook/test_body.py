@@ -39,12 +39,6 @@ async def receive(webhook: Hook, sender: Sender) -> bytes | str:
         return refusal.code
 
 
-def test_a_body_arrives_in_parts() -> None:
-    webhook = hook()
-    assert asyncio.run(receive(webhook, Sender(b"a", b"", b"bc"))) == b"abc"
-    assert webhook.body_bytes == 0
-
-
 def test_a_body_that_is_too_large_is_refused_at_the_first_byte_too_many() -> None:
     assert asyncio.run(receive(hook(), Sender(b"a" * 100, b"b", ends=False))) == "too-large"
 

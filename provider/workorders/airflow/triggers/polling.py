@@ -42,13 +42,9 @@ class PollingTrigger(BaseTrigger):
     What is taken is decided later, in the database. So two triggerers may run it at once, and another one may start it
     again. A system that is unavailable is waited for, with back-off and a line in the log.
 
-    A subclass keeps each argument of its constructor as an attribute of the same name.
-
-    Args:
-        subject: the object of a sentence about a failure: "Trigger orders".
-        waiting_for: what the task waits for: "messages on orders".
-        poll_interval: seconds between two probes.
-        idle_after: seconds after which the wait ends without a result, so that the Dag run ends.
+    A subclass keeps each argument of its constructor as an attribute of the same name. `subject` and `waiting_for` are
+    parts of sentences, such as "Trigger orders" and "messages on orders". The wait ends without a result after
+    `idle_after` seconds, so that the Dag run ends.
     """
 
     transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)

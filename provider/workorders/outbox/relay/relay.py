@@ -39,13 +39,8 @@ def run_relay(
 ) -> RelayResult:
     """Send the waiting messages of a shard. It ends when another relay takes the shard.
 
-    Args:
-        connections: to Postgres and Kafka.
-        definition: how to send.
-        shard: number of the shard.
-        linger: seconds for which it waits for more messages before it ends; it waits as long for the lease.
-        max_duration: seconds after which it ends even if more messages wait.
-        stopped: called between two batches; it ends once that returns True.
+    It waits for its lease, and for more messages, for `linger` seconds, and ends after `max_duration` seconds even if
+    more messages wait, or between two batches once `stopped` returns True.
 
     Raises:
         KafkaUnavailableError: the cluster repeatedly does not answer.

@@ -127,20 +127,14 @@ class ShardRelay:
         return False
 
     def _request(self, due: DueHold | None) -> BatchRequest:
-        with_event_ids = self._definition.event_id_header is not None
-        if due is None:
-            return BatchRequest(
-                max_messages=self._definition.max_messages,
-                max_bytes=self._definition.max_bytes,
-                with_event_ids=with_event_ids,
-            )
-        # A retry consists of one message.
+        definition = self._definition
         return BatchRequest(
-            max_messages=1,
-            max_bytes=1,
-            only_topic=due.topic,
-            hold_id=due.id if due.kind == "key" else None,
-            with_event_ids=with_event_ids,
+            # A retry consists of one message.
+            max_messages=1 if due else definition.max_messages,
+            max_bytes=1 if due else definition.max_bytes,
+            only_topic=due.topic if due else None,
+            hold_id=due.id if due and due.kind == "key" else None,
+            with_event_ids=definition.event_id_header is not None,
         )
 
     def _recover(self) -> bool:

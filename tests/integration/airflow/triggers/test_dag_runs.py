@@ -146,9 +146,3 @@ def test_an_outage_of_airflow_is_waited_for(make: Make, airflow: DagRuns, loop: 
     airflow.silent_for = ["GetDRCount"]
     assert isinstance(loop.run(first(executing)), TaskSuccessEvent)
     assert airflow.silent_for == []
-
-
-def test_it_can_be_created_from_what_it_serializes() -> None:
-    path, arguments = WaitForDagRunsTrigger(definition={"name": "visit", "dag_id": "visits"}).serialize()
-    assert path == "workorders.airflow.triggers.runs.WaitForDagRunsTrigger"
-    assert WaitForDagRunsTrigger(**arguments).serialize() == (path, arguments)

@@ -12,7 +12,7 @@ from support.executing import Executing
 from workorders.airflow.triggers import runs
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import resources
-from workorders.airflow.triggers.runs import WaitForRunsTrigger
+from workorders.airflow.triggers.runs import WaitForDagRunsTrigger, WaitForRunsTrigger
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 
@@ -100,7 +100,8 @@ def test_a_definition_that_is_wrong_fails_the_task(name: str, loop: asyncio.Runn
     assert FAILED in loop.run(first(trigger(name, concurrency=0))).payload
 
 
-def test_it_can_be_created_from_what_it_serializes() -> None:
-    path, arguments = trigger("admit").serialize()
-    assert path == "workorders.airflow.triggers.runs.WaitForRunsTrigger"
-    assert WaitForRunsTrigger(**arguments, from_a_newer_version=1).serialize() == (path, arguments)
+@pytest.mark.parametrize("kind", [WaitForRunsTrigger, WaitForDagRunsTrigger])
+def test_it_can_be_created_from_what_it_serializes(kind: type[WaitForRunsTrigger]) -> None:
+    path, arguments = kind(definition={"name": "admit"}).serialize()
+    assert path == f"workorders.airflow.triggers.runs.{kind.__name__}"
+    assert kind(**arguments, from_a_newer_version=1).serialize() == (path, arguments)

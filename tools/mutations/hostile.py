@@ -170,6 +170,12 @@ HOSTILE_SCHEMAS = (
         (f"{PROPERTY}::test_protobuf_is_bounded",),
     ),
     Mutation(
+        "copy-of-a-message-for-each-level",
+        4,
+        (Change("kafka/formats/protobuf.py", "payload = memoryview(payload)", "payload = bytes(payload)"),),
+        (f"{PROTOBUF}::test_a_message_in_many_others_is_not_copied_for_each_of_them",),
+    ),
+    Mutation(
         "request-for-every-invented-id",
         4,
         (Change("kafka/formats/decoders.py", "if len(self._faults) < MAX_UNKNOWN or", "if True or"),),

@@ -52,6 +52,10 @@ _WELL_KNOWN: Final = "google/protobuf/"
 _MORE: Final = 0x80
 _MAX_VARINT_BYTES: Final = 10
 _SAFE_BYTES: Final = 8 * 1024 * 1024
+_MAX_LEVELS: Final = 100
+"""Of messages in one another, as in Google's decoder."""
+_LEVELS_OF_ANY: Final = 10
+"""Counted for an `Any`: Google's decoder has a copy of all bytes for each one in another."""
 _REREAD: Final = 64
 """Counts for a byte of a group: groups in one another are read once for each level."""
 _BYTES_OF_FIELD: Final = 16
@@ -215,17 +219,19 @@ def _default_symbol(field: Any) -> str:
     return str(field.enum_type.values[0].name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Reading:
     """Reads one message, whose bytes as JSON are counted before they are made."""
 
     messages: _Messages
     budget: Budget
+    levels: int = 0
+    """Of messages in one another, around the one that is read field by field."""
 
-    def as_json(self, message_type: Any, payload: bytes) -> tuple[bytes, bool]:
+    def as_json(self, message_type: Any, payload: bytes | memoryview) -> tuple[bytes, bool]:
         """Return a message as JSON, and whether that is all of its bytes, because the same are written again."""
         message = message_factory.GetMessageClass(message_type)()
-        message.ParseFromString(payload)
+        message.ParseFromString(bytes(payload))
         message.DiscardUnknownFields()
         is_whole = message.IsInitialized() and _has_same_bytes(message.SerializeToString(), payload)
         value = json_format.MessageToDict(
@@ -237,13 +243,17 @@ class _Reading:
         json = b"%b" % orjson.dumps(value)
         return json, is_whole and not any(text in json for text in _TEXTS_OF_BYTES)
 
-    def require_whole(self, message_type: Any, payload: bytes, path: str) -> None:
+    def require_whole(self, message_type: Any, payload: bytes | memoryview, path: str) -> None:
         """Read a message field by field; what its type does not have is skipped.
 
         Raises:
             RefusedPayloadError: a field is malformed, would be left out or changed in JSON, or is required and missing.
         """
         self.budget.spend(self.messages.cost_of(message_type))
+        self.levels += 1
+        if self.levels > _MAX_LEVELS:
+            raise RefusedPayloadError.at(path, f"is in more than {_MAX_LEVELS} messages", BAD_BYTES)
+        payload = memoryview(payload)  # each level would have a copy of all that is in it
         place, seen = 0, Counter[int]()
         is_entry = message_type.GetOptions().map_entry
         while place < len(payload):
@@ -262,12 +272,13 @@ class _Reading:
             if field.is_required and field.number not in seen:
                 at = f"{path}/{field.name}"
                 raise RefusedPayloadError.at(at, "is required and missing", "the sender must set it", "schema-violated")
+        self.levels -= 1
 
-    def _require_field(self, field: Any, wire: int, content: int | bytes, path: str, index: int) -> None:
+    def _require_field(self, field: Any, wire: int, content: int | memoryview, path: str, index: int) -> None:
         is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
         is_list = field.is_repeated and not is_map
         expected = _WIRE_TYPES.get(field.type, _VARINT)
-        values: Sequence[int | bytes] = [content]
+        values: Sequence[int | memoryview] = [content]
         if field.is_repeated and wire == _SIZED and expected in {_VARINT, *_FIXED_BYTES}:
             values, wire = (_unpacked(content, path) if expected == _VARINT else []), expected  # type: ignore[arg-type]
         if wire != expected:
@@ -293,7 +304,7 @@ class _Reading:
                 raise RefusedPayloadError.at(path, "is a number that its enum does not have", BAD_BYTES)
             self.budget.spend(2 if symbol is None else len(symbol.name) + 3)
 
-    def _require_message(self, message_type: Any, payload: bytes, path: str) -> None:
+    def _require_message(self, message_type: Any, payload: bytes | memoryview, path: str) -> None:
         if message_type.full_name == _ANY:
             self._require_any(message_type, payload, path)
         elif message_type.file.name.startswith(_WELL_KNOWN):
@@ -305,14 +316,16 @@ class _Reading:
         else:
             self.require_whole(message_type, payload, path)
 
-    def _require_any(self, message_type: Any, payload: bytes, path: str) -> None:
-        wrapped = message_factory.GetMessageClass(message_type).FromString(payload)
+    def _require_any(self, message_type: Any, payload: bytes | memoryview, path: str) -> None:
+        wrapped = message_factory.GetMessageClass(message_type).FromString(bytes(payload))
         try:
             inner = self.messages.pool.FindMessageTypeByName(wrapped.TypeName())
         except KeyError:
             clause = "is an Any of a type that neither the schema nor its imports have"
             raise RefusedPayloadError.at(path, clause, "the sender must register a schema that imports it") from None
+        self.levels += _LEVELS_OF_ANY
         self._require_message(inner, wrapped.value, path)
+        self.levels -= _LEVELS_OF_ANY
 
 
 def _read(messages: _Messages, types: Sequence[Any], has_any: bool, payload: bytes, budget: Budget) -> bytes:
@@ -357,20 +370,20 @@ def _index(payload: bytes, place: int) -> tuple[int, int]:
     return number >> 1, place
 
 
-def _has_same_bytes(written: bytes, payload: bytes) -> bool:
+def _has_same_bytes(written: bytes, payload: bytes | memoryview) -> bool:
     # The order of fields, and of the entries of a map, is up to the sender.
-    return written == payload or (len(written) == len(payload) and sorted(written) == sorted(payload))
+    return written == payload or (len(written) == len(payload) and Counter(written) == Counter(payload))
 
 
-def _is_utf8(value: bytes) -> bool:
+def _is_utf8(value: memoryview) -> bool:
     try:
-        value.decode()
+        str(value, "utf-8")
     except UnicodeDecodeError:
         return False
     return True
 
 
-def _field(payload: bytes, place: int) -> tuple[int, int, int | bytes, int]:
+def _field(payload: memoryview, place: int) -> tuple[int, int, int | memoryview, int]:
     """Return the number, the wire type, and the content of the field at a place, and the place after it.
 
     Raises an IndexError or a ValueError if there is no field.
@@ -386,7 +399,7 @@ def _field(payload: bytes, place: int) -> tuple[int, int, int | bytes, int]:
             _, inner, _, place = _field(payload, place)
         return number, wire, payload[begin:end], place
     if wire == _END:
-        return number, wire, b"", place
+        return number, wire, payload[:0], place
     size = _FIXED_BYTES.get(wire)
     if wire == _SIZED:
         size, place = _varint(payload, place)
@@ -395,7 +408,7 @@ def _field(payload: bytes, place: int) -> tuple[int, int, int | bytes, int]:
     return number, wire, payload[place : place + size], place + size
 
 
-def _unpacked(payload: bytes, path: str) -> list[int]:
+def _unpacked(payload: memoryview, path: str) -> list[int]:
     values, place = [], 0
     try:
         while place < len(payload):
@@ -406,7 +419,7 @@ def _unpacked(payload: bytes, path: str) -> list[int]:
     return values
 
 
-def _varint(payload: bytes, place: int, max_bytes: int = _MAX_VARINT_BYTES) -> tuple[int, int]:
+def _varint(payload: bytes | memoryview, place: int, max_bytes: int = _MAX_VARINT_BYTES) -> tuple[int, int]:
     """Return a number without a sign, and the place after it; raises an IndexError or a ValueError without one."""
     number = 0
     for step in range(max_bytes):

@@ -1,6 +1,7 @@
 """What becomes of each type of Protobuf at and past its limits, and how a rejection names the field."""
 
 import re
+import tracemalloc
 from base64 import b64encode
 from functools import cache
 from typing import Any
@@ -9,6 +10,7 @@ import orjson
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from support.hostile_schemas import sized
 from support.schema_registry import Registered, decode, framed
 from workorders.core.items import Rejection
 from workorders.kafka.formats import protobuf
@@ -26,7 +28,7 @@ message Row {
   float f = 8; double d = 9; string t = 10; bytes raw = 11; Color color = 12; repeated int32 many = 13;
   google.protobuf.Timestamp at = 14; google.protobuf.Duration took = 15; google.protobuf.UInt64Value big = 16;
   google.protobuf.Value any_json = 17; google.protobuf.Any other = 18; repeated Line lines = 19;
-  map<string, Line> by_name = 20;
+  map<string, Line> by_name = 20; Row inner = 21;
 }
 """
 PROTO2 = """
@@ -225,6 +227,25 @@ def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_before
 ) -> None:
     found = decode(decoder, framed(7, b"\0" + payload))
     assert (found.code if isinstance(found, Rejection) else None) == code
+
+
+@pytest.mark.parametrize(
+    ("kind", "levels", "is_read"),
+    [("inner", 95, True), ("inner", 101, False), ("other", 5, True), ("other", 11, False)],
+)
+def test_a_message_in_many_others_is_not_copied_for_each_of_them(kind: str, levels: int, *, is_read: bool) -> None:
+    payload = sized(b"\x52", b"a" * 2**20)
+    for _ in range(levels):
+        wrapped = sized(b"\x0a", b"type.googleapis.com/shop.Row") + sized(b"\x12", payload)
+        payload = sized(b"\xaa\x01", payload) if kind == "inner" else sized(b"\x92\x01", wrapped)
+    compiled(PROTO3)
+    tracemalloc.start()
+    found = decoded(payload)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 24 * 2**20
+    assert is_read is isinstance(found, dict)
+    assert is_read or "is in more than 100 messages; the sender must write" in str(found)
 
 
 def test_the_memory_of_the_compiler_of_sources_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """The commands of "Add it to your Airflow", in their order, in an Airflow with its own settings and its own Dag.
 
-The first command, which installs the wheel, is the one of `wheel.install`.
+The first command, which installs the wheel, is the one of `wheel.install`. With `-s`, the test prints the time of each step.
 """
 
 import json
@@ -86,6 +86,7 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
     Topics(installed.kafka_settings).create("orders", 3)
 
     def run(command: str) -> str:
+        began = time.monotonic()
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=tmp_path,
@@ -96,6 +97,7 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
             timeout=_SECONDS,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        print(f"{time.monotonic() - began:6.1f} s  {command.splitlines()[0]}")
         return done.stdout
 
     assert next(commands).startswith("pip freeze")
@@ -113,7 +115,9 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
     def succeeded() -> list[str]:
         return [found["id"] for found in json.loads(run(f"{listing} --json")) if found["state"] == "success"]
 
+    begun = time.monotonic()
     (run_id,) = eventually(succeeded, seconds=_SECONDS, what="the success of the run")
+    print(f"{time.monotonic() - begun:6.1f} s  from the message to the success of its run")
     shown = run(show.replace("RUN", run_id))
     assert "shipping order 7" in shown
     assert '"shipped": 7' in shown

@@ -1,6 +1,6 @@
 """The commands of "Add it to your Airflow", in their order, in an Airflow with its own settings and its own Dag.
 
-The first command, which installs the wheel, is the one of `wheel.install`. With `-s`, the test prints the time of each step.
+The first command, which installs the wheel, is the one of `wheel.install`. pytest -s shows the time of each step.
 """
 
 import json

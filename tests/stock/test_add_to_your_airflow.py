@@ -1,6 +1,6 @@
 """The commands of "Add it to your Airflow", in their order, in an Airflow with its own settings and its own Dag.
 
-The first command, which installs the wheel, is the one of `wheel.install`.
+The first command, which installs the wheel, is the one of `wheel.install`. pytest -s shows the time of each step.
 """
 
 import json
@@ -9,6 +9,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,7 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
     Topics(installed.kafka_settings).create("orders", 3)
 
     def run(command: str) -> str:
+        began = time.monotonic()
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=tmp_path,
@@ -96,7 +98,21 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
             timeout=_SECONDS,
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        print(f"{time.monotonic() - began:6.1f} s  {command.splitlines()[0]}")
         return done.stdout
+
+    def until_succeeded(count: int, sent: datetime) -> str:
+        """Wait for so many runs, and return the id of the newest one."""
+
+        def newest() -> dict[str, str] | None:
+            found = [row for row in json.loads(run(f"{listing} --json")) if row["state"] == "success"]
+            return found[0] if len(found) == count else None
+
+        ended = eventually(newest, seconds=_SECONDS, what=f"the success of {count} runs")
+        assert ended is not None
+        seconds = (datetime.fromisoformat(ended["finished_at"]) - sent).total_seconds()
+        print(f"{seconds:6.1f} s  from the message to the end of its function")
+        return ended["id"]
 
     assert next(commands).startswith("pip freeze")
     run(next(commands))
@@ -107,18 +123,16 @@ def test_six_commands_and_a_message_lead_from_an_airflow_to_the_log_of_a_functio
     begun = time.monotonic()
     run(next(commands))
     assert time.monotonic() - begun < _REFRESH_SECONDS
-    run(next(commands))
+    send = next(commands)
     listing, show = next(commands).splitlines()
-
-    def succeeded() -> list[str]:
-        return [found["id"] for found in json.loads(run(f"{listing} --json")) if found["state"] == "success"]
-
-    (run_id,) = eventually(succeeded, seconds=_SECONDS, what="the success of the run")
-    shown = run(show.replace("RUN", run_id))
+    assert next(commands, None) is None
+    sent = datetime.now(UTC)
+    run(send)
+    shown = run(show.replace("RUN", until_succeeded(1, sent)))
     assert "shipping order 7" in shown
     assert '"shipped": 7' in shown
-    assert next(commands, None) is None
+    sent = datetime.now(UTC)
     run("airflow tasks test send_order send")
-    eventually(lambda: len(succeeded()) == 2, seconds=_SECONDS, what="the success of the message from a Dag")
+    until_succeeded(2, sent)
     with closing(AirflowApi(installed.airflow_url, installed.airflow_login)) as api:
         assert {"mine", "orders_listener"} <= {dag["dag_id"] for dag in api.get("/dags", limit=100)["dags"]}

@@ -25,18 +25,6 @@ ADMISSION = (
         (f"{KEYS}::test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_itself",),
     ),
     Mutation(
-        "key-taken-meanwhile-ends-the-batch",
-        2,
-        (
-            Change(
-                "core/admission/idempotency.py",
-                "        return False\n    return True",
-                "        raise\n    return True",
-            ),
-        ),
-        (f"{KEYS}::test_of_two_transactions_at_once_the_second_waits_for_the_first",),
-    ),
-    Mutation(
         "key-kept-by-what-was-turned-away",
         1,
         (Change("core/admission/idempotency.py", "for part in state.rejections if", "for part in () if"),),

@@ -18,7 +18,6 @@ class Metric:
     unit: str
     """A unit of UCUM: `s`, or what is counted, in braces."""
     meaning: str
-    """What the value is, in one sentence."""
     absent_is_zero: bool = False
     """Whether labels that a query returns no longer mean 0, as for counts of what no longer exists."""
 
@@ -38,7 +37,6 @@ class Sample:
 
     metric: Metric
     labels: tuple[tuple[str, str], ...]
-    """Pairs of name and value."""
     value: float
 
 

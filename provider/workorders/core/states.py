@@ -24,7 +24,6 @@ class WorkOrderState(StrEnum):
 WAITING: Final = frozenset({"pending", "requeued"})
 """Work orders that wait for a run: for their first one, or for one that has a row."""
 UNFINISHED: Final = WAITING | {"running", "parked"}
-"""Work orders that have not ended."""
 
 
 class RunState(StrEnum):

@@ -15,7 +15,6 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.admission", "sql/duplicates.sql")
 
 DUPLICATE: Final = "duplicate"
-"""The code of a work order whose event came before."""
 NEWEST: Final = 10
 """How many of the kept duplicates a summary lists."""
 

@@ -27,7 +27,6 @@ class GapAlert:
     parked: int
     since: datetime
     sentence: str
-    """The whole alert in one or two plain sentences."""
     cleared: bool
     """Whether the gap is closed or given up."""
 

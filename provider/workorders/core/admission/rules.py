@@ -36,9 +36,7 @@ class Chunk:
 
     ids: list[bytes]
     items: list[Item]
-    """One for each id."""
     notes: dict["Rule", list[Any]] = field(default_factory=dict)
-    """What each rule noted."""
 
     def __iter__(self) -> Iterator[tuple[bytes, Item]]:
         """Yield each id with its item."""
@@ -54,7 +52,6 @@ class AdmissionState:
     by_person: bool = False
     """Whether a person reruns one work order, so that a limit that rejects only counts it."""
     with_input: int = 0
-    """How many work orders were written with an input."""
     passed_over: set[bytes] = field(default_factory=set)
     """Work orders about which a rule has decided; the later rules pass over them."""
     capacity: int | None = None
@@ -72,7 +69,6 @@ class Rule:
     """A rule of a trigger during one call of `create_for`. Each step may have nothing to do."""
 
     reasons: ClassVar[tuple[str, ...]]
-    """The codes with which it rejects."""
 
     def __init__(self) -> None:
         self.notes: list[Any] = []

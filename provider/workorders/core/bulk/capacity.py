@@ -18,7 +18,6 @@ class LimitUsage:
     """A limit, and what it leaves."""
 
     counted: str
-    """What is limited."""
     limit: int | None
     """None if there is no such limit."""
     left: int | None

@@ -59,7 +59,6 @@ class Job:
     """Work orders that matched when the job was created."""
     done: int
     skipped: Mapping[str, int]
-    """Number of skipped work orders by reason."""
     last_id: UUID | None
     """The last work order that the job has processed."""
     error: str | None

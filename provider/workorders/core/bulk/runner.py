@@ -25,7 +25,6 @@ _CONTINUES: Final = (
     f"bulk resume`."
 )
 STEP: Final = 1_000
-"""Work orders of one transaction."""
 STEP_BYTES: Final = 16 * 1024 * 1024
 """Stored bytes of one transaction; a work order that has more is a separate step. A step of a thousand large values
 would take longer than a worker may be silent, and would lock the counts of limited workflows for that time."""

@@ -13,7 +13,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 KEY_SCOPE = "person"
-"""Scope of the keys that people give."""
 
 
 class NotAnInputError(WorkOrdersError, ValueError):
@@ -25,7 +24,6 @@ class ManualRequest:
     """A work order that a person requests."""
 
     body: bytes
-    """The input as JSON text."""
     actor: str
     reason: str
     key: str | None

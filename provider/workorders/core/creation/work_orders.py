@@ -35,7 +35,6 @@ _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
 
 _Prefetch = Callable[[], Iterator[None]]
-"""Reads a part of the next chunk, in small steps."""
 
 
 @dataclass(frozen=True, slots=True)

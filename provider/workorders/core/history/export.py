@@ -46,7 +46,6 @@ STEP: Final = 200
 STEP_BYTES: Final = 16 * 1024 * 1024
 """Stored bytes that are read at once; a work order that has more is a separate step."""
 _PART: Final = 64 * 1024
-"""Bytes of a part."""
 _IN_MEMORY: Final = 1024 * 1024
 """Bytes of a step that are kept in memory; what is more goes to a temporary file."""
 

@@ -65,7 +65,6 @@ class RunSummary:
     waited: Percentiles
     """From creation, or from the time when a retry was due, to the start."""
     took: Percentiles
-    """From the start to the end."""
     failures: Sequence[Failure]
     """The most frequent first."""
     waiting_keys: Sequence[WaitingKey]

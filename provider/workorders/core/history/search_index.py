@@ -14,7 +14,6 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.history", "sql/search_index.sql")
 
 STEP: Final = 2_000
-"""Work orders that one transaction adds."""
 MAX_CHARACTERS: Final = 20_000
 """Characters of a body, and of a request, that are searched. A tsvector holds 1 MiB, and no input may exceed that."""
 

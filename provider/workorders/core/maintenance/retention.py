@@ -31,7 +31,6 @@ _MAX_PAUSE: Final = 1.0
 _LOOK: Final = 20
 """A step reads this many times more work orders than it may delete or wipe: those that are kept cost little."""
 _ERASED: Final = "(erased)"
-"""Replaces the text of a job's filter."""
 
 _INTERVAL: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=10)

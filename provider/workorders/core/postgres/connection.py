@@ -14,7 +14,6 @@ from workorders.core.postgres.session_limits import NO_LIMITS, startup_options
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 SCHEMA = "workorders"
-"""Schema of all tables."""
 
 NO_PREPARED_STATEMENTS: Final = None
 """No statement is prepared on the server: behind a pooler, the next transaction may come to a server without it."""

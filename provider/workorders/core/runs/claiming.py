@@ -30,7 +30,6 @@ class ClaimedRun:
     run_id: UUID
     work_order_id: UUID
     attempt: int
-    """1 for the first run of the work order."""
     retry: int
     """How many automatic retries came before it, since the work order was created or a person asked for a rerun."""
     ordering_key: int | None

@@ -28,7 +28,6 @@ class DelegatedRun:
 
     run_id: UUID
     is_started: bool
-    """Whether its work is known to have been started."""
     seconds: float
     """Time since its work was started, or since it was claimed."""
     earlier: tuple[UUID, ...]

@@ -20,7 +20,6 @@ class FinishedStep:
     """The run that reports it."""
     name: str
     result: bytes
-    """JSON text."""
     finished_at: datetime
     made_by: UUID
     """The run that called the function: that one, or an earlier attempt."""

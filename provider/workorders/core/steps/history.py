@@ -28,12 +28,10 @@ class Step:
     run_id: UUID
     """The run that executed it."""
     attempt: int
-    """The number of that run."""
     finished_at: datetime
     committed_elsewhere: bool
     """Whether it is a transaction: its rows and its result committed together, in a database of the user."""
     result: str
-    """JSON text."""
     result_bytes: int
     """Of all the result."""
 

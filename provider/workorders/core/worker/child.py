@@ -51,7 +51,6 @@ STORED: Final = "stored"
 _PR_SET_PDEATHSIG: Final = 1
 
 WorkflowFunction = Callable[[Any, Any], Any]
-"""Takes the input and the context, and returns the output."""
 
 
 class Child:

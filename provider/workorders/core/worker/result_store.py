@@ -28,13 +28,11 @@ It raises a ConfigurationError for a message that can never be sent, and a KeysB
 """
 
 MAX_STORED_RUNS: Final = 500
-"""Maximum number of results that are stored in one transaction."""
 MAX_STORED_BYTES: Final = 64 * 1024 * 1024
 # Of them and of what is kept back. A statement can have 1 GB, and escapes need more than the values themselves.
 _MAX_KEPT_RUNS: Final = 1_000
 
 _RETRY_SECONDS: Final = 1.0
-"""Time until results that are kept back are tried again."""
 
 MAX_OUTAGE_SECONDS: Final = 300.0
 """A transaction is retried for at most this long, even while the heartbeat succeeds."""

@@ -18,7 +18,6 @@ from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
 MAX_TRACEBACK_CHARACTERS: Final = 8_000
 """Of a longer traceback the beginning and the end are kept, and the end is longer."""
 MAX_ERROR_CHARACTERS: Final = 2_000
-"""Maximum of the text of an error."""
 _HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
 _RETURNED: Final = frozenset({"success", "failed", "exception"})
 _ERASED: Final = (

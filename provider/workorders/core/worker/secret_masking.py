@@ -21,7 +21,6 @@ MIN_BYTES_IN_BASE64: Final = 6
 _URL_SAFE: Final = str.maketrans("+/", "-_")
 
 MaskText = Callable[[str], str]
-"""Replaces the known secrets in a text."""
 
 _PASSWORD_IN_CONNINFO: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 

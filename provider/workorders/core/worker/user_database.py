@@ -45,11 +45,9 @@ class Committed:
     """A step that is committed."""
 
     result: bytes
-    """JSON text."""
     finished_at: float
     """In seconds since 1970."""
     made_by: UUID
-    """The run that called the function."""
 
 
 class _Connection(psycopg.Connection[tuple[Any, ...]]):

@@ -34,9 +34,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 MAX_STORE_DELAY_SECONDS: Final = 0.5
-"""Maximum time that a result waits to be stored together with others."""
 _LOOK_SECONDS: Final = 0.2
-"""Time between two looks for runs to claim."""
 _LOOK_SHARE: Final = 10
 """During a wait, looks take at most a tenth of the time: one is slow if very many work orders wait for a retry."""
 _MAX_LOOK_SECONDS: Final = 10.0
@@ -56,10 +54,8 @@ class WorkerConfig:
     database_url: str
     enqueue: Enqueue
     user_database: str | None = None
-    """Connection string of the workflow's `database`."""
     mask: Mask = NO_SECRETS
     log: Callable[[str], None] = print
-    """Receives lines for people."""
     claim_seconds: float = 120.0
     """The time slice: after it the worker begins no more runs, and ends when those that have begun are finished."""
     linger: float = 0.0

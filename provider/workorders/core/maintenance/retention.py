@@ -127,8 +127,8 @@ def delete_expired(
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):
         retention.shorten(point.load())
-    deleted = retention.delete()  # before wiping, which what is deleted does not need
-    wiped = retention.wipe()
+    deleted = retention.sweep("expired", "delete", "end_id")  # before wiping, which what is deleted does not need
+    wiped = retention.sweep("unwiped", "wipe", "wipe_end_id")
     retention.erase()
     retention.delete_orphans()
     with connection.transaction():
@@ -144,16 +144,8 @@ class _Retention:
         self._due = due
         self._pause = pause
 
-    def delete(self) -> int:
-        """Delete what is due; return how many were deleted."""
-        return self._sweep("expired", "delete", "end_id")
-
-    def wipe(self) -> int:
-        """Wipe what is due; return the number of work orders."""
-        return self._sweep("unwiped", "wipe", "wipe_end_id")
-
-    def _sweep(self, find: str, apply: str, end: str) -> int:
-        """Go through all work orders by their ids, and apply a query to those that another one finds."""
+    def sweep(self, find: str, apply: str, end: str) -> int:
+        """Go through all work orders by their ids, apply a query to those that another one finds, and count them."""
         done, after = 0, UUID(int=0)
         while True:
             with self._step(erases_words=True):

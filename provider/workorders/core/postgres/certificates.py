@@ -30,7 +30,7 @@ def with_texts(text: str) -> str:
 
 def with_files(text: str) -> str:
     """Return a connection string that libpq understands: with a path in place of each text."""
-    return _replaced(text, _file_of, lambda value: value.startswith(_TEXT))
+    return _replaced(text, lambda _, value: _file_of(value), lambda value: value.startswith(_TEXT))
 
 
 def _replaced(text: str, replace: Callable[[str, str], str], is_wanted: Callable[[str], bool]) -> str:
@@ -52,12 +52,7 @@ def _read(field: str, path: str) -> str:
         ) from None
 
 
-def _file_of(field: str, content: str) -> str:
-    if not hasattr(os, "memfd_create"):
-        raise ConfigurationError(
-            f"The connection to Postgres: {field}: a certificate or key as text needs Linux; nothing was connected; "
-            "give the path of a file."
-        )
+def _file_of(content: str) -> str:
     with _lock:
         if content not in _files:
             file = os.memfd_create("workorders")

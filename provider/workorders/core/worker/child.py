@@ -285,8 +285,6 @@ def _end_of(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 def _die_with(parent: int) -> None:
     """Let the kernel kill this process when its parent ends, also while C code of a function holds the interpreter."""
-    if sys.platform != "linux":
-        return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         # It ended before the kernel knew.

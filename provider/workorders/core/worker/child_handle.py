@@ -41,7 +41,6 @@ and when its parent has ended; to adopt that (as a subreaper) would mix it with 
 _MAX_LOOKS: Final = 20
 _LOOK_SECONDS: Final = 0.005
 """In which a killed process ends, and what it started meanwhile is seen."""
-_LINUX: Final = sys.platform == "linux"
 _CONTEXT_SETTINGS: Final = {"carry_headers", "max_published_messages", "max_published_bytes"}
 
 
@@ -288,18 +287,13 @@ def _environment(mark: str) -> dict[str, str]:
 
 def _enlarge(descriptor: int) -> None:
     """Enlarge a pipe beyond 64 KiB, so that large bodies block neither side."""
-    if _LINUX:
-        try:
-            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        except OSError:
-            # The user has reached the kernel's limit for pipes; a small one works too.
-            return
+    # The user may have reached the kernel's limit for pipes; a small one works too.
+    with suppress(OSError):
+        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill all processes of this user whose environment has a mark, on Linux; one that was cleared has none."""
-    if not _LINUX:
-        return
+    """Kill all processes of this user whose environment has a mark; one that was cleared has none."""
     for _ in range(_MAX_LOOKS):
         found = list(_processes_with(f"\0{_MARK}={mark}\0".encode()))
         if not found:

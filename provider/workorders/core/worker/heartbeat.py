@@ -16,8 +16,8 @@ _SILENT_SHARE: Final = 0.8
 _MAX_ANSWER_SECONDS: Final = 10.0
 """A heartbeat that takes longer is sent again on a new connection."""
 _LOOK_SECONDS: Final = 1.0
-_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""Linux's other clocks do not count the time for which a machine is suspended, but Postgres does."""
+_CLOCK: Final = time.CLOCK_BOOTTIME
+"""The other clocks do not count the time for which a machine is suspended, but Postgres does."""
 
 
 class Heartbeat:

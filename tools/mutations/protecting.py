@@ -39,7 +39,7 @@ SECRETS_AND_AUDIT = (
         4,
         (
             Change(
-                "core/worker/published_messages.py",
+                "core/worker/ipc.py",
                 "if self._count > self._max_messages or self._bytes > self._max_bytes:",
                 "if False:",
             ),

@@ -8,6 +8,7 @@ import codecs
 import fcntl
 import os
 import tempfile
+import traceback
 from typing import Final
 
 GAP: Final = "\0"
@@ -28,6 +29,32 @@ def plain(text: str) -> str:
 def cut(text: str) -> str:
     """Return a text as a process sends it; its parent masks it, and only then cuts it to what is stored."""
     return plain(text) if len(text) <= MAX_SENT_CHARACTERS else plain(text[:_HALF]) + GAP + plain(text[-_HALF:])
+
+
+def failure(error: BaseException) -> tuple[str, str, str]:
+    """Return type, text, and traceback of an error as its process sends them."""
+    return _type_name(error), error_text(error), _traceback_text(error)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the text of an error, or a replacement if the text cannot be created."""
+    try:
+        return cut(str(error))
+    except BaseException as another:  # noqa: BLE001 - the text is created by other people's code
+        return f"(its text cannot be created: {_type_name(another)})"
+
+
+def _type_name(error: BaseException) -> str:
+    return plain(type(error).__qualname__)
+
+
+def _traceback_text(error: BaseException) -> str:
+    """Return the traceback of an error below the frame that caught it."""
+    own_frame = error.__traceback__
+    try:
+        return cut("".join(traceback.format_exception(type(error), error, own_frame.tb_next if own_frame else None)))
+    except BaseException:  # noqa: BLE001 - the text of the error is created by other people's code
+        return f"{_type_name(error)}: {error_text(error)}\n"
 
 
 def printable(content: bytes) -> str:

@@ -10,6 +10,7 @@ import ctypes
 import faulthandler
 import importlib
 import inspect
+import logging
 import os
 import signal
 import sys
@@ -23,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import orjson
 
-from workorders.core.worker import json_values, run_logging
-from workorders.core.worker.captured_text import take_log
+from workorders.core.worker import captured_text, json_values
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import (
     CallableUnavailableError,
@@ -53,6 +53,33 @@ _PR_SET_PDEATHSIG: Final = 1
 WorkflowFunction = Callable[[Any, Any], Any]
 
 
+class _RunHandler(logging.Handler):
+    """Writes every log record to standard error, with the current run."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.context: Context | None = None
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s%(run)s %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        self.setFormatter(formatter)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        context = self.context
+        record.run = "" if context is None else f" run={context.run_id} traceparent={context.traceparent}"
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201 - it is the run's log
+        except Exception:  # noqa: BLE001 - as every handler of logging does, which must not fail the run
+            self.handleError(record)
+
+
+def _install_handler() -> _RunHandler:
+    """Send all logging to standard error, at level INFO and above."""
+    handler = _RunHandler()
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    return handler
+
+
 class Child:
     """Executes runs, and sends their steps and their results."""
 
@@ -77,7 +104,7 @@ class Child:
         # A function may have threads.
         self._sending = threading.Lock()
         self._asking = threading.Lock()
-        self._logging = run_logging.install()
+        self._logging = _install_handler()
         for descriptor in (self._commands, self._tokens, self._results, self._log):
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)
@@ -87,7 +114,7 @@ class Child:
         try:
             function = load_function(self._callable)
         except CallableUnavailableError as error:
-            self._send(Frame([UNAVAILABLE, run_logging.error_text(error)]))
+            self._send(Frame([UNAVAILABLE, captured_text.error_text(error)]))
             os._exit(0)
         self._state = ProcessState()
         self._send(Frame([READY]))
@@ -187,10 +214,10 @@ class Child:
         except BaseException as error:  # noqa: BLE001
             # The function never got an input that cannot be read.
             state = "exception" if isinstance(error, InputUnreadableError) else "failed"
-            failure = run_logging.failure(error)
+            failure = captured_text.failure(error)
             output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
         times = [started, time.time()]
-        log = take_log(self._log, self._flush(), self._log_bytes)
+        log = captured_text.take_log(self._log, self._flush(), self._log_bytes)
         self._write(Frame([context.run_id, state, failure, times, may_retry, log], output, messages))
         self._logging.context = None
         # After the result, so that the parent stores it meanwhile.
@@ -202,7 +229,7 @@ class Child:
             if found := self._state.restore():
                 self._send(Frame([LEFT_BEHIND, run_id, ", ".join(found), True]))
         except StateError as error:
-            self._send(Frame([LEFT_BEHIND, run_id, run_logging.error_text(error), False]))
+            self._send(Frame([LEFT_BEHIND, run_id, captured_text.error_text(error), False]))
             os._exit(0)
 
     def _send(self, frame: Frame) -> None:

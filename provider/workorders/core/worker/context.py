@@ -18,7 +18,7 @@ from workorders.core.items import (
 )
 from workorders.core.trace_headers import TRACEPARENT, child_traceparent, first_header_values
 from workorders.core.worker.exceptions import InvalidValueError
-from workorders.core.worker.published_messages import PublishedMessages, decode_messages
+from workorders.core.worker.ipc import PublishedMessages, decode_messages
 from workorders.core.worker.steps import Steps, require_outside_steps
 
 if TYPE_CHECKING:

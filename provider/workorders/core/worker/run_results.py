@@ -11,8 +11,7 @@ from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.exceptions import InputUnreadableError
-from workorders.core.worker.ipc import Frame
-from workorders.core.worker.published_messages import decode_messages
+from workorders.core.worker.ipc import Frame, decode_messages
 from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
 
 MAX_TRACEBACK_CHARACTERS: Final = 8_000

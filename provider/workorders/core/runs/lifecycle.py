@@ -52,16 +52,6 @@ class RunResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """What became of the results of a worker."""
-
-    run_ids: frozenset[UUID]
-    """Runs that are finished now. The worker no longer owns the others, and nothing of them was written."""
-    retried: frozenset[UUID]
-    """Those of them whose work order waits for another attempt."""
-
-
-@dataclass(frozen=True, slots=True)
 class Recovered:
     """What became of the runs of workers whose heartbeat stopped."""
 
@@ -93,8 +83,11 @@ def start(
     return frozenset(row[0] for row in rows)
 
 
-def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]) -> Finished:
+def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]) -> dict[UUID, bool]:
     """Store how runs of a worker ended, with output, log and the work order's state, in the caller's transaction.
+
+    Return the runs that are finished now, and whether the work order of each waits for another attempt. The worker no
+    longer owns the others, and nothing of them was written.
 
     A run that did not succeed is retried by its workflow's policy: a new run that is available after a delay. The
     later runs with its ordering key then wait, too, and the worker loses them. So a worker stores the end of a run that
@@ -119,7 +112,7 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
             "truncated": [result.log_truncated for result in results],
         },
     ).fetchall()
-    return Finished(frozenset(run_id for run_id, _ in rows), frozenset(run_id for run_id, again in rows if again))
+    return dict(rows)
 
 
 def release(connection: Connection, worker_id: UUID, run_ids: Collection[UUID]) -> int:
@@ -164,8 +157,8 @@ def recover_lost(connection: Connection, workflow: Workflow | None = None) -> Re
                 worker_id,
                 [RunResult(run_id=run_id, state="lost", error_type="Lost", error=_LOST) for run_id in begun],
             )
-            retried += len(finished.retried)
-            lost += len(finished.run_ids - finished.retried)
+            retried += sum(finished.values())
+            lost += len(finished) - sum(finished.values())
             workers.remove_worker(connection, worker_id)
 
 

@@ -16,7 +16,7 @@ from workorders.core.items import Message
 from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage, within_answer_seconds
 from workorders.core.runs import lifecycle, steps
-from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.runs.steps import FinishedStep
 
 T = TypeVar("T")
@@ -236,9 +236,9 @@ class ResultStore:
         else:
             # A worker with a row owns them, or has finished them at an earlier try whose answer was lost.
             self.summary.add(results)
-            self.summary.retried += len(finished.retried)
+            self.summary.retried += sum(finished.values())
             # The later runs of an ordering key wait for its retry.
-            if any(result.ordering_key is not None and result.run_id in finished.retried for result in results):
+            if any(result.ordering_key is not None and finished.get(result.run_id) for result in results):
                 self.must_reconcile = True
 
     def _store_halves(self, results: Sequence[RunResult]) -> None:
@@ -246,12 +246,12 @@ class ResultStore:
         self._store(results[:middle])
         self._store(results[middle:])
 
-    def _finish(self, connection: Connection, results: Sequence[RunResult]) -> Finished:
+    def _finish(self, connection: Connection, results: Sequence[RunResult]) -> dict[UUID, bool]:
         finished = lifecycle.finish(connection, self._worker_id, results)
         messages = [
             message._replace(run_id=result.run_id)
             for result in results
-            if result.run_id in finished.run_ids
+            if result.run_id in finished
             for message in result.messages
         ]
         if messages:

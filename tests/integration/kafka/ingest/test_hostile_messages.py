@@ -128,7 +128,7 @@ class Scene:
             owned = lifecycle.start(self.connection, worker_id, [run.run_id for run in claimed])
             assert len(owned) == len(claimed)
             finished = lifecycle.finish(self.connection, worker_id, [echo(run) for run in claimed])
-            assert len(finished.run_ids) == len(claimed)
+            assert len(finished) == len(claimed)
             self.connection.commit()
 
     def show_everything(self) -> None:

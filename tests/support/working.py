@@ -13,7 +13,7 @@ from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
-from workorders.core.runs.lifecycle import Finished, RunResult
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.triggers import Trigger
 from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
@@ -141,7 +141,7 @@ class ClaimingWorker:
         self.working.connection.commit()
         return started
 
-    def finish(self, *states: lifecycle.FinalState, **fields: Any) -> Finished:
+    def finish(self, *states: lifecycle.FinalState, **fields: Any) -> dict[UUID, bool]:
         """Finish the first runs of the worker with these states."""
         results = [
             RunResult(run_id=run_id, state=state, **fields) for run_id, state in zip(self.run_ids, states, strict=False)
@@ -150,11 +150,11 @@ class ClaimingWorker:
         self.working.connection.commit()
         return finished
 
-    def succeed(self) -> Finished:
+    def succeed(self) -> dict[UUID, bool]:
         """Finish all runs with success."""
         return self.finish(*["success"] * len(self.claimed))  # type: ignore[arg-type]
 
-    def fail(self) -> Finished:
+    def fail(self) -> dict[UUID, bool]:
         """Finish all runs as failed."""
         return self.finish(*["failed"] * len(self.claimed))  # type: ignore[arg-type]
 

@@ -11,12 +11,11 @@ from workorders.core import workers
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
-from workorders.core.runs.lifecycle import Finished, Recovered, RunResult
+from workorders.core.runs.lifecycle import Recovered, RunResult
 from workorders.core.workers import add_worker
 
 pytestmark = pytest.mark.integration
 
-NOTHING = Finished(frozenset(), frozenset())
 
 # Both by the clock of the statement that ended the run, so that it does not matter how long its commit took.
 WAITS = """
@@ -56,7 +55,7 @@ def test_the_state_of_a_work_order_is_that_of_its_newest_run(
     assert working.states() == ["running"]
     worker.start()
     assert working.states() == ["running"]
-    assert worker.finish(state) == Finished(frozenset(worker.run_ids), frozenset())
+    assert worker.finish(state) == dict.fromkeys(worker.run_ids, False)
     assert (working.states(), working.runs()) == ([state], [(0, 1, state)])
     working.rerun(0)
     assert working.states() == ["requeued"]
@@ -109,14 +108,14 @@ def test_an_error_and_a_log_that_text_cannot_hold_are_written_escaped(connection
 def test_a_group_finishes_its_runs_once(connection: Connection, name: str) -> None:
     working, worker = one(connection, name)
     worker.succeed()
-    assert worker.finish("failed") == NOTHING
+    assert worker.finish("failed") == {}
     assert working.states() == ["success"]
 
 
 def test_another_worker_starts_beats_and_finishes_nothing(connection: Connection, name: str) -> None:
     working, worker = one(connection, name)
     stranger = ClaimingWorker(working, add_worker(connection, working.workflow), worker.claimed)
-    assert (stranger.start(), stranger.succeed()) == (frozenset(), NOTHING)
+    assert (stranger.start(), stranger.succeed()) == (frozenset(), {})
     assert lifecycle.release(connection, stranger.id, worker.run_ids) == 0
     assert (working.states(), working.runs()) == (["running"], [(0, 1, "claimed")])
 
@@ -137,13 +136,13 @@ def test_a_failed_run_is_retried_after_the_delays_of_its_policy(
 ) -> None:
     working, worker = one(connection, name, retries=retries)
     for delay in delays:
-        assert worker.finish("failed").retried == frozenset(worker.run_ids)
+        assert worker.finish("failed") == dict.fromkeys(worker.run_ids, True)
         assert working.states() == ["requeued"]
         waits = connection.execute(WAITS, (working.workflow.id,)).fetchall()
         assert waits == [(timedelta(seconds=delay),)]
         working.make_due()
         worker = working.claim_as_worker()
-    assert worker.finish("failed").retried == frozenset()
+    assert worker.finish("failed") == dict.fromkeys(worker.run_ids, False)
     assert working.states() == ["failed"]
     assert [state for _, _, state in working.runs()] == ["failed"] * (len(delays) + 1)
 
@@ -153,13 +152,14 @@ def test_only_the_states_of_the_policy_are_retried(connection: Connection, name:
     working.create_some(4)
     worker = working.claim_as_worker()
     finished = worker.finish("failed", "crashed", "killed", "success")
-    assert finished.retried == {worker.run_ids[1]}
+    assert finished[worker.run_ids[1]]
+    assert sum(finished.values()) == 1
     assert working.states() == ["failed", "requeued", "killed", "success"]
 
 
 def test_a_run_whose_error_cannot_be_retried_is_not_retried(connection: Connection, name: str) -> None:
     working, worker = one(connection, name, retries={"max_retries": 5})
-    assert worker.finish("failed", may_retry=False).retried == frozenset()
+    assert worker.finish("failed", may_retry=False) == dict.fromkeys(worker.run_ids, False)
     assert working.states() == ["failed"]
 
 
@@ -168,7 +168,7 @@ def test_a_rerun_has_all_its_retries_again(connection: Connection, name: str) ->
     worker.finish("failed")
     working.claim_as_worker().finish("failed")
     working.rerun(0)
-    assert working.claim_as_worker().finish("failed").retried
+    assert list(working.claim_as_worker().finish("failed").values()) == [True]
     assert [(run.attempt, run.retry) for run in working.claim()] == [(4, 1)]
 
 

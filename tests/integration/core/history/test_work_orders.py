@@ -306,9 +306,9 @@ NO_FILTER: dict[str, Any] = dict.fromkeys(
 
 def rows_read(connection: Connection, **arguments: Any) -> tuple[int, str]:
     """Return how many rows of work orders and rejections Postgres touched for a page of 20, and the plan."""
-    queries = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
+    queries = load_queries("workorders.core.history", "sql/paging.sql", blocks_from="sql/filters.sql")
     rows = connection.execute(
-        "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) " + queries["work_orders"],
+        "EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) " + queries["newest_ids"],
         {**NO_FILTER, "limit": 20, **arguments},
         prepare=False,
     ).fetchone()

@@ -24,8 +24,6 @@ from workorders.core.worker.steps import Steps, require_outside_steps
 if TYPE_CHECKING:
     import psycopg
 
-    from workorders.core.worker.child import Child
-
 P = ParamSpec("P")
 
 LOGGER: Final = "workorders.run"
@@ -62,7 +60,7 @@ class Context:
         carry_headers: Iterable[str] = (),
         max_published_messages: int = MAX_PUBLISHED_MESSAGES,
         max_published_bytes: int = MAX_PUBLISHED_BYTES,
-        step_host: "Child | None" = None,
+        step_host: Any = None,
         earlier: Iterable[Any] = (),
     ) -> None:
         self.run_id = run_id

@@ -4,14 +4,11 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid5
 
 from workorders.core.worker import json_values
 from workorders.core.worker.exceptions import StepError
-
-if TYPE_CHECKING:
-    from workorders.core.worker.child import Child
 
 MAX_STEPS: Final = 1_000
 """Maximum number of steps of a work order, until it is rerun from the start."""
@@ -43,7 +40,7 @@ class StepKey(NamedTuple):
 
 
 class Steps:
-    """The steps of one run; without a host, as in tests of functions, they are stored nowhere.
+    """The steps of one run. The host is its process, a `Child`; without one, as in tests of functions, nothing is stored.
 
     `stored` are the names, and the results as JSON text, of the steps that earlier attempts have stored.
     """
@@ -52,7 +49,7 @@ class Steps:
         self,
         run_id: str,
         work_order_id: str,
-        host: "Child | None" = None,
+        host: Any = None,
         generation: int = 1,
         stored: Iterable[tuple[str, str]] = (),
         *,

@@ -40,7 +40,7 @@ class StepKey(NamedTuple):
 
 
 class Steps:
-    """The steps of one run. The host is its process, a `Child`; without one, as in tests of functions, nothing is stored.
+    """The steps of one run. The host is its process (`Child`); without one, as in tests of functions, none is stored.
 
     `stored` are the names, and the results as JSON text, of the steps that earlier attempts have stored.
     """

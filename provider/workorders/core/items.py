@@ -90,12 +90,7 @@ def encode_message(
     timestamp_ms: int | None,
     event_id: UUID | None,
 ) -> Message:
-    """Return a message as it is sent: text as UTF-8, and a value that is neither bytes, text nor None as JSON.
-
-    Raises:
-        TypeError: a part has a type that cannot be sent, or the headers are neither a mapping nor pairs.
-        ValueError: a part has no such form: JSON has no such value, UTF-8 no such text, or a header's name a NUL.
-    """
+    """Return a message as it is sent: text as UTF-8, and a value that is neither bytes, text nor None as JSON."""
     if not isinstance(to, str) or not {type(partition), type(timestamp_ms)} <= {int, type(None)}:
         raise TypeError(
             "its destination is a text, and partition and timestamp_ms are whole numbers; got "

@@ -21,11 +21,7 @@ def private_folder(path: Path) -> Path:
 
 
 def require_private(path: Path) -> None:
-    """Refuse a folder or a file whose content others may have written; the superuser could anyway.
-
-    Raises:
-        ConfigurationError: it, or the link to it, is another user's, or others may write to it.
-    """
+    """Refuse a folder or a file whose content others may have written; the superuser could anyway."""
     owners = {path.lstat().st_uid, path.stat().st_uid}
     if not owners <= {os.geteuid(), 0} or path.stat().st_mode & _WRITABLE_BY_OTHERS:
         raise ConfigurationError(

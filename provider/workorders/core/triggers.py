@@ -35,11 +35,7 @@ class Trigger:
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
-    """Store the definition of a trigger, or update its row, and return the row.
-
-    Raises:
-        ConfigurationError: a trigger of another type has the name.
-    """
+    """Store the definition of a trigger, or update its row, and return the row."""
     connection.execute(_QUERIES["insert_workflow"], {"name": workflow})
     connection.execute(
         _QUERIES["upsert_trigger"],

@@ -1,7 +1,7 @@
 """The rows of workers: who is alive and may own runs. A worker without its row owns nothing.
 
-Whatever changes runs of a worker locks its row first. So recovery, which deletes the row, happens before or after that
-change.
+Whatever changes runs of a worker locks its row first, and raises an `OwnershipLostError` if there is none. So recovery,
+which deletes the row, happens before or after that change.
 """
 
 from typing import Final
@@ -36,21 +36,13 @@ def add_lasting_owner(connection: Connection, workflow: Workflow, owner_id: UUID
 
 
 def lock_worker(connection: Connection, worker_id: UUID) -> None:
-    """Keep the runs of a worker from being recovered until the transaction ends. A heartbeat does not wait for this.
-
-    Raises:
-        OwnershipLostError: the worker has no row.
-    """
+    """Keep the runs of a worker from being recovered until the transaction ends. A heartbeat does not wait for this."""
     if connection.execute(_QUERIES["lock_worker"], {"worker_id": worker_id}).fetchone() is None:
         raise lost(worker_id)
 
 
 def record_heartbeat(connection: Connection, worker_id: UUID, grace_seconds: float = GRACE_SECONDS) -> None:
-    """Record that a worker is alive, so that it keeps its runs for another grace period.
-
-    Raises:
-        OwnershipLostError: the worker has no row.
-    """
+    """Record that a worker is alive, so that it keeps its runs for another grace period."""
     given = {"worker_id": worker_id, "grace_seconds": grace_seconds}
     if connection.execute(_QUERIES["record_heartbeat"], given).rowcount == 0:
         raise lost(worker_id)

@@ -84,12 +84,7 @@ def register_unless_known(connection: Connection, definition: WorkflowDefinition
 
 
 def find(connection: Connection, name: str) -> Workflow:
-    """Return the workflow of that name.
-
-    Raises:
-        UnknownWorkflowError: there is none.
-        ConfigurationError: a version of this package that knows other fields wrote the definition.
-    """
+    """Return the workflow of that name."""
     row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
     if row is None:
         raise UnknownWorkflowError(f"No workflow {name} is registered here yet; see `workorders workflows list`.")

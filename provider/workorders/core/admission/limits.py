@@ -108,11 +108,7 @@ class LimitRule(Rule):
                 state.capacity = self._capacity.remaining
 
     def write(self, state: AdmissionState) -> None:
-        """Add what is admitted to the count.
-
-        Raises:
-            LimitReachedError: a limit at which the source waits leaves too little capacity.
-        """
+        """Add what is admitted to the count."""
         if self._capacity is None:
             return
         beyond = sum(part.code == RUN_LIMIT for part in state.rejections)

@@ -82,11 +82,7 @@ class AdmissionPipeline:
             rule.notes += notes
 
     def decide(self) -> AdmissionResult:
-        """Decide which of the added work orders wait for a run, and write that.
-
-        Raises:
-            LimitReachedError: the workflow has capacity for fewer work orders; the caller must roll back.
-        """
+        """Decide which of the added work orders wait for a run, and write that."""
         state = self._state
         for rule in self._rules:
             rule.lock(state)

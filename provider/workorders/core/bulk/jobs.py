@@ -104,12 +104,6 @@ def create_job(
     """Count what matches and create the job, in the caller's transaction; `bulk.runner` executes it.
 
     Work orders that are created later do not belong to it.
-
-    Raises:
-        ConfigurationError: there is no reason, or the filter's text contains no word.
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-        UnknownWorkOrderError: the filter names work orders, and none exists.
     """
     if not reason.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is recorded; nothing was changed; give one.")
@@ -162,13 +156,7 @@ def list_jobs(connection: Connection, *, before: int | None = None, limit: int =
 
 
 def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
-    """Assign the job to `worker`.
-
-    Raises:
-        UnknownJobError: there is no such job.
-        JobEndedError: it was cancelled, or is finished.
-        JobBusyError: another worker reported less than two minutes ago.
-    """
+    """Assign the job to `worker`."""
     taken = connection.execute(
         _QUERIES["claim_job"], {"id": job_id, "worker": worker, "silence": HEARTBEAT_TIMEOUT}
     ).rowcount

@@ -38,9 +38,6 @@ def run_job(
 ) -> Job:
     """Execute a job to its end, or continue it; each step has its own transaction, and no other one is open.
 
-    Returns:
-        The job as it ended: finished, cancelled meanwhile, or waiting for the reason in its `error`.
-
     Raises:
         JobBusyError: another process executes it.
         JobEndedError: it had ended before, or another process took it over.

@@ -33,12 +33,7 @@ class ManualRequest:
 
 
 def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> CreateResult:
-    """Create the work order, in its own transaction, or find the one of the key.
-
-    Raises:
-        NotAnInputError: the body is no JSON object that can be an input.
-        psycopg.Error: the database failed; nothing was created.
-    """
+    """Create the work order, in its own transaction, or find the one of the key."""
     rejection = validate_body(wanted.body, MAX_BODY_BYTES, odd=needs_slow_check(wanted.body))
     if rejection is not None:
         raise NotAnInputError(

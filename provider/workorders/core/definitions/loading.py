@@ -123,11 +123,7 @@ def label(source: Source) -> str:
 
 
 def read_mapping(path: Path, *, form: str, may_be_empty: bool = False) -> tuple[Mapping[str, Any], Lines]:
-    """Return what a YAML file contains, and its lines; nothing for an empty one, which only some kinds may be.
-
-    Raises:
-        ConfigurationError: the file is no YAML mapping; `form` then describes what it should be.
-    """
+    """Return what a YAML file contains, and its lines; nothing for an empty one, which only some kinds may be."""
     try:
         content, lines = parse(path.read_text(encoding="utf-8"), where=path.name)
     except UnicodeDecodeError as error:

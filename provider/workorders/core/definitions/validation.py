@@ -39,11 +39,7 @@ def validate(
     folder: Path | None = None,
     lines: Lines = MappingProxyType({}),
 ) -> Model:
-    """Return the definition that `content` is by its model; paths in it are relative to `folder`.
-
-    Raises:
-        ConfigurationError: with a line for each wrong field.
-    """
+    """Return the definition that `content` is by its model; paths in it are relative to `folder`."""
     try:
         return model.model_validate(content, context={} if folder is None else {"folder": folder})
     except ValidationError as error:

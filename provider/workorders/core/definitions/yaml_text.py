@@ -58,11 +58,7 @@ def parse(text: str, *, where: str) -> tuple[Any, Lines]:
 
 
 def _lines(node: Node, path: tuple[Any, ...], where: str, known: set[Node]) -> Iterator[tuple[tuple[Any, ...], int]]:
-    """Yield the path and the line of everything in a node; of an alias only once.
-
-    Raises:
-        ConfigurationError: a mapping has a key twice. The library names the line of the second one only.
-    """
+    """Yield the path and the line of everything in a node; of an alias only once."""
     if node in known or not isinstance(node, MappingNode | SequenceNode):
         return
     known.add(node)

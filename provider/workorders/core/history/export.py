@@ -58,17 +58,6 @@ def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[
 
     It reads a whole step before the caller gets the first part of it, and no transaction is open while the caller has a
     part: a slow caller must not keep one open. What is deleted meanwhile is left out.
-
-    Args:
-        connection: without an open transaction; each step has its own.
-        wanted: which work orders.
-        format_: of the lines.
-
-    Raises:
-        ConfigurationError: the filter's text contains no word.
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
-        psycopg.Error: the database failed; what was yielded is incomplete.
     """
     with SpooledTemporaryFile(_IN_MEMORY) as lines:
         lines.write(_csv_line(COLUMNS) if format_ == "csv" else b"")

@@ -20,12 +20,7 @@ class RefreshResult:
 
 
 def refresh_history(connection: Connection, *, seconds: float = 3600.0) -> RefreshResult:
-    """Add words until none are left or the time is over; count by state if the counts are due.
-
-    Args:
-        connection: without an open transaction; each step has its own.
-        seconds: no step begins after this time; the next call continues.
-    """
+    """Add words until none are left or the time is over; count by state if the counts are due."""
     end = time.monotonic() + seconds
     filled = looked_again = 0
     while time.monotonic() < end and (added := search_index.index_new(connection)):

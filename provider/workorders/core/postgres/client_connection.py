@@ -47,11 +47,7 @@ class ClientConnection(psycopg.Connection[tuple[Any, ...]]):
         return connection
 
     def wait(self, gen: PQGen[RV], *settings: Any, **named: Any) -> RV:
-        """Wait for the server as long as `may_wait` allows.
-
-        Raises:
-            psycopg.OperationalError: it ended the wait, and the connection was closed.
-        """
+        """Wait for the server as long as `may_wait` allows."""
         return super().wait(gen if self.may_wait is None else self._bounded(gen, self.may_wait), *settings, **named)
 
     def _bounded(self, gen: PQGen[RV], may_wait: MayWait) -> PQGen[RV]:

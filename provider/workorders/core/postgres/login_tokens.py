@@ -32,11 +32,7 @@ def has_token(text: str) -> bool:
 
 
 def with_token(text: str) -> str:
-    """Return a connection string with a new token, if the password of its login is one. It may block.
-
-    Raises:
-        psycopg.OperationalError: no token can be had now.
-    """
+    """Return a connection string with a new token, if the password of its login is one. It may block."""
     if not has_token(text):
         return text
     try:

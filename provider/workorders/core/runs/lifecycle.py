@@ -136,10 +136,6 @@ def recover_lost(connection: Connection, workflow: Workflow | None = None) -> Re
 
     Runs that had not started are available again. Runs that had are `lost`, and are retried by the workflow's policy.
     Whatever the worker still does with them changes nothing, because its row is gone.
-
-    Args:
-        connection: without an open transaction; otherwise the caller commits.
-        workflow: whose workers; those of all workflows if it is None.
     """
     available = retried = lost = 0
     while True:

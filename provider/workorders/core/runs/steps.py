@@ -40,10 +40,6 @@ def store(connection: Connection, worker_id: UUID, steps: Sequence[FinishedStep]
     """Store steps in one statement, and return those of their runs that the worker still owns.
 
     Of the others nothing is stored.
-
-    Raises:
-        OwnershipLostError: the worker has no row, so it owns nothing any more.
-        psycopg.DataError: Postgres cannot hold a result.
     """
     rows = connection.execute(
         _QUERIES["store"],

@@ -20,9 +20,6 @@ def purge_steps(connection: Connection, work_orders: Connection, *, older_than: 
         work_orders: to the database of the work orders, likewise.
         older_than: the least age of a deleted row.
         step: work orders of one step.
-
-    Raises:
-        psycopg.Error: a database failed; the steps before are kept.
     """
     deleted, ids = 0, [UUID(int=0)]
     while ids:

@@ -136,12 +136,7 @@ class Child:
             raise InvalidValueError(f"The result of {name!r} cannot be stored: {error}")
 
     def transact(self, run_id: str, key: StepKey, call: Callable[[Any], bytes]) -> bytes:
-        """Call a function in a transaction of the user's database, and tell the parent of its result.
-
-        Raises:
-            StepError: the run has ended, or its workflow has no database.
-            psycopg.Error: the transaction failed.
-        """
+        """Call a function in a transaction of the user's database, and tell the parent of its result."""
         self._require_current(run_id)
         if self._database is None:
             raise StepError(

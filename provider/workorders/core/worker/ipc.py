@@ -36,11 +36,7 @@ class Frame(NamedTuple):
     second: bytes = b""
 
     def encode(self) -> bytes:
-        """Return the frame's bytes.
-
-        Raises:
-            TypeError: the header holds what JSON does not.
-        """
+        """Return the frame's bytes."""
         header = orjson.dumps(self.header, default=list)
         lengths = _LENGTHS.pack(len(header), len(self.first), len(self.second))
         return b"".join((lengths, header, self.first, self.second))
@@ -59,11 +55,7 @@ class FrameReader:
         return len(self._buffer) > 0
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
-        """Take a piece and yield the frames that are whole now.
-
-        Raises:
-            FrameError: the bytes are no frame, or exceed the limits.
-        """
+        """Take a piece and yield the frames that are whole now; raise a `FrameError` if they are none, or too large."""
         self._buffer += piece
         position = 0
         view = memoryview(self._buffer)

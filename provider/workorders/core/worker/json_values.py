@@ -16,11 +16,7 @@ _NO_DIGITS: Final = bytes(set(range(256)) - set(b"0123456789"))
 
 
 def loads(text: bytes) -> Any:
-    """Return the value of JSON text, every digit of its integers kept.
-
-    Raises:
-        InputUnreadableError: Python has no such value, because it is nested too deep or contains too long a number.
-    """
+    """Return the value of JSON text, every digit of its integers kept."""
     try:
         return json.loads(text) if _has_long_number(text) else orjson.loads(text)
     except (ValueError, RecursionError) as error:
@@ -33,11 +29,7 @@ def _has_long_number(text: bytes) -> bool:
 
 
 def dumps(value: Any) -> bytes:
-    """Return a value as JSON text; see `core.json_text.dumps`.
-
-    Raises:
-        InvalidValueError: JSON or jsonb has no such value; the error names its place.
-    """
+    """Return a value as JSON text; see `core.json_text.dumps`."""
     try:
         return json_text.dumps(value)
     except (TypeError, ValueError) as error:

@@ -97,12 +97,6 @@ class UserDatabase:
 
         The row with the step's key is inserted first. So another transaction with the same key is waited for, and after
         its commit the function is not called. A repetition begins with the insertion, too, whatever was the reason.
-
-        Raises:
-            StepError: the function has ended the transaction itself, or this process is a forked copy.
-            StepsTableMissingError: the database has no table for steps.
-            StepOutcomeUnknownError: the answer to the COMMIT was lost, and the database does not come back.
-            psycopg.Error: the transaction failed, and nothing of it was committed.
         """
         if os.getpid() != self._pid:
             raise StepError("A forked copy of a run's process called context.transaction, so nothing was begun.")

@@ -92,8 +92,8 @@ def _work(connection: Connection, workflow: Workflow) -> float:
     connection.commit()
     finished = lifecycle.finish(connection, worker_id, _results(claimed))
     connection.commit()
-    if len(finished.run_ids) != GROUP:
-        raise RuntimeError(f"{len(finished.run_ids)} runs were finished where {GROUP} were claimed.")
+    if len(finished) != GROUP:
+        raise RuntimeError(f"{len(finished)} runs were finished where {GROUP} were claimed.")
     return seconds
 
 

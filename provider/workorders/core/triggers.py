@@ -35,7 +35,11 @@ class Trigger:
 
 
 def register(connection: Connection, *, name: str, type_: str, workflow: str, definition: Mapping[str, Any]) -> Trigger:
-    """Store the definition of a trigger, or update its row, and return the row."""
+    """Store the definition of a trigger, or update its row, and return the row.
+
+    Raises:
+        ConfigurationError: a trigger of another type has the name.
+    """
     connection.execute(_QUERIES["insert_workflow"], {"name": workflow})
     connection.execute(
         _QUERIES["upsert_trigger"],
@@ -48,6 +52,9 @@ def register_unless_known(connection: Connection, definition: "TriggerDefinition
     """Store a definition that may be old only if the trigger has no row; return the row.
 
     The workflow is not registered: who creates work orders registers it, with its rules, before the first of them.
+
+    Raises:
+        ConfigurationError: a trigger of another type has the name.
     """
     with suppress(UnknownTriggerError):
         return _require_type(find(connection, definition.name), definition.type)

@@ -111,19 +111,16 @@ class WaitForOutboxSensor(PollingSensor):
     Args:
         definition: how the outbox is relayed.
         shard: number of the shard.
-        start_from_trigger: whether the triggerer takes the task straight from the scheduler.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
     trigger_class = OutboxTrigger
 
-    def __init__(
-        self, *, definition: RelayDefinition, shard: int, start_from_trigger: bool = True, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
         self.start(
-            from_trigger=start_from_trigger,
+            from_trigger=True,
             buckets=buckets_of(shard, definition.shards),
             poll_interval=_POLL_SECONDS,
             idle_after=_IDLE_SECONDS,

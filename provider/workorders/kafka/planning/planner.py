@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from workorders.core import triggers, workflows
 from workorders.core.exceptions import WorkOrdersError
@@ -83,12 +82,12 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
         last = batches.last_plan(connection, trigger.name)
         current = drop_stale_ends(state.logs, known, now)
         failing = contradicting(current, now)
-        chosen = _choose(definition, failing if last.is_open else current, now, last)
+        ranges, pieces = _choose(definition, failing if last.is_open else current, now, last)
         # The attempt at a batch with a range that fails does not grow, so nothing is left to it.
         grows = definition.linger > 0 and not failing
         lease = batches.LEASE_SECONDS if grows else None
-        batch_id = batches.create(connection, trigger, *chosen, lease_seconds=lease) if chosen.ranges else None
-    return Plan(trigger, batch_id, tuple(chosen.ranges), state.errors, stalled, recorded)
+        batch_id = batches.create(connection, trigger, ranges, pieces, lease_seconds=lease) if ranges else None
+    return Plan(trigger, batch_id, tuple(ranges), state.errors, stalled, recorded)
 
 
 def _stalls(state: Polled) -> dict[tuple[str, int], str]:
@@ -136,10 +135,10 @@ async def grow_batch(
         failing = contradicting(logs, now)
         last = batches.last_plan(connection, batch.trigger.name)
         readable = [log for log in logs if log not in failing and log.log_start <= now[log.partition].next_offset]
-        chosen = _choose(definition, readable, now, last)
-        if not chosen.ranges:
+        ranges, pieces = _choose(definition, readable, now, last)
+        if not ranges:
             return (), epoch
-        batches.add_ranges(connection, batch.id, batch.trigger, *chosen)
+        batches.add_ranges(connection, batch.id, batch.trigger, ranges, pieces)
         extended = ledger.extend_epoch(connection, batch.id, epoch)
         return batches.load_ranges(connection, batch.id, unfinished=True), extended
 
@@ -157,22 +156,14 @@ def register(connection: Connection, definition: KafkaTriggerDefinition) -> Trig
     return trigger
 
 
-class _Chosen(NamedTuple):
-    """What a batch gets."""
-
-    ranges: Sequence[OffsetRange]
-    virtual_partitions: Sequence[VirtualPartition]
-    """All virtual partitions of the ranges that are cut."""
-
-
 def _choose(
     definition: KafkaTriggerDefinition,
     logs: Sequence[PartitionOffsets],
     positions: Mapping[Partition, Position],
     last: LastPlan,
-) -> _Chosen:
-    """Return ranges of the free partitions within the trigger's limits, and what its rate allows now."""
+) -> tuple[Sequence[OffsetRange], Sequence[VirtualPartition]]:
+    """Return ranges of the free partitions, within the trigger's limits and rate, and what they are cut into."""
     allowed = allowed_by_rate(definition.rate_limit_per_second, last.seconds_ago, definition.max_messages)
     limits = BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
     ranges = plan_ranges(logs, positions, limits)
-    return _Chosen(ranges, [small for range_ in ranges for small in cut(range_, definition.virtual_partitions)])
+    return ranges, [small for range_ in ranges for small in cut(range_, definition.virtual_partitions)]

@@ -21,6 +21,8 @@ _POLL_SECONDS: Final = 1.0
 
 _WAIT_SECONDS: Final = 360.0
 """Airflow looks for new files every 300 s, by default."""
+_HEARTBEAT_SECONDS: Final = 60.0
+"""Until a component that was just started, or whose machine is busy, has a heartbeat."""
 
 Wait = Annotated[
     float | None,
@@ -79,6 +81,8 @@ def start(trigger: TriggerName, wait: Wait = None, as_json: AsJson = False) -> N
     from workorders.kafka.airflow import start_checks  # noqa: PLC0415
 
     deadline = time.monotonic() + (_WAIT_SECONDS if wait is None else wait)
+    heartbeats = min(deadline, time.monotonic() + _HEARTBEAT_SECONDS)
+    _until(lambda: not metadata.ended_components(), heartbeats, "Waiting for a heartbeat of Airflow's components.")
     waiting = f"Waiting for Airflow to parse a Dag of {trigger}."
     source = _until(lambda: start_checks.find_source(trigger, metadata.our_dags()), deadline, waiting)
     found = [*start_checks.of_installation(), *start_checks.of_source(trigger, source)]

@@ -93,6 +93,15 @@ def test_the_doctor_names_every_component_that_does_not_run(workorders: Run) -> 
         assert check["found"].endswith("it does not run, or cannot start without this package")
 
 
+def test_a_start_waits_for_components_that_have_no_heartbeat_yet_and_names_those_that_have_none(
+    workorders: Run,
+) -> None:
+    ended = workorders("start", "orders", "--wait", "1s")
+    assert ended.returncode == 1
+    assert "Waiting for a heartbeat of Airflow's components.\n" in ended.stderr
+    assert "wrong  Airflow's triggerer: has no recent heartbeat" in ended.stdout
+
+
 def test_a_folder_in_the_dags_folder_is_read_at_once(run: Run, workorders: Run, home: Path) -> None:
     written = workorders("init", str(home / "dags" / "orders"))
     assert written.stdout.endswith(f"Airflow's Dag processor reads {home / 'dags' / 'orders' / 'dags'} now.\n")

@@ -223,6 +223,15 @@ class Case:
                 self.remedies.append(remedy)
                 changed = time.monotonic()
 
+    def finish(self) -> None:
+        """Let the tool do everything before the fault.
+
+        Raises:
+            AssertionError: it did not, so nothing can be said about the fault.
+        """
+        state = self.settle()
+        assert not state.lost, f"{self.topic} has not done everything before the fault: {state}"
+
     @property
     def halted(self) -> str:
         """How an operator learns that the tool does not continue; empty if it believes that all is well."""

@@ -108,9 +108,9 @@ class Case:
         """The logs of the tool's processes."""
         return [process.log for process in self._processes]
 
-    def start(self, installations: int = 1) -> None:
+    def start(self, processes: int = 1) -> None:
         """Start the tool, as a supervisor does at the start of a machine."""
-        for number in range(len(self._processes), installations * self.peer.processes):
+        for number in range(len(self._processes), processes):
             command = self.peer.command(self, number)
             variables = {"PYTHONPATH": PYTHON_PATH, **command.environment, **self.variables}
             name = f"{self.topic}-{number}"
@@ -222,6 +222,15 @@ class Case:
                     return state
                 self.remedies.append(remedy)
                 changed = time.monotonic()
+
+    def finish(self) -> None:
+        """Let the tool do everything before the fault.
+
+        Raises:
+            AssertionError: it did not, so nothing can be said about the fault.
+        """
+        state = self.settle()
+        assert not state.lost, f"{self.topic} has not done everything before the fault: {state}"
 
     @property
     def halted(self) -> str:

@@ -39,8 +39,6 @@ class Peer(ABC):
     """The settings that matter and where they are documented, in Markdown."""
     is_python: ClassVar[bool] = False
     """Whether its processes are Python's, whose clock can be moved."""
-    processes: int = 1
-    """Processes of one installation."""
     without_group: str = ""
     """Why there is no consumer group to reset; empty if there is one."""
     patience: float = 40.0
@@ -59,7 +57,7 @@ class Peer(ABC):
 
     @abstractmethod
     def command(self, case: "Case", number: int) -> Command:
-        """Return the command of a process; those of a second installation come after those of the first."""
+        """Return the command of its process; of the second one of the same configuration, if `number` is 1."""
 
     def at_commit(self, case: "Case", *, lose_answer: bool) -> Breakpoint:
         """Return the point at which a transaction with rows is committed."""

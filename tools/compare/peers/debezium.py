@@ -99,10 +99,10 @@ class Debezium(Peer):
         return "a restart of the failed tasks"
 
 
-def _origin(message: Message) -> tuple[bytes, ...]:
+def _origin(message: Message) -> tuple[str, ...]:
     """Return the partition and the offset that Kafka Connect has kept of a message."""
     headers = dict(message.headers() or [])
-    return tuple(headers[f"__connect.errors.{name}"] for name in ("partition", "offset"))
+    return tuple(str(headers[f"__connect.errors.{name}"]) for name in ("partition", "offset"))
 
 
 def _dead(case: Case) -> str:

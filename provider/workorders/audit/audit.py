@@ -13,13 +13,13 @@ import psycopg
 from workorders.audit import stored
 from workorders.audit.findings import MAX_FINDINGS, AuditReport, Check, Finding
 from workorders.audit.messages import Block, assign, choose_blocks
-from workorders.audit.partitions import Ledger, Walk, check_counts, check_ledger
+from workorders.audit.partitions import Ledger, Move, Walk, check_counts, check_ledger
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger import positions
-from workorders.kafka.ledger.positions import PartitionStatus
-from workorders.kafka.partitions import PartitionOffsets, PartitionState
-from workorders.kafka.status.kafka_answers import KafkaAnswers, Question
+from workorders.kafka.ledger.positions import PartitionStatus, stream_name
+from workorders.kafka.partitions import Partition, PartitionOffsets, PartitionState
+from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 from workorders.kafka.status.partition_status import KafkaSource, PartitionRow, merge, source_of
 
 if TYPE_CHECKING:
@@ -51,10 +51,15 @@ class _Task:
 
 
 class Audit:
-    """One audit, by a connection without an open transaction; nothing is written.
+    """One audit.
 
-    After `max_seconds` nothing more is begun; one statement lasts at most a minute. `random` chooses the `sample` of
-    messages of each partition that are read again, and the order of the partitions.
+    Args:
+        connection: without an open transaction; nothing is written.
+        kafka_settings: returns the settings of a Kafka connection; it may raise a ConfigurationError.
+        registry_settings: the same for a schema registry.
+        sample: how many messages of each partition are read again.
+        max_seconds: after this time nothing more is begun; one statement lasts at most a minute.
+        random: chooses the sample and the order of the partitions.
     """
 
     def __init__(
@@ -149,62 +154,84 @@ class Audit:
             answer = answers[question]
             if answer.problem is not None:
                 self._problems.append(f"{name}: {answer.problem}")
-            logs = {log.partition.topic_partition: log for log in answer.logs or ()}
-            seen = {(found.topic, found.partition): found for found in merge(rows[name], answer)}
-            places = {(row.topic, row.partition): row for row in rows[name]}
-            tasks += [_Task(row, question, seen[place], logs.get(place)) for place, row in places.items()]
+            tasks += _tasks_of(question, rows[name], answer)
         return tasks
 
     def _check(self, task: _Task) -> None:
+        walked = self._walk(task)
+        if walked is None:
+            return
+        ledger, moves, blocks = walked
+        self._compare_with_kafka(task, ledger)
+        self._count(task, ledger, moves)
+        for block in blocks:
+            if self._is_over:
+                return
+            try:
+                self._add(self._reader(task.row.trigger).check(ledger, block))
+            except Exception:
+                if not self._is_deleted(task, block):
+                    raise
+
+    def _walk(self, task: _Task) -> tuple[Ledger, list[Move], list[Block]] | None:
+        """Compare the ledger with decisions and ranges; return them, and the blocks that are to be read again."""
         with stored.snapshot(self._connection):
             ledger = stored.ledger(self._connection, task.place)
             if ledger is None:
-                return
-            walk, blocks = Walk(ledger), self._blocks(task, ledger)
+                return None
+            log = {**task.place, "topic_id": ledger.topic_id, "generation": ledger.generation}
+            moves = stored.moves(self._connection, log)
+            walk, blocks = Walk(ledger, moves), self._blocks(task, ledger)
             self._add(check_ledger(ledger))
-            for range_ in stored.ranges(self._connection, ledger):
+            for range_ in stored.ranges(self._connection, log):
                 self._add(walk.take(range_))
                 assign(blocks, range_)
             self._add(walk.end())
-        self._compare_with_kafka(task, ledger)
-        self._count(ledger)
-        for block in blocks:
-            if block.ranges and not self._is_over:
-                self._add(self._reader(ledger.trigger).check(ledger, block))
+        return ledger, moves, [block for block in blocks if block.ranges]
 
     def _blocks(self, task: _Task, ledger: Ledger) -> list[Block]:
         log = task.log
-        if log is None or log.partition != ledger.log:
+        if log is None or log.partition.topic_id != ledger.topic_id:
             return []
         start, end = max(ledger.start_offset, log.log_start), min(ledger.next_offset, log.last_stable)
         return choose_blocks(start, max(start, end), self._sample, self._random)
 
-    def _count(self, ledger: Ledger) -> None:
+    def _count(self, task: _Task, ledger: Ledger, moves: list[Move]) -> None:
         """Compare the counts of the ranges of all logs of a partition with what is stored."""
         followed = (ledger.topic_id, ledger.generation)
-        earlier = [log for log in stored.logs(self._connection, ledger) if log != followed]
-        for log in [followed, *earlier]:
-            for counts in stored.counts(self._connection, ledger, *log):
+        earlier = [log for log in stored.logs(self._connection, task.place) if log != followed]
+        for topic_id, generation in [followed, *earlier]:
+            stream = stream_name(Partition(ledger.topic, ledger.partition, topic_id), generation)
+            log = {**task.place, "topic_id": topic_id, "generation": generation}
+            for counts in stored.counts(self._connection, log, stream):
                 # The decisions about an earlier log are not read.
-                self._add(check_counts(ledger, counts if log == followed else replace(counts, is_read_twice=True)))
+                is_earlier = (topic_id, generation) != followed
+                self._add(check_counts(ledger, moves, replace(counts, is_read_twice=True) if is_earlier else counts))
                 self._ranges += 1
                 if self._is_over:
                     return
 
     def _compare_with_kafka(self, task: _Task, ledger: Ledger) -> None:
-        row, log, now = task.row, task.log, ledger.next_offset
-        state = task.seen.state if log is None else log.mismatch(row.topic_id, row.next_offset, row.stored_end)
-        # The ledger may have moved since Kafka was asked.
+        row, seen, log = task.row, task.seen, task.log
+        state = seen.state if log is None else log.mismatch(row.topic_id, row.next_offset, row.stored_end)
+        # The ledger may have moved since Kafka was asked, or after it was read.
+        now = stored.next_offset(self._connection, task.place) or 0
         if state is PartitionState.MESSAGES_DELETED and log is not None and log.log_start <= now:
             state = None
         if state is not None and state.is_contradiction:
             action = f"`workorders status {row.trigger}` shows more, and `workorders resolve` decides how it continues."
             self._add([ledger.found(Check.LOG, f"The ledger and Kafka contradict each other: {state}.", action)])
-        committed = task.seen.committed_offset
-        if log is not None and log.partition == ledger.log and committed is not None and committed > now:
-            what = f"The consumer group {task.question.group} is at {committed}, and the ledger at {now}."
+        is_same_log = log is not None and log.partition.topic_id == ledger.topic_id
+        if is_same_log and seen.committed_offset is not None and seen.committed_offset > now:
+            what = f"The consumer group {task.question.group} is at {seen.committed_offset}, and the ledger at {now}."
             action = "Find the program that commits to this group. The next batch commits the ledger's offset again."
-            self._add([ledger.found(Check.GROUP, what, action, (now, committed))])
+            self._add([ledger.found(Check.GROUP, what, action, (now, seen.committed_offset))])
+
+    def _is_deleted(self, task: _Task, block: Block) -> bool:
+        """Return whether Kafka has deleted the beginning of a block meanwhile."""
+        logs = self._kafka.ask([task.question])[task.question].logs or ()
+        place = (task.row.topic, task.row.partition)
+        return any(log.partition.topic_partition == place and log.log_start > block.start for log in logs)
 
     def _reader(self, trigger: str) -> "Rereading":
         # The client is an extra: what needs only the database works without it.
@@ -217,3 +244,9 @@ class Audit:
 
 def _question(source: KafkaSource, rows: list[PartitionStatus]) -> Question:
     return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.consumer_group)
+
+
+def _tasks_of(question: Question, rows: list[PartitionStatus], answer: KafkaAnswer) -> list[_Task]:
+    logs = {log.partition.topic_partition: log for log in answer.logs or ()}
+    seen = {(found.topic, found.partition): found for found in merge(rows, answer)}
+    return [_Task(row, question, seen[row.topic, row.partition], logs.get((row.topic, row.partition))) for row in rows]

@@ -77,8 +77,11 @@ def is_missing(ranges: Sequence[FinishedRange], deletes_before: datetime | None)
 def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, has_headers: bool) -> str | None:
     """Return in which words a work order differs from its message; None if it does not, or its input is erased.
 
-    With a schema registry (`is_decoded`), the schemas may be other ones by now. Unlike Spark's, the client cannot read
-    all headers.
+    Args:
+        item: what the message makes now.
+        stored: its work order.
+        is_decoded: whether a schema registry decides, whose schemas may be other ones by now.
+        has_headers: whether the client could read the headers, as Spark's can.
     """
     if not stored.is_whole:
         return "has neither an input nor a rejection, or both"

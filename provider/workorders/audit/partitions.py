@@ -13,7 +13,7 @@ from workorders.kafka.recovery.decisions import DecisionKind, cli_command
 
 Interval = tuple[int, int]
 """Half-open offsets."""
-Move = Sequence[int]
+Move = tuple[int, int]
 """A decision within a log: from which offset to which one it set the ledger, forward or back."""
 
 
@@ -21,7 +21,6 @@ Move = Sequence[int]
 class Ledger:
     """A row of the ledger, with what the database alone tells about it."""
 
-    trigger_id: int
     trigger: str
     topic: str
     partition: int
@@ -35,8 +34,6 @@ class Ledger:
     """Highest position of the stream."""
     counts: Sequence[int]
     """Created, rejected, existing, and filtered messages, of all logs of the partition."""
-    moves: Sequence[Move]
-    """The decisions about this log."""
     held_start: int | None
     """Start of the unfinished range."""
     held_end: int | None
@@ -112,6 +109,7 @@ class Walk:
     """Goes through the finished ranges of the log that the ledger follows, in the order of their starts."""
 
     ledger: Ledger
+    moves: Sequence[Move]
     _reached: int = field(init=False)
     _last: datetime | None = None
     _sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
@@ -125,7 +123,7 @@ class Walk:
         # What is after the ledger is read again.
         yield from self._check_gap(min(range_.start, self.ledger.next_offset))
         overlap = (range_.start, min(range_.end, self._reached))
-        for part in uncovered(overlap, map(_back, self.ledger.moves)):
+        for part in uncovered(overlap, map(_back, self.moves)):
             what = f"Batch {range_.batch_id} has finished offsets that another batch has finished before"
             yield self.ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
         counts = (range_.created, range_.rejected, range_.existing, range_.filtered)
@@ -136,7 +134,7 @@ class Walk:
         """Compare the ledger with all of them."""
         ledger = self.ledger
         yield from self._check_gap(ledger.next_offset)
-        for part in uncovered((ledger.next_offset, self._reached), map(_back, ledger.moves)):
+        for part in uncovered((ledger.next_offset, self._reached), map(_back, self.moves)):
             what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
             action = f"Find out who changed the table kafka_ledger, and run `{ledger.seek(self._reached)}`."
             yield ledger.found(Check.LEDGER, what, action, part)
@@ -147,12 +145,14 @@ class Walk:
             yield ledger.found(Check.COUNTS, what)
 
     def _check_gap(self, until: int) -> Iterator[Finding]:
-        for part in uncovered((self._reached, until), ((start, end) for start, end in self.ledger.moves)):
+        for part in uncovered((self._reached, until), self.moves):
             if self._may_be_deleted():
                 self._is_whole = False
                 continue
-            seek = self.ledger.seek(part[0])
-            action = f"While Kafka has them, `{seek}` reads them again, and work orders that exist stay as they are."
+            action = (
+                f"While Kafka has them, `{self.ledger.seek(part[0])}` reads them again, and work orders that exist "
+                f"stay as they are."
+            )
             what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
             yield self.ledger.found(Check.RANGES, what, action, part)
 
@@ -181,7 +181,7 @@ def check_ledger(ledger: Ledger) -> Iterator[Finding]:
         yield ledger.found(Check.LEDGER, what, REPORT, (end, ledger.last_stored + 1))
 
 
-def check_counts(ledger: Ledger, counts: StoredCounts) -> Iterator[Finding]:
+def check_counts(ledger: Ledger, moves: Iterable[Move], counts: StoredCounts) -> Iterator[Finding]:
     """Compare the counts of a finished range with its work orders."""
     offsets = (counts.start, counts.end)
     least, total = counts.created + counts.rejected, counts.created + counts.rejected + counts.existing
@@ -192,7 +192,7 @@ def check_counts(ledger: Ledger, counts: StoredCounts) -> Iterator[Finding]:
     if counts.positions < (least if counts.has_retention else total) and not counts.is_expired:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, replay_action(ledger, counts.batch_id), offsets)
-    is_repeated = counts.is_read_twice or any(max(counts.start, to) < min(counts.end, at) for at, to in ledger.moves)
+    is_repeated = counts.is_read_twice or any(_overlap(offsets, _back(move)) for move in moves)
     if counts.positions > total and not is_repeated:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, REPORT, offsets)
@@ -225,6 +225,10 @@ def uncovered(wanted: Interval, by: Iterable[Interval]) -> Iterator[Interval]:
 def _back(move: Move) -> Interval:
     """Return the offsets that a decision let be read again; none if it went forward."""
     return move[1], move[0]
+
+
+def _overlap(one: Interval, other: Interval) -> bool:
+    return max(one[0], other[0]) < min(one[1], other[1])
 
 
 def _counted(counts: Iterable[int]) -> str:

@@ -15,7 +15,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import Item
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.kafka.client.admin import run, shared_admin
-from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, is_out_of_range, read_range
+from workorders.kafka.client.range_consumer import UNREADABLE_HEADERS, read_range
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, RecordMapping
@@ -26,7 +26,18 @@ SettingsOf = Callable[[str], Mapping[str, Any]]
 
 
 class Rereading:
-    """Compares the messages of one trigger."""
+    """Compares the messages of one trigger.
+
+    Args:
+        connection: without an open transaction.
+        trigger: the trigger.
+        kafka_settings: returns librdkafka settings.
+        registry_settings: returns settings of a schema registry's client.
+
+    Raises:
+        ConfigurationError: the trigger needs a registry that is not known here.
+        ValueError: the stored definition is not one of this version.
+    """
 
     def __init__(
         self, connection: Connection, trigger: str, kafka_settings: SettingsOf, registry_settings: SettingsOf
@@ -46,19 +57,14 @@ class Rereading:
 
         Raises:
             WorkOrdersError: Kafka, or the registry, did not answer or refused.
-            KafkaException: Kafka refused.
+            KafkaException: Kafka refused, for example because the offset was deleted.
         """
         without_message = stored.positions(self._connection, self._trigger, ledger.stream, block.start, block.end)
         asked = OffsetRange(ledger.log, block.start, block.end)
         with closing(read_range(self._settings, asked, block.start)) as records:
-            try:
-                for record in records:
-                    without_message.discard(record.offset)
-                    yield from self._check_record(ledger, block, record)
-            except Exception as error:
-                if not is_out_of_range(error):
-                    raise
-                return  # Kafka has deleted the beginning of the block meanwhile.
+            for record in records:
+                without_message.discard(record.offset)
+                yield from self._check_record(ledger, block, record)
         without_message = {offset for offset in without_message if block.covering(offset)}
         if without_message and self._keeps_all(ledger.topic):
             what = "A work order is stored, and Kafka has no committed message at its offset."

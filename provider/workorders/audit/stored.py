@@ -1,27 +1,20 @@
-"""Reads what an audit compares from Postgres: short transactions, and no more than a page of rows in memory.
+"""Reads what an audit compares from Postgres: short transactions, and no more than a page of rows in memory."""
 
-Its only row is the last report, which the pages show.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from datetime import datetime
 from random import Random
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 from uuid import UUID
 
-import orjson
 from psycopg.rows import class_row
-from pydantic import TypeAdapter
 
-from workorders.audit.findings import REPORT, AuditReport, Check, Finding
+from workorders.audit.findings import REPORT, Check, Finding
 from workorders.audit.messages import StoredMessage
-from workorders.audit.partitions import FinishedRange, Ledger, StoredCounts
+from workorders.audit.partitions import FinishedRange, Ledger, Move, StoredCounts
 from workorders.core.items import Item
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Record
 
 _PARTITIONS = load_queries("workorders.audit", "sql/partitions.sql")
@@ -52,42 +45,57 @@ def ledger(connection: Connection, place: Mapping[str, Any]) -> Ledger | None:
         return cursor.execute(_PARTITIONS["ledger"], place).fetchone()
 
 
-def ranges(connection: Connection, ledger: Ledger) -> Iterator[FinishedRange]:
-    """Yield the finished ranges of the followed log, inside of a snapshot, in the order of their starts.
+def moves(connection: Connection, log: Mapping[str, Any]) -> list[Move]:
+    """Return the decisions within a log."""
+    return connection.execute(_PARTITIONS["moves"], log).fetchall()
 
-    A year of small batches has very many.
-    """
+
+def ranges(connection: Connection, log: Mapping[str, Any]) -> Iterator[FinishedRange]:
+    """Yield the finished ranges of a log in the order of their starts; a year of small batches has very many."""
     with connection.cursor(name="audit_ranges") as cursor:
         cursor.itersize = _PAGE * 10
-        for row in cursor.execute(_PARTITIONS["ranges"], asdict(ledger)):
+        for row in cursor.execute(_PARTITIONS["ranges"], log):
             yield FinishedRange(*row)
 
 
-def logs(connection: Connection, ledger: Ledger) -> list[tuple[str, int]]:
+def logs(connection: Connection, place: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Return the topic ids and generations of all logs of a partition that have ranges."""
-    return _fetch(connection, _PARTITIONS["logs"], asdict(ledger))
+    with snapshot(connection):
+        return connection.execute(_PARTITIONS["logs"], place).fetchall()
 
 
-def counts(connection: Connection, ledger: Ledger, topic_id: str, generation: int) -> Iterator[StoredCounts]:
-    """Yield the finished ranges of a log of the partition with what is stored of each."""
-    stream = stream_name(replace(ledger.log, topic_id=topic_id), generation)
-    log = {**asdict(ledger), "topic_id": topic_id, "generation": generation, "stream": stream, "limit": _PAGE}
-    after = {"after_start": -1, "after_batch": 0}
-    while page := [StoredCounts(*row) for row in _fetch(connection, _PARTITIONS["counts"], {**log, **after})]:
+def counts(connection: Connection, log: Mapping[str, Any], stream: str) -> Iterator[StoredCounts]:
+    """Yield the finished ranges of a log with what is stored of each."""
+    after = (-1, 0)
+    while True:
+        arguments = {**log, "stream": stream, "after_start": after[0], "after_batch": after[1], "limit": _PAGE}
+        with snapshot(connection):
+            page = [StoredCounts(*row) for row in connection.execute(_PARTITIONS["counts"], arguments)]
+        if not page:
+            return
         yield from page
-        after = {"after_start": page[-1].start, "after_batch": page[-1].batch_id}
+        after = (page[-1].start, page[-1].batch_id)
+
+
+def next_offset(connection: Connection, place: Mapping[str, Any]) -> int | None:
+    """Return where the ledger is now; None if the partition was removed."""
+    with snapshot(connection):
+        row = connection.execute(_PARTITIONS["next_offset"], place).fetchone()
+    return None if row is None else int(row[0])
 
 
 def definition(connection: Connection, trigger: str) -> tuple[dict[str, Any], datetime | None]:
     """Return the definition of a trigger, and when it was last changed; None if it never was."""
-    ((found, changed_at),) = _fetch(connection, _MESSAGES["trigger"], {"trigger": trigger})
+    with snapshot(connection):
+        found, changed_at = fetch_row(connection, _MESSAGES["trigger"], {"trigger": trigger})
     return found, changed_at
 
 
 def positions(connection: Connection, trigger: str, stream: str, start: int, end: int) -> set[int]:
     """Return the positions of a stream from start to end that have a work order."""
     arguments = {"trigger": trigger, "stream": stream, "start": start, "end": end}
-    return {position for (position,) in _fetch(connection, _MESSAGES["positions"], arguments)}
+    with snapshot(connection):
+        return {position for (position,) in connection.execute(_MESSAGES["positions"], arguments)}
 
 
 def compare(connection: Connection, trigger: str, item: Item, record: Record) -> StoredMessage | None:
@@ -112,35 +120,28 @@ def compare(connection: Connection, trigger: str, item: Item, record: Record) ->
 
 def check_runs(connection: Connection) -> Iterator[Finding]:
     """Compare runs with their work orders and workers, and sequences with what is parked."""
-    for query in ("unfinished_runs", "without_run", "sequences"):
-        for workflow, what in _fetch(connection, _RUNS[query], {"limit": _LIMIT}):
-            yield Finding(check=Check.RUNS, what=what, action=_PAUSE, workflow=workflow)
+    for query in ("unowned", "unfinished_runs", "without_run", "sequences"):
+        with snapshot(connection):
+            rows = connection.execute(_RUNS[query], {"limit": _LIMIT}).fetchall()
+        yield from (_of_workflow(Check.RUNS, row) for row in rows)
 
 
 def check_parts(connection: Connection, random: Random) -> Iterator[Finding]:
     """Compare work orders with their inputs, rejections, and last runs: the oldest ones, and others by chance."""
-    ((first, last),) = _fetch(connection, _RUNS["ends"], {})
+    with snapshot(connection):
+        first, last = fetch_row(connection, _RUNS["ends"], {})
     starts = [UUID(int=0)]
     if first is not None:
         starts += [UUID(int=random.randint(first.int, last.int)) for _ in range(_WINDOWS - 1)]
-    arguments = ({"from": start, "window": _WINDOW, "limit": _LIMIT} for start in starts)
-    rows = {row for given in arguments for row in _fetch(connection, _RUNS["parts"], given)}
-    for workflow, what in sorted(rows, key=str):
-        yield Finding(check=Check.PARTS, what=what, action=REPORT, workflow=workflow)
+    seen: set[Finding] = set()
+    for start in starts:
+        with snapshot(connection):
+            rows = connection.execute(_RUNS["parts"], {"from": start, "window": _WINDOW, "limit": _LIMIT}).fetchall()
+        found = {_of_workflow(Check.PARTS, row) for row in rows}
+        yield from sorted(found - seen, key=lambda finding: finding.what)
+        seen |= found
 
 
-def write_report(connection: Connection, report: AuditReport) -> None:
-    """Store a report instead of the last one, and commit."""
-    with connection.transaction():
-        connection.execute(_RUNS["write_report"], {"report": orjson.dumps(report).decode()})
-
-
-def read_report(connection: Connection) -> AuditReport | None:
-    """Return the last report; None before the first audit."""
-    row = connection.execute(_RUNS["read_report"]).fetchone()
-    return None if row is None else TypeAdapter(AuditReport).validate_json(row[0])
-
-
-def _fetch(connection: Connection, query: LiteralString, arguments: Mapping[str, Any]) -> list[Any]:
-    with snapshot(connection):
-        return connection.execute(query, arguments).fetchall()
+def _of_workflow(check: Check, row: Sequence[Any]) -> Finding:
+    workflow, what = row
+    return Finding(check=check, what=what, action=_PAUSE if check is Check.RUNS else REPORT, workflow=workflow)

@@ -6,7 +6,7 @@ from typing import Annotated
 import psycopg
 import typer
 
-from workorders.audit import stored
+from workorders.audit import last_audit
 from workorders.audit.audit import MAX_SECONDS, SAMPLE, Audit
 from workorders.audit.findings import AuditReport
 from workorders.cli.connections import connect, connect_to_write, kafka_settings, registry_settings
@@ -68,7 +68,7 @@ def _show_progress(done: int, total: int) -> None:
 def _store(report: AuditReport, database: str | None) -> None:
     try:
         with connect_to_write(database) as connection:
-            stored.write_report(connection, report)
+            last_audit.write(connection, report)
     except psycopg.Error as error:
         note(f"The report was not stored, so the pages do not show it: {one_line(error)}")
 

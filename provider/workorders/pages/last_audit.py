@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
-from workorders.audit import stored
+from workorders.audit import last_audit
 from workorders.audit.findings import Finding
 from workorders.core.workflows import list_names
 from workorders.pages.access import CurrentViewer, Right, Viewer
@@ -19,7 +19,7 @@ router = APIRouter(route_class=PageRoute)
 def page(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTMLResponse:
     """Show the last audit: of its findings, those of triggers and workflows that the user may read."""
     with site.reading() as connection:
-        report = stored.read_report(connection)
+        report = last_audit.read(connection)
         workflows = list_names(connection)
     reads_all = viewer.may_all(Right.READ, map(dag_ids.of_workflow, workflows))
     findings = [found for found in (report.findings if report else ()) if _may_read(viewer, found, reads_all)]

@@ -21,12 +21,9 @@ from support.pages import browser_of, served, site
 from support.runs import claim, finish_all, keeping
 from support.topics import Topics
 from support.work_orders import age
-from workorders.audit import stored
+from workorders.audit import last_audit
 from workorders.audit.audit import Audit
 from workorders.audit.findings import AuditReport, Check
-from workorders.audit.messages import Block
-from workorders.audit.rereading import Rereading
-from workorders.audit.stored import read_report
 from workorders.core import schema, triggers
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import connect
@@ -450,16 +447,6 @@ def test_a_sample_reads_no_more_than_it_may(healthy: Installation) -> None:
     assert audited(healthy, healthy.orders, sample=0).messages == 0
 
 
-def test_messages_that_kafka_has_deleted_meanwhile_are_not_compared(healthy: Installation) -> None:
-    name = f"{healthy.name}-lost"
-    with connect(healthy.url) as connection:
-        reading = Rereading(connection, name, lambda _: healthy.stack.kafka_settings, lambda _: {})
-        with stored.snapshot(connection):
-            ledger = stored.ledger(connection, {"trigger": name, "topic": name, "partition": 0})
-        assert ledger is not None
-        assert (list(reading.check(ledger, Block(0, 10))), reading.messages) == ([], 0)
-
-
 def test_a_kafka_that_does_not_answer_is_a_problem_and_the_rest_is_checked(copied: Installation) -> None:
     with connect(copied.url) as connection:
         connection.execute("DELETE FROM workorders.kafka_ranges WHERE topic = %s AND start_offset = 0", [copied.orders])
@@ -490,10 +477,10 @@ def test_the_command_prints_and_stores_the_report_and_the_page_shows_it(
         page = browser.get("/workorders/audit").text
         assert "its worker has no row in the table workers." in page
     with connect(copied.url) as connection:
-        kept = read_report(connection)
+        stored = last_audit.read(connection)
         connection.execute("DELETE FROM workorders.last_audit")
-    assert kept is not None
-    assert [finding.check for finding in kept.findings] == [Check.RUNS]
+    assert stored is not None
+    assert [finding.check for finding in stored.findings] == [Check.RUNS]
     answer = workorders("audit", copied.orders, "--database", copied.url, "--json")
     assert answer.json()["trigger"] == copied.orders
     assert workorders("audit", "no-such-trigger", "--database", copied.url).code == 1

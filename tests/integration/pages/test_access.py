@@ -28,7 +28,7 @@ from support.pages_scene import Scene, cancel_job, failed_run, first_batch, hold
 from support.work_orders import rejected
 from workorders.airflow import api_server
 from workorders.airflow.api_server import DagAccessEntity
-from workorders.audit import stored
+from workorders.audit import last_audit
 from workorders.audit.findings import AuditReport, Check, Finding
 from workorders.core import triggers
 from workorders.core.bulk import jobs
@@ -322,7 +322,7 @@ def test_an_audit_shows_only_findings_that_the_user_may_read(pages_site: Site, n
         trigger=None, ended_at=datetime.now(UTC), seconds=1.5, findings=findings, problems=("No answer.",), **counts
     )
     with pages_site.writing() as connection:
-        stored.write_report(connection, report)
+        last_audit.write(connection, report)
     trigger, workflow = INGEST.format(**names), RUNS.format(**names)
     for hidden, shown in (
         ((), {"moved", "alone", "orphan", "answer"}),

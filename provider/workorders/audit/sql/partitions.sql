@@ -4,8 +4,14 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
 SET LOCAL statement_timeout = '60s';
 
 -- name: ledger
-WITH followed AS (
-    SELECT ledger.*, triggers.name AS trigger, triggers.created_at AS trigger_created_at,
+WITH facts AS (
+    SELECT ledger.*, triggers.name AS trigger,
+        greatest(triggers.created_at, (
+            SELECT max(decided_at) FROM workorders.kafka_decisions AS decisions
+            WHERE (decisions.trigger_id, decisions.topic, decisions.partition)
+                    = (ledger.trigger_id, ledger.topic, ledger.partition)
+                AND (decisions.id = ledger.generation OR kind = 'accept-topic' AND to_topic_id = ledger.topic_id)
+        )) AS begun_at,
         -- A batch that grows is older than its ranges, by less than a day.
         now() - (workflows.kept_days - 1) * interval '1 day' AS deletes_before,
         workflows.updated_at AS policy_changed_at
@@ -13,51 +19,62 @@ WITH followed AS (
     JOIN workorders.triggers ON triggers.id = ledger.trigger_id
     JOIN workorders.workflows ON workflows.id = triggers.workflow_id
     WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s AND ledger.partition = %(partition)s
-), decided AS (
-    SELECT decided_at, from_offset, to_offset, decisions.id = generation AS began,
-        kind = 'accept-topic' AND to_topic_id = topic_id AS accepted,
-        from_topic_id = topic_id AND to_topic_id = topic_id AND decisions.id > generation AS moved
-    FROM followed
-    JOIN workorders.kafka_decisions AS decisions USING (trigger_id, topic, partition)
 )
-SELECT followed.trigger_id, trigger, followed.topic, followed.partition, followed.topic_id, followed.generation,
-    followed.start_offset, next_offset, stored_end, source_streams.name AS stream, (
-        SELECT max(position) FROM workorders.work_orders WHERE work_orders.stream_id = followed.stream_id
+SELECT facts.trigger, facts.topic, facts.partition, facts.topic_id, facts.generation, facts.start_offset,
+    facts.next_offset, facts.stored_end, source_streams.name AS stream, (
+        SELECT max(position) FROM workorders.work_orders WHERE work_orders.stream_id = facts.stream_id
     ) AS last_stored,
-    ARRAY[followed.created, followed.rejected, followed.existing, followed.filtered] AS counts,
-    ARRAY(SELECT ARRAY[from_offset, to_offset] FROM decided WHERE moved) AS moves,
+    ARRAY[facts.created, facts.rejected, facts.existing, facts.filtered] AS counts,
     held.start_offset AS held_start, held.end_offset AS held_end,
-    (held.topic_id, held.generation) = (followed.topic_id, followed.generation) AS held_is_same_log,
-    followed.generation = 0 OR EXISTS (SELECT FROM decided WHERE began) AS is_known_log,
-    followed.generation = 0 AND NOT EXISTS (SELECT FROM decided WHERE accepted) AS is_first_log,
-    deletes_before,
+    (held.topic_id, held.generation) = (facts.topic_id, facts.generation) AS held_is_same_log,
+    facts.generation = 0 OR EXISTS (
+        SELECT FROM workorders.kafka_decisions AS decisions
+        WHERE decisions.id = facts.generation
+            AND (decisions.trigger_id, decisions.topic, decisions.partition)
+                = (facts.trigger_id, facts.topic, facts.partition)
+    ) AS is_known_log,
+    facts.generation = 0 AND NOT EXISTS (
+        SELECT FROM workorders.kafka_decisions AS decisions
+        WHERE (decisions.trigger_id, decisions.topic, decisions.partition, decisions.to_topic_id)
+                = (facts.trigger_id, facts.topic, facts.partition, facts.topic_id)
+            AND kind = 'accept-topic'
+    ) AS is_first_log,
+    facts.deletes_before,
     -- The workflow may have had another retention before.
-    coalesce(
-        greatest(trigger_created_at, (SELECT max(decided_at) FROM decided WHERE began OR accepted))
-            < greatest(deletes_before, policy_changed_at),
-        false
-    ) AND EXISTS (SELECT FROM workorders.history_marks WHERE name = 'retention') AS may_begin_late
-FROM followed
-JOIN workorders.source_streams ON source_streams.id = followed.stream_id
+    coalesce(facts.begun_at < greatest(facts.deletes_before, facts.policy_changed_at), false) AND EXISTS (
+        SELECT FROM workorders.history_marks WHERE name = 'retention'
+    ) AS may_begin_late
+FROM facts
+JOIN workorders.source_streams ON source_streams.id = facts.stream_id
 LEFT JOIN workorders.kafka_ranges AS held
-    ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition)
+    ON (held.trigger_id, held.topic, held.partition) = (facts.trigger_id, facts.topic, facts.partition)
     AND held.finished_at IS NULL
     AND held.superseded_by IS NULL;
+
+-- name: moves
+SELECT from_offset, to_offset
+FROM workorders.kafka_decisions AS decisions
+JOIN workorders.triggers ON triggers.id = decisions.trigger_id
+WHERE triggers.name = %(trigger)s AND topic = %(topic)s AND partition = %(partition)s
+    AND from_topic_id = %(topic_id)s AND to_topic_id = %(topic_id)s AND decisions.id > %(generation)s
+ORDER BY decisions.id;
 
 -- name: ranges
 SELECT ranges.batch_id, start_offset, end_offset, finished_at, batches.planned_at, created, rejected, existing, filtered,
     batches.filter
 FROM workorders.kafka_ranges AS ranges
 JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
-WHERE ranges.trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
+JOIN workorders.triggers ON triggers.id = ranges.trigger_id
+WHERE triggers.name = %(trigger)s AND topic = %(topic)s AND partition = %(partition)s
     AND topic_id = %(topic_id)s AND generation = %(generation)s AND finished_at IS NOT NULL
 ORDER BY start_offset, ranges.batch_id;
 
 -- name: logs
 -- Those that the ledger has followed, if retention has kept their ranges.
 SELECT DISTINCT topic_id, generation
-FROM workorders.kafka_ranges
-WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s AND finished_at IS NOT NULL;
+FROM workorders.kafka_ranges AS ranges
+JOIN workorders.triggers ON triggers.id = ranges.trigger_id
+WHERE triggers.name = %(trigger)s AND topic = %(topic)s AND partition = %(partition)s AND finished_at IS NOT NULL;
 
 -- name: counts
 -- In one statement, because retention deletes a range before the first of its work orders, and ranges that follow one
@@ -90,7 +107,7 @@ FROM (
     -- Nothing is stored of a log without a stream.
     LEFT JOIN workorders.source_streams
         ON source_streams.trigger_id = triggers.id AND source_streams.name = %(stream)s
-    WHERE ranges.trigger_id = %(trigger_id)s AND ranges.topic = %(topic)s AND ranges.partition = %(partition)s
+    WHERE triggers.name = %(trigger)s AND ranges.topic = %(topic)s AND ranges.partition = %(partition)s
         AND ranges.topic_id = %(topic_id)s AND ranges.generation = %(generation)s AND ranges.finished_at IS NOT NULL
         AND (ranges.start_offset, ranges.batch_id) > (%(after_start)s, %(after_batch)s)
     ORDER BY ranges.start_offset, ranges.batch_id
@@ -104,3 +121,9 @@ CROSS JOIN LATERAL (
         AND position < page.end_offset
 ) AS stored
 ORDER BY page.start_offset, page.batch_id;
+
+-- name: next_offset
+SELECT next_offset
+FROM workorders.kafka_ledger AS ledger
+JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+WHERE triggers.name = %(trigger)s AND topic = %(topic)s AND partition = %(partition)s;

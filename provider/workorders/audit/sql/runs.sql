@@ -1,20 +1,26 @@
+-- name: unowned
+-- No recovery finds a run whose worker has no row.
+SELECT workflows.name, concat('Run ', runs.id, ' is ', runs.state, ', and its worker has no row in the table workers.')
+FROM workorders.runs
+JOIN workorders.workflows ON workflows.id = runs.workflow_id
+WHERE claimed_at IS NOT NULL AND finished_at IS NULL
+    AND NOT EXISTS (SELECT FROM workorders.workers WHERE workers.id = runs.worker_id)
+ORDER BY runs.id
+LIMIT %(limit)s;
+
 -- name: unfinished_runs
--- Unfinished runs that their work order, their own times, or the workers contradict. No recovery finds a run whose worker
--- has no row.
+-- Unfinished runs that their work order, or their own times, contradict.
 SELECT workflows.name, concat(
-    'Run ', runs.id, ' is ', runs.state, CASE WHEN claimed_at IS NOT NULL THEN ' and claimed' END, ', its work order is ',
-    coalesce(work_orders.state::text, 'missing'),
-    CASE WHEN claimed_at IS NOT NULL AND workers.id IS NULL THEN ', and its worker has no row in the table workers' END, '.'
+    'Run ', runs.id, ' is ', runs.state, CASE WHEN claimed_at IS NOT NULL THEN ' and claimed' END, ', and its work order is ',
+    coalesce(work_orders.state::text, 'missing'), '.'
 )
 FROM workorders.runs
 JOIN workorders.workflows ON workflows.id = runs.workflow_id
 LEFT JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
-LEFT JOIN workorders.workers ON workers.id = runs.worker_id
 WHERE finished_at IS NULL
     AND (
         runs.state NOT IN ('available', 'claimed', 'started')
         OR (runs.state = 'available') <> (claimed_at IS NULL)
-        OR claimed_at IS NOT NULL AND workers.id IS NULL
         OR work_orders.state IS DISTINCT FROM (
             CASE WHEN claimed_at IS NULL THEN 'requeued' ELSE 'running' END
         )::workorders.work_order_state
@@ -91,10 +97,3 @@ LIMIT %(limit)s;
 -- The first and the last id; they grow with time.
 SELECT (SELECT id FROM workorders.work_orders ORDER BY id LIMIT 1),
     (SELECT id FROM workorders.work_orders ORDER BY id DESC LIMIT 1);
-
--- name: write_report
-INSERT INTO workorders.last_audit (report) VALUES (%(report)s::text::jsonb)
-ON CONFLICT (id) DO UPDATE SET report = EXCLUDED.report;
-
--- name: read_report
-SELECT report::text FROM workorders.last_audit;

@@ -49,11 +49,6 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
         consumer.close()
 
 
-def is_out_of_range(error: Exception) -> bool:
-    """Return whether a read failed because Kafka does not have its first offset any more."""
-    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError._AUTO_OFFSET_RESET
-
-
 def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: ConnectionErrors) -> Message | None:
     """Return the next message of the range; None at its end."""
     deadline = time.monotonic() + TIMEOUT_SECONDS

@@ -88,7 +88,7 @@ def test_what_needs_a_person_leads_to_a_symptom(state: str) -> None:
 
 
 def test_the_title_of_each_refusal_of_the_pages_is_at_a_symptom() -> None:
-    titles = set(re.findall(r'title = "([^"]+)"', text_of(Path(refusals.__file__))))
+    titles = set(re.findall(r'title="([^"]+)"', text_of(Path(refusals.__file__))))
     titles |= set(re.findall(r'(?:\d|status_code), "([A-Z][^"]+)"', text_of(Path(app.__file__))))
     assert {"Not allowed", "Database unavailable", "Too slow"} <= titles
     texts = "".join(SYMPTOMS.values())

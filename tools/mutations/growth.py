@@ -56,4 +56,16 @@ GROWING_BATCHES = (
             f"{CREATE}::test_a_range_that_fails_while_the_batch_grows_ends_its_growth_and_the_retry_of_its_task_takes_it",
         ),
     ),
+    Mutation(
+        "growth-of-a-paused-trigger",
+        0,
+        (Change("kafka/airflow/ingest_runs.py", "if paused is not None:\n", "if False:\n"),),
+        (f"{CREATE}::test_a_batch_does_not_grow_once_one_of_its_dags_is_paused",),
+    ),
+    Mutation(
+        "growth-of-a-stopped-task",
+        0,
+        (Change("kafka/airflow/create_work_orders.py", "self._attempted.close_lease()", "pass"),),
+        (f"{CREATE}::test_a_task_that_is_stopped_lets_its_batch_grow_no_more",),
+    ),
 )

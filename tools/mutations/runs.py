@@ -103,4 +103,19 @@ RUNS = (
         ),
         (f"{STEPS}::test_the_password_of_the_database_is_shown_nowhere",),
     ),
+    Mutation(
+        "published-messages-without-a-bound",
+        4,
+        (
+            Change(
+                "core/worker/ipc.py",
+                "if self._count > self._max_messages or self._bytes > self._max_bytes:",
+                "if False:",
+            ),
+        ),
+        (
+            "integration/core/worker/test_process_pool.py::"
+            "test_a_run_that_publishes_more_than_its_workflow_allows_fails_alone_and_is_not_retried",
+        ),
+    ),
 )

@@ -107,4 +107,10 @@ SPARK_ELSEWHERE = (
         ),
         (f"{CREATE}::test_an_application_that_ends_well_and_ingested_nothing_is_a_stall",),
     ),
+    Mutation(
+        "spark-server-without-a-token",
+        0,
+        (Change("kafka/spark/connect_server.py", "token = given or secrets.token_urlsafe(32)", 'token = given or ""'),),
+        (f"{SERVER}::test_the_server_makes_a_token_if_none_is_given",),
+    ),
 )

@@ -94,4 +94,22 @@ WEBHOOKS = (
         ),
         (f"{APP}::test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page",),
     ),
+    Mutation(
+        "secret-looked-up-for-a-caller-without-credentials",
+        4,
+        (Change("webhook/callers.py", "if missing := method.missing(headers):", "if missing := None:"),),
+        ("unit/webhook/test_callers.py::test_a_caller_without_credentials_is_refused_without_a_look_up",),
+    ),
+    Mutation(
+        "token-looked-up-for-strangers",
+        0,
+        (Change("monitoring/api.py", 'if scheme.lower() != "bearer" or not value.strip():', "if False:"),),
+        ("unit/monitoring/test_api.py::test_strangers_cause_no_look_up_of_the_token_and_one_read_of_the_database",),
+    ),
+    Mutation(
+        "look-ups-in-the-threads-of-others",
+        4,
+        (Change("core/kept_value.py", "self._read, limiter=self._limiter)", "self._read)"),),
+        (f"{KEPT}::test_reads_that_hang_occupy_no_thread_that_others_use",),
+    ),
 )

@@ -212,8 +212,8 @@ def test_an_input_keeps_every_digit(connection: Connection, trigger: Trigger) ->
     found = work_orders.get_work_order(connection, only_id(connection, trigger))
     assert (found.trigger, found.trigger_type, found.workflow, found.state) == (
         trigger.name,
-        "kafka",
-        "admit",
+        trigger.type,
+        trigger.workflow,
         "pending",
     )
     assert (found.stream, found.position, found.reason, found.raw) == ("s", 7, None, None)

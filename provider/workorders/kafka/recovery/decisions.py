@@ -74,11 +74,9 @@ class Decision:
     """Whether offsets mean other messages than before from here, although the topic's id is the same."""
 
     @property
-    def could_leave_group_ahead(self) -> bool:
-        """Whether the ledger goes back, or follows another topic that Kafka has: the consumer group is set first."""
-        return self.state.log is not None and (
-            self.to != self.state.partition or self.to_offset < self.state.next_offset
-        )
+    def goes_back(self) -> bool:
+        """Whether the ledger goes back within its log, so that the consumer group must be set back first."""
+        return self.to == self.state.partition and self.to_offset < self.state.next_offset
 
     @property
     def facts(self) -> dict[str, str | int | None]:

@@ -151,8 +151,8 @@ def apply(
 ) -> AppliedDecisions:
     """Apply decisions, all or none, in one transaction.
 
-    The decisions are of one trigger and topic, from `preview`. The consumer group, which must never be ahead of the
-    ledger, is set back first; forward it follows with the next batch.
+    The decisions are of one trigger and topic, from `preview`. Offsets of the consumer group follow: they must never be
+    ahead of the ledger.
 
     Raises:
         DecisionRefusedError: a range is being written, the partition has changed since the preview, or the actor or
@@ -174,6 +174,7 @@ def apply(
             f"The connection to the database was lost ({one_line(error)}), so the decision was made or was not; see "
             f"`workorders decisions list` before you decide again."
         ) from error
+    _commit_forward(connection, cluster, decisions, group, warnings)
     return AppliedDecisions(tuple(zip(numbers, decisions, strict=True)), tuple(warnings))
 
 
@@ -190,13 +191,35 @@ def _apply(  # noqa: PLR0917 - the parts of `apply`
         # No commit to the group may overtake this one. Nothing else is locked while Kafka is asked, so planners and
         # attempts at other partitions of the trigger do not wait.
         ledger.lock_group_commits(connection, trigger.id)
-        back = {decision.to: decision.to_offset for decision in decisions if decision.could_leave_group_ahead}
+        back = {decision.to: decision.to_offset for decision in decisions if decision.goes_back}
         if back:
             with connection.transaction(force_rollback=True):  # a savepoint: its locks end with it
                 _lock(connection, trigger, decisions)
             _commit(cluster, group, back, warnings)
         _lock(connection, trigger, decisions)
         return [_record(connection, trigger, decision, signature) for decision in decisions]
+
+
+def _commit_forward(
+    connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], group: str, warnings: list[str]
+) -> None:
+    """Commit the group's offsets where the ledger moved forward, as after each batch."""
+    # A partition that Kafka does not have has no offset in any group.
+    forward = {decision.to for decision in decisions if decision.state.log is not None and not decision.goes_back}
+    try:
+        with connection.transaction():
+            trigger = triggers.find(connection, decisions[0].state.trigger)
+            ledger.lock_group_commits(connection, trigger.id)
+            now = ledger.positions(connection, trigger.name)
+            _commit(
+                cluster,
+                group,
+                {partition: now[partition].next_offset for partition in forward if partition in now},
+                warnings,
+            )
+    except psycopg.Error as error:
+        reason = one_line(error)
+        warnings.append(f"The decision was made; the consumer group's offsets follow with the next batch ({reason}).")
 
 
 def list_decisions(

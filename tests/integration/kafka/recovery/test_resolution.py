@@ -323,7 +323,7 @@ def test_the_group_is_never_ahead_of_a_ledger_that_went_back(
     assert resolve(DecisionKind.SEEK, 0, offset=3).warnings == ()
     assert run(cluster.committed(group, [partition])).require() == {partition: 3}
     resolve(DecisionKind.SEEK, 0, offset=8)
-    assert run(cluster.committed(group, [partition])).require() == {partition: 3}, "it follows with the next batch"
+    assert run(cluster.committed(group, [partition])).require() == {partition: 8}
 
 
 # --- what a decision may not disturb ----------------------------------------------------------------------------------
@@ -455,19 +455,33 @@ class Cutting(KafkaAdmin):
                 own.execute("SELECT pg_terminate_backend(%s, 10000)", (self.pid,))
 
 
+@pytest.mark.parametrize(("offset", "made"), [(3, False), (15, True)], ids=["before the commit", "after it"])
 def test_a_lost_connection_is_not_reported_as_nothing_changed(
-    connection: Connection, stack: LocalStack, topics: Topics, idle_trigger: InProcessTrigger, name: str
+    connection: Connection,
+    stack: LocalStack,
+    topics: Topics,
+    idle_trigger: InProcessTrigger,
+    *,
+    name: str,
+    offset: int,
+    made: bool,
 ) -> None:
     topics.produce(name, TEN)
     cluster = Cutting(stack)
     with connect(stack.database_url) as own:
         cluster.pid = own.info.backend_pid
-        shown = preview(own, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 3))
-        uncertain = "so the decision was made or was not; see `workorders decisions list`"
-        with pytest.raises(DecisionUncertainError, match=uncertain):
-            apply(own, cluster, shown, actor="ada", reason="a test", group="g")
-    assert list_decisions(connection, name) == []
-    assert next_offsets(connection, name) == {0: 10}
+        shown = preview(own, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), offset))
+        if made:
+            (warning,) = apply(own, cluster, shown, actor="ada", reason="a test", group="g").warnings
+            assert warning.startswith(
+                "The decision was made; the consumer group's offsets follow with the next batch ("
+            )
+        else:
+            uncertain = "so the decision was made or was not; see `workorders decisions list`"
+            with pytest.raises(DecisionUncertainError, match=uncertain):
+                apply(own, cluster, shown, actor="ada", reason="a test", group="g")
+    assert len(list_decisions(connection, name)) == made
+    assert next_offsets(connection, name) == {0: offset if made else 10}
 
 
 def test_a_planner_that_looked_before_the_decision_plans_from_where_it_led(

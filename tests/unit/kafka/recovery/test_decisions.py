@@ -93,7 +93,7 @@ def test_what_a_log_still_has_before_its_cut_is_read() -> None:
 def test_behind_a_cut_the_offsets_mean_other_messages() -> None:
     decision = decide(DecisionKind.SKIP_LOST, CUT_BEHIND)
     assert (decision.to, decision.to_offset, decision.lost, decision.another_log) == (ORDERS, 1000, None, True)
-    assert decision.could_leave_group_ahead
+    assert decision.goes_back
     assert "every message from offset 1000 is a new one" in str(decision)
 
 
@@ -127,7 +127,7 @@ def test_resuming_gives_up_what_was_planned_of_a_topic_that_is_gone() -> None:
 
 def test_a_new_topic_is_read_from_its_first_offset_or_the_one_given() -> None:
     first = decide(DecisionKind.ACCEPT_TOPIC, RECREATED)
-    assert (first.to, first.to_offset, first.could_leave_group_ahead) == (NEW_LOG, 3, True)
+    assert (first.to, first.to_offset, first.goes_back) == (NEW_LOG, 3, False)
     assert "unread messages of the old topic from offset 1200 are lost" in str(first)
     assert "skipped" not in str(first)
     given = decide(DecisionKind.ACCEPT_TOPIC, RECREATED, 10)
@@ -145,7 +145,7 @@ def test_a_partition_that_the_new_topic_lacks_waits_at_its_first_offset() -> Non
 def test_starting_over_goes_forward_or_back(offset: int, lost: tuple[int, int] | None) -> None:
     decision = decide(DecisionKind.SEEK, HEALTHY, offset)
     assert (decision.to, decision.to_offset, decision.lost) == (ORDERS, offset, lost)
-    assert decision.could_leave_group_ahead == (offset < 1200)
+    assert decision.goes_back == (offset < 1200)
 
 
 def test_seek_names_what_it_skips_or_reads_again() -> None:

@@ -449,7 +449,7 @@ INPUTS = {"input", "request", "output", "result", "raw", "rejected", "repeat", "
 """Those for which the right to read logs is not enough."""
 UNSHOWN = {
     f"{table}-{column}": (f"{table} SET {column} = {value}", "topic = {topic}")
-    for table in ("outbox_messages", "outbox_held", "outbox_sent")
+    for table in ("outbox_messages", "outbox_held")
     for column, value in (
         ("key", "convert_to({mark}, 'UTF8')"),
         ("value", "convert_to({mark}, 'UTF8')"),
@@ -509,11 +509,6 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
             "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic) "
             "SELECT %s, id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
             [values["hold"], name],
-        )
-        connection.execute(
-            "INSERT INTO workorders.outbox_sent (id, enqueued_at, event_id, bucket, topic) "
-            "SELECT id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
-            [name],
         )
         for field_, (change, where) in {**MARKED, **UNSHOWN}.items():
             text = f"UPDATE workorders.{change} WHERE {where}"

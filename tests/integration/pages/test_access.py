@@ -519,7 +519,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
         stall_shard(connection)
         connection.execute("DELETE FROM workorders.bulk_jobs WHERE id = %s", [values["job"]])
         connection.execute("UPDATE workorders.kafka_ledger SET status = 'active' WHERE topic = %s", [name])
-        for table in ("messages", "held", "sent", "holds"):
+        for table in ("messages", "held", "holds"):
             connection.execute(f"DELETE FROM workorders.outbox_{table} WHERE topic = %s", [name])
         connection.commit()
 

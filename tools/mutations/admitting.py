@@ -12,8 +12,8 @@ ADMISSION = (
         (
             Change(
                 "core/admission/idempotency.py",
-                "    for place in range(0, len(rows), _KEYS_A_STEP):",
-                "    __import__('random').shuffle(rows)\n    for place in range(0, len(rows), _KEYS_A_STEP):",
+                "    for place in range(0, len(first), _KEYS_A_STEP):",
+                "    __import__('random').shuffle(first)\n    for place in range(0, len(first), _KEYS_A_STEP):",
             ),
         ),
         (f"{KEYS}::test_many_transactions_that_share_keys_never_wait_in_a_circle",),
@@ -23,6 +23,18 @@ ADMISSION = (
         2,
         (Change(KEYS_SQL, " OR (stored.stream_id, stored.position) = (EXCLUDED.stream_id, EXCLUDED.position)", ""),),
         (f"{KEYS}::test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_itself",),
+    ),
+    Mutation(
+        "key-taken-meanwhile-ends-the-batch",
+        2,
+        (
+            Change(
+                "core/admission/idempotency.py",
+                "        return False\n    return True",
+                "        raise\n    return True",
+            ),
+        ),
+        (f"{KEYS}::test_of_two_transactions_at_once_the_second_waits_for_the_first",),
     ),
     Mutation(
         "key-kept-by-what-was-turned-away",

@@ -7,15 +7,20 @@ trust the producers' clocks, and would not know when a key expires.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import ClassVar, Final, Literal
 from uuid import UUID
+
+import psycopg
 
 from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import DUPLICATE, RepeatOf
 from workorders.core.admission.rules import AdmissionRejection, AdmissionState, Chunk, Observer, Rule, StreamIds
 from workorders.core.items import Item
+from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
+from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector, hash128
 from workorders.core.triggers import Trigger
@@ -23,7 +28,9 @@ from workorders.core.triggers import Trigger
 _QUERIES = load_queries("workorders.core.admission", "sql/idempotency.sql")
 
 _KEYS_A_STEP: Final = 100_000
-"""Keys that are acquired by one statement."""
+"""Keys that are acquired by one statement; see `CHUNK_ITEMS` for why there are not more savepoints."""
+_WORTH_COPYING: Final = 50
+"""From this number of keys on, a lookup and a copy of the free ones are faster than one upsert."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +75,18 @@ class IdempotencySettings:
         return self.on_duplicate == "ignore" and position is None
 
 
-class Keyed(NamedTuple):
-    """A work order with a key; the order is that of the keys, then of the ids."""
-
-    key: bytes
-    id: bytes
-    position: int | None
-    stream_id: int | None
-
-
 class IdempotencyRule(Rule):
     """Gives each key to one work order, and rejects or ignores the others."""
 
     reasons: ClassVar = (DUPLICATE,)
-    notes: list[Keyed]
+    notes: list[bytes]
+    """What `binary_rows.keyed` returns for each work order with a key."""
 
     def __init__(self, settings: IdempotencySettings) -> None:
         super().__init__()
         self._settings = settings
-        self._keyed: list[Keyed] = []
-        self._repeats: list[tuple[Keyed, bytes]] = []
+        self._keyed: list[bytes] = []
+        self._repeats: list[tuple[bytes, bytes]] = []
 
     @classmethod
     def of(cls, trigger: Trigger) -> Iterable["IdempotencyRule"]:
@@ -96,30 +95,31 @@ class IdempotencyRule(Rule):
 
     def observe(self, chunk: Chunk, stream_ids: StreamIds) -> Observer:
         """Note the keys."""
-        value, of_caller = self._settings.key.value, self._settings.is_of_caller
-        note = chunk.notes.setdefault(self, []).append
+        value, keyed = self._settings.key.value, binary_rows.keyed
+        note, of_caller = chunk.notes.setdefault(self, []).append, self._settings.is_of_caller
 
         def observe(id_: bytes, item: Item) -> None:
             if (item.body is not None or of_caller) and (found := value(item)) is not None:
-                note(Keyed(hash128(found), id_, item.position, stream_ids[item.stream]))
+                note(keyed(hash128(found), id_, item.position, stream_ids[item.stream]))
 
         return observe
 
     def lock(self, state: AdmissionState) -> None:
         """Acquire the keys, and read the holders of those that are not free."""
         passed_over = state.passed_over
-        self._keyed = [row for row in self.notes if row.id not in passed_over] if passed_over else self.notes
+        self._keyed = [row for row in self.notes if row[ID_OF] not in passed_over] if passed_over else self.notes
         self._repeats = _acquire(state, self._settings.window_seconds, self._keyed)
-        passed_over.update(row.id for row, _ in self._repeats)
+        passed_over.update(row[ID_OF] for row, _ in self._repeats)
 
     def decide(self, state: AdmissionState) -> None:
         """Reject or ignore the work orders whose key another one holds."""
         for row, holder in self._repeats:
-            if self._settings.ignores(row.position):
-                state.ignored.append(RepeatOf(row.id, holder))
+            (position, _), *_ = binary_rows.sources([row])
+            if self._settings.ignores(position):
+                state.ignored.append(RepeatOf(row[ID_OF], holder))
             else:
                 detail = duplicates.duplicate_of(holder)
-                state.rejections.append(AdmissionRejection(row.id, DUPLICATE, detail, holder))
+                state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
 
     def write(self, state: AdmissionState) -> None:
         """Release the keys of what another rule rejected, so that it may come again.
@@ -130,7 +130,7 @@ class IdempotencyRule(Rule):
         gone = {part.id for part in state.ignored}
         if not self._settings.is_of_caller:
             gone.update(part.id for part in state.rejections if part.id not in state.passed_over)
-        keys = [row.key.hex() for row in self._keyed if row.id in gone] if gone else []
+        keys = [row[KEY_OF].hex() for row in self._keyed if row[ID_OF] in gone] if gone else []
         if keys:
             arguments = {"trigger_id": state.trigger.id, "keys": keys, "ids": [id_.hex() for id_ in gone]}
             state.connection.execute(_QUERIES["release"], arguments)
@@ -141,43 +141,94 @@ class IdempotencyRule(Rule):
             expire(state.connection, 2 * len(self._keyed) + 1)
 
 
-def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[Keyed]) -> list[tuple[Keyed, bytes]]:
-    """Give each key to the first work order that has it; return the others, each with the key's holder.
+def _acquire(state: AdmissionState, window_seconds: float | None, keyed: list[bytes]) -> list[tuple[bytes, bytes]]:
+    """Give each key to the first work order that has it; return the rows of the others, each with the key's holder.
 
-    The keys are acquired in their own order instead of that of the events, so two transactions that share several keys
-    never wait for each other. A transaction calls this once per rule, with all that was noted, sorted here. None is an
-    unlimited window.
+    The keys are acquired in their own order instead of that of the events, so two transactions that share
+    several keys never wait for each other. A transaction calls this once per rule, with all keys it has: what
+    `binary_rows.keyed` returns for each work order that was written, sorted here. None is an unlimited window.
     """
     keyed.sort()
-    first: dict[bytes, Keyed] = {}
-    for row in keyed:
-        first.setdefault(row.key, row)
-    rows = list(first.values())
+    first, repeats = _by_key(keyed)
     held: dict[bytes, bytes] = {}
-    for place in range(0, len(rows), _KEYS_A_STEP):
-        held |= _acquire_step(state, window_seconds, rows[place : place + _KEYS_A_STEP])
-    if len(first) == len(keyed) and not held:
-        return []
-    holders = ((row, held.get(row.key, first[row.key].id)) for row in keyed)
-    return [(row, holder) for row, holder in holders if holder != row.id]
+    for place in range(0, len(first), _KEYS_A_STEP):
+        held |= _acquire_step(state, window_seconds, first[place : place + _KEYS_A_STEP])
+    lost = [(row, held.get(row[KEY_OF], original[ID_OF])) for row, original in repeats]
+    if held:
+        lost += [(row, held[row[KEY_OF]]) for row in first if row[KEY_OF] in held]
+    return lost
 
 
-def _acquire_step(state: AdmissionState, window_seconds: float | None, rows: Sequence[Keyed]) -> dict[bytes, bytes]:
+def _by_key(keyed: Sequence[bytes]) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
+    """Return the first row of each key, and the others with the first one of theirs."""
+    first: list[bytes] = []
+    repeats: list[tuple[bytes, bytes]] = []
+    last = None
+    for row in keyed:
+        key = row[KEY_OF]
+        if key == last:
+            repeats.append((row, first[-1]))
+        else:
+            first.append(row)
+            last = key
+    return first, repeats
+
+
+def _acquire_step(state: AdmissionState, window_seconds: float | None, rows: Sequence[bytes]) -> dict[bytes, bytes]:
     """Acquire the keys that are free, and return the holders of the others."""
-    keys, ids, positions, stream_ids = zip(*rows, strict=True)
+    if len(rows) >= _WORTH_COPYING:
+        held = _lookup_holders(state, rows)
+        if held is not None and _copy_free(state, window_seconds, rows, held):
+            return held
     arguments = {
         "trigger_id": state.trigger.id,
         "window_seconds": window_seconds,
-        "keys": uuids(keys),
-        "ids": uuids(ids),
-        "positions": integers(positions),
-        "stream_ids": integers(stream_ids),
+        "keys": uuids(row[KEY_OF] for row in rows),
+        "ids": uuids(row[ID_OF] for row in rows),
+        "positions": integers(position for position, _ in binary_rows.sources(rows)),
+        "stream_ids": integers(stream_id for _, stream_id in binary_rows.sources(rows)),
     }
     # With RETURNING, the statement would nearly always send all its arguments back.
     if state.connection.execute(_QUERIES["acquire"], arguments).rowcount == len(rows):
         return {}
-    known = state.connection.execute(_QUERIES["known"], arguments)
-    return {key.bytes: holder.bytes for key, holder in known}
+    ids = {row[KEY_OF]: row[ID_OF] for row in rows}
+    holders = {key.bytes: holder.bytes for key, holder, *_ in state.connection.execute(_QUERIES["known"], arguments)}
+    return {key: holder for key, holder in holders.items() if holder != ids[key]}
+
+
+def _lookup_holders(state: AdmissionState, rows: Sequence[bytes]) -> dict[bytes, bytes] | None:
+    """Return the holders of the keys that are not free; None if a row has expired or is restored."""
+    arguments = {"trigger_id": state.trigger.id, "keys": uuids(row[KEY_OF] for row in rows)}
+    held: dict[bytes, bytes] = {}
+    sources: dict[bytes, bytes] = {}
+    for key, holder, position, stream_id, is_valid in state.connection.execute(_QUERIES["known"], arguments):
+        if not is_valid:
+            return None
+        held[key.bytes] = holder.bytes
+        if position is not None:
+            sources[key.bytes] = binary_rows.source(position, stream_id)
+    if sources and any(sources.get(row[KEY_OF]) == row[SOURCE_OF] for row in rows):
+        return None
+    return held
+
+
+def _copy_free(
+    state: AdmissionState, window_seconds: float | None, rows: Iterable[bytes], held: dict[bytes, bytes]
+) -> bool:
+    """Copy the free keys, in half the time of an upsert; return False if another transaction acquired one meanwhile.
+
+    If another transaction is acquiring a key, this waits for it. After a conflict nothing is kept, so the caller can
+    acquire all keys in their order from the beginning.
+    """
+    (expires_at,) = fetch_row(state.connection, _QUERIES["expiry"], {"window_seconds": window_seconds})
+    tail = binary_rows.key_row_suffix(state.trigger.id, expires_at)
+    free = (row + tail for row in rows if row[KEY_OF] not in held)
+    try:
+        with state.connection.transaction():
+            copy(state.connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
+    except psycopg.errors.UniqueViolation:
+        return False
+    return True
 
 
 def find_holder(connection: Connection, trigger_id: int, settings: IdempotencySettings, item: Item) -> UUID | None:

@@ -5,6 +5,7 @@ does. The format: https://www.postgresql.org/docs/18/sql-copy.html, "Binary Form
 byte 1 and the text, an enum as its label.
 """
 
+from collections.abc import Iterable, Iterator
 from struct import Struct
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + bytes(8)
@@ -21,11 +22,19 @@ _ID_AND_LENGTH = Struct(">hi16sic").pack
 _JSONB_LENGTH = Struct(">ic").pack
 _COUNT_AND_ID = Struct(">hi16s").pack
 _BIGINT = Struct(">iq").pack
+_KEYED = Struct(">hi16si16siqii")
 
 WORK_ORDER_COLUMNS = ("id", "position", "trigger_id", "workflow_id", "stream_id", "state")
 WORK_ORDER_COLUMNS_WITH_ORDERING_KEY = (*WORK_ORDER_COLUMNS, "ordering_key")
 DATACLIP_COLUMNS = ("id", "body", "request")
 REJECTION_COLUMNS = ("work_order_id", "code", "detail", "request", "raw")
+KEYED_COLUMNS = ("key", "work_order_id", "position", "stream_id", "trigger_id", "expires_at")
+KEY_OF = slice(6, 22)
+"""The key within the result of `keyed`."""
+ID_OF = slice(26, 42)
+"""The work order's id within the result of `keyed`."""
+SOURCE_OF = slice(42, None)
+"""Position and stream within the result of `keyed`."""
 
 
 def field(value: bytes | None) -> bytes:
@@ -82,3 +91,31 @@ def rejection(id_: bytes, code: str, detail: str, request: bytes, raw: bytes | N
     printable = detail.encode("utf-8", "backslashreplace").replace(b"\0", b"\\0")
     head = _COUNT_AND_ID(len(REJECTION_COLUMNS), _UUID_BYTES, id_)
     return head + field(code.encode()) + field(printable) + jsonb(request) + field(raw)
+
+
+def keyed(key: bytes, id_: bytes, position: int | None, stream_id: int | None) -> bytes:
+    """Return the fields of `idempotency_keys` that differ for each event; `key_row_suffix` completes the row.
+
+    Both key and id have 16 bytes, so the order of their bytes is the order of keys, then of ids.
+    """
+    if position is None or stream_id is None:
+        return _COUNT_AND_ID(len(KEYED_COLUMNS), _UUID_BYTES, key) + field(id_) + source(None, None)
+    return _KEYED.pack(
+        len(KEYED_COLUMNS), _UUID_BYTES, key, _UUID_BYTES, id_, _BIGINT_BYTES, position, _INTEGER_BYTES, stream_id
+    )
+
+
+def source(position: int | None, stream_id: int | None) -> bytes:
+    """Return the fields that identify a work order's event in its source."""
+    return _bigint(position) + integer(stream_id)
+
+
+def key_row_suffix(trigger_id: int, expires_at: int | None) -> bytes:
+    """Return the fields that the keys of one call share; the time is in microseconds since the year 2000."""
+    return integer(trigger_id) + _bigint(expires_at)
+
+
+def sources(keyed_rows: Iterable[bytes]) -> Iterator[tuple[int | None, int | None]]:
+    """Return position and stream of each of what `keyed` returned."""
+    for row in keyed_rows:
+        yield _KEYED.unpack(row)[6::2] if len(row) == _KEYED.size else (None, None)

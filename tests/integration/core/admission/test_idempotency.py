@@ -21,6 +21,12 @@ from workorders.core.triggers import Trigger
 pytestmark = pytest.mark.integration
 
 
+@pytest.fixture(params=[1, 10_000], ids=["copied", "upserted"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take keys in both ways, of which a call has the one that is cheaper for their number."""
+    monkeypatch.setattr(idempotency, "_WORTH_COPYING", request.param)
+
+
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
     return register(connection, name, idempotency=BY_ID)

@@ -16,12 +16,13 @@ SET work_order_id = EXCLUDED.work_order_id,
 WHERE stored.expires_at <= now() OR (stored.stream_id, stored.position) = (EXCLUDED.stream_id, EXCLUDED.position);
 
 -- name: known
--- The holders of the given keys. The keys are locked, or stay valid for this transaction. Each is looked up by the index,
--- because a plain join of many keys could read the whole table.
-SELECT stored.key, stored.work_order_id
+-- The given keys that have a row, and whether it is valid. A valid key stays valid for this transaction, even if its
+-- row changes, so no row is locked. Each is looked up by the index, because a plain join of many keys could read the
+-- whole table.
+SELECT stored.key, stored.work_order_id, stored.position, stored.stream_id, coalesce(stored.expires_at > now(), true)
 FROM unnest(%(keys)s::uuid[]) AS given (key)
 CROSS JOIN LATERAL (
-    SELECT key, work_order_id
+    SELECT key, work_order_id, position, stream_id, expires_at
     FROM workorders.idempotency_keys
     WHERE trigger_id = %(trigger_id)s AND key = given.key
     OFFSET 0
@@ -31,6 +32,13 @@ CROSS JOIN LATERAL (
 SELECT work_order_id
 FROM workorders.idempotency_keys
 WHERE trigger_id = %(trigger_id)s AND key = %(key)s AND coalesce(expires_at > now(), true);
+
+-- name: expiry
+-- In microseconds since the year 2000, as Postgres copies times; from here, as in `acquire`.
+SELECT (
+    extract(epoch FROM clock_timestamp() + make_interval(secs => %(window_seconds)s) - timestamptz '2000-01-01 UTC')
+    * 1000000
+)::bigint;
 
 -- name: release
 DELETE FROM workorders.idempotency_keys

@@ -39,8 +39,9 @@ def up(arguments: argparse.Namespace) -> None:
     try:
         with _described(arguments) as stack:
             pids = (os.getpid(), stack.supervisor_pid)
-            running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
             say(_next_steps(stack))
+            # Last: `up --detach` ends as soon as it finds the file, and shows only what was printed until then.
+            running.write(_FILE, stack.variables(), pids=pids, url=stack.airflow_url)
             _keep(stack)
     except KeyboardInterrupt:
         say("Interrupted.")

@@ -21,6 +21,7 @@ from workorders.core.runs import lifecycle
 from workorders.core.worker.worker import Worker, WorkerConfig
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+from workorders.kafka.ledger import batches
 from workorders.outbox.enqueue import enqueue_published
 
 _PAUSE_SECONDS = 0.5
@@ -42,9 +43,11 @@ def _logged() -> Iterator[None]:
 
 
 def _ingest(connections: JobSecrets, definition: KafkaTriggerDefinition) -> None:
-    """Plan a batch, and make an attempt at each that is not finished."""
-    _, waiting = planned(connections, definition)
-    for batch_id in waiting:
+    """Plan a batch, and make an attempt at each that is not finished: Airflow also retries a task that was killed."""
+    planned(connections, definition)
+    with connect(connections.database_url, application_name="workorders plan") as database:
+        unfinished = batches.list_unfinished(database, definition.name)
+    for batch_id in unfinished:
         with _logged():
             ingest(connections, batch_id)
             commit(connections, batch_id)

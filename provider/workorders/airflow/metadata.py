@@ -114,13 +114,9 @@ def definition_of(dag_id: str, task_id: str) -> Mapping[str, Any] | None:
     dag = SerializedDagModel.get_dag(dag_id)
     if dag is None:
         return None
-    definition = trigger_arguments(dag.get_task(task_id)).get("definition")
+    arguments: Any = BaseSerialization.deserialize(dag.get_task(task_id).start_trigger_args.trigger_kwargs)
+    definition = arguments.get("definition")
     return definition if isinstance(definition, dict) else None
-
-
-def trigger_arguments(operator: Any) -> Any:
-    """Return the arguments of the trigger in which a sensor starts, from the sensor as Airflow has stored it."""
-    return BaseSerialization.deserialize(operator.start_trigger_args.trigger_kwargs)
 
 
 def bundle_folders() -> dict[str, str]:

@@ -33,13 +33,24 @@ _GAPS: Final = 10
 
 
 @router.get("/kafka/{name}")
-def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) -> HTMLResponse:
-    """Show the trigger; Kafka is asked when the page updates itself, so that the first page does not wait for it."""
+def page(
+    *,
+    request: Request,
+    site: CurrentSite,
+    viewer: CurrentViewer,
+    name: str,
+    decided: int | None = None,
+    group: str = "",
+) -> HTMLResponse:
+    """Show the trigger, and what was just decided about it.
+
+    Kafka is asked when the page updates itself, so that the first page does not wait for it.
+    """
     asks_kafka = "hx-request" in request.headers
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
-        decided = list_decisions(connection, name, limit=_DECISIONS)
+        decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_some(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
@@ -59,7 +70,9 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         poll_now=not asks_kafka,
         batches=found,
         known_runs=known,
-        decisions=decided,
+        decisions=decisions,
+        decided=next((decision for decision in decisions if decision.id == decided), None),
+        is_group_behind=group == "behind",
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_ids.of_workflow(status.workflow)),
         undecided=[row for row in status.partitions if row.needs_attention],

@@ -33,7 +33,6 @@ TOUCHED = {
         "cli/resolve.py",
         "cli/status.py",
         # The colors of a partition's states.
-        "cli/output.py",
         "pages/rendering.py",
         # The batch that created a work order.
         "cli/work_orders.py",

@@ -57,7 +57,6 @@ def page(
     status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
-    known = site.known_runs(ingest, [batch.run_id for batch in found])
     return render(
         request,
         "kafka_trigger.html",
@@ -69,7 +68,6 @@ def page(
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,
         batches=found,
-        known_runs=known,
         decisions=decisions,
         decided=next((decision for decision in decisions if decision.id == decided), None),
         is_group_behind=group == "behind",
@@ -96,7 +94,6 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
             batch = batches.load(connection, number)
         except (UnknownBatchError, ForeignBatchError):
             return render(request, "dag_run.html", batch=None)
-    known = site.known_runs(dag_id, [run_id])
     return render(
         request,
         "dag_run.html",
@@ -104,7 +101,7 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
         ranges=[hide(range_, "last_error", unless=may_read_texts(viewer, [dag_id])) for range_ in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
-        run_id=run_id if run_id in known else None,
+        run_id=run_id,
         may_replay=viewer.may(Right.REPLAY, dag_id),
         seconds=5 if batch.unfinished else 60,
     )

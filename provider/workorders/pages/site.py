@@ -44,8 +44,6 @@ class Site:
     """Returns the librdkafka settings of an Airflow connection."""
     paused_dags: Callable[[Collection[str]], Mapping[str, bool]]
     """Returns whether Dags are paused, without those that Airflow does not know."""
-    known_runs: Callable[[str, Collection[str]], Collection[str]]
-    """Returns those of the Dag runs of a Dag that Airflow has."""
     form_key: str = field(repr=False)
     """The key that signs the tokens of forms, which all API servers share."""
     record_change: Callable[[Change], None] = lambda _: None

@@ -25,7 +25,7 @@ from support.eventually import eventually
 from support.executing import Executing
 from support.finished_steps import add_step
 from support.in_process_trigger import InProcessTrigger
-from support.ingesting import finish, look, partition_of, plan
+from support.ingesting import look, partition_of, plan
 from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
@@ -439,22 +439,6 @@ def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_order
     assert "Older" in found
 
 
-def test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_another_way_to_replay_it(
-    stack: LocalStack, connection: Connection, name: str
-) -> None:
-    range_ = OffsetRange(partition_of(name), 0, 5)
-    batch_id = plan(connection, kafka_trigger(connection, name), range_)
-    finish(connection, batch_id, range_)
-    connection.commit()
-    without = TestClient(served(site(stack.database_url, {}, forgotten=[f"batch_{batch_id}"])))
-    page = without.get(f"/workorders/kafka/{name}").text
-    (link,) = re.findall(r'href="([^"]+)">Batch', page)
-    assert "/dags/" not in link
-    tab = text_of(without.get(unescape(link)).text)
-    assert "finished Trigger" in tab
-    assert f"trigger {name}_ingest with the parameter batch_id {batch_id}: Airflow has no Dag run" in tab
-
-
 @pytest.mark.parametrize("reads_input", [True, False])
 def test_a_gap_in_a_sequence_is_on_the_page_of_its_workflow_and_of_each_parked_work_order(
     connection: Connection, pages_site: Site, name: str, *, reads_input: bool
@@ -505,6 +489,11 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     assert len(listed_ids(client.get(unescape(link[1])).text)) == 2
     task = f'<a data-parent href="/dags/{name}_ingest/runs/batch_{batch}/tasks/create_work_orders">'
     assert task in page
+    assert f"trigger {name}_ingest with the parameter batch_id {batch}." in text_of(page)
+    assert (
+        f'href="/dags/{name}_ingest/runs/batch_{batch}">Batch {batch}</a>'
+        in client.get(f"/workorders/kafka/{name}").text
+    )
     reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
     read = reader.get(address).text
     assert task not in read

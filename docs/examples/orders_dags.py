@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from airflow.providers.postgres.hooks.postgres import PostgresHook
 from airflow.sdk import DAG, Param, task
 
 from workorders.airflow import unlimited_retries
-from workorders.airflow.hooks import WorkOrdersHook
 from workorders.kafka.airflow import (
     CommitOffsetsOperator,
     CreateWorkOrdersOperator,
@@ -26,9 +26,8 @@ UNLIMITED = unlimited_retries()
 def count_rejected(**context: Any) -> int:
     """Return how many messages of the batch could not be an input."""
     query = "SELECT coalesce(sum(rejected), 0) FROM workorders.kafka_ranges WHERE batch_id = %s"
-    with WorkOrdersHook().get_conn() as connection:
-        row = connection.execute(query, (context["params"]["batch_id"],)).fetchone()
-    return int(row[0]) if row else 0
+    (rejected,) = PostgresHook("workorders_db").get_first(query, parameters=(context["params"]["batch_id"],))
+    return int(rejected)
 
 
 with DAG("shop_listener", schedule="@continuous", start_date=START, max_active_runs=1) as listener:

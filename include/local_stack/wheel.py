@@ -55,19 +55,14 @@ class Installation:
     @property
     def environment(self) -> dict[str, str]:
         """Variables for a stack whose Airflow knows the definitions and nothing of the checkout."""
-        own_dags = {
-            "name": "dags-folder",
-            "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle",
-            "kwargs": {},
-        }
-        bundle = {
-            "name": "workorders",
-            "classpath": "workorders.airflow.bundle.WorkOrdersDagBundle",
-            "kwargs": {"folder": str(self.definitions)},
-        }
+        local = "airflow.dag_processing.bundles.local.LocalDagBundle"
+        bundles = [
+            {"name": "dags-folder", "classpath": local, "kwargs": {}},
+            {"name": "workorders", "classpath": local, "kwargs": {"path": str(self.definitions / "dags")}},
+        ]
         return {
             **dict.fromkeys(_FROM_THE_CHECKOUT, ""),
-            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([own_dags, bundle]),
+            "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps(bundles),
         }
 
     def distributions(self) -> frozenset[str]:

@@ -4,7 +4,6 @@ Each test runs next to several releases of Airflow, which were installed by the 
 """
 
 import json
-import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -26,8 +25,6 @@ from support.observed_trigger import ObservedTrigger
 
 pytestmark = pytest.mark.e2e
 
-BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
-LOCAL_BUNDLE = "airflow.dag_processing.bundles.local.LocalDagBundle"
 SECRET = "kept-from-yaml"
 OWN = Path(__file__).with_name("airflow_constraints")
 _SECONDS = 600
@@ -90,26 +87,6 @@ def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def own_folder(made: wheel.Installation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with Dag files; none of its Dags has the id of one of the provider's bundle, which runs as well."""
-    folder = tmp_path_factory.mktemp("own")
-    command: list[str | Path] = [made.programs / "workorders", "init", "--dag-files", folder]
-    subprocess.run(command, env={**os.environ, **made.environment}, check=True, capture_output=True)
-    for of_the_bundle in ("maintenance", "outbox"):
-        (folder / "dags" / f"workorders_{of_the_bundle}.py").unlink()
-    function = (folder / "shipping.py").read_text(encoding="utf-8").replace("def ship(", "def admit(")
-    (folder / "admitting.py").write_text(function, encoding="utf-8")
-    for example in ("shipping.py", "test_shipping.py"):
-        (folder / example).unlink()
-    trigger = {"name": "visits", "type": "kafka", "workflow": "admit", "topics": ["visits"]}
-    (folder / "triggers" / "orders.yaml").write_text(yaml.safe_dump(trigger), encoding="utf-8")
-    # The tests send before anybody listens.
-    first = made.definitions / "triggers" / "orders.yaml"
-    first.write_text(first.read_text(encoding="utf-8").replace("latest", "earliest"), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
 def their_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Airflow's folder of Dags, with one that was there before."""
     folder = tmp_path_factory.mktemp("dags")
@@ -118,15 +95,13 @@ def their_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(
-    request: pytest.FixtureRequest, made: wheel.Installation, own_folder: Path, their_folder: Path
-) -> Iterator[LocalStack]:
-    """Tables that the installed package has made, and an Airflow with the provider's bundle and with two others."""
-    own_bundle = {"name": "own", "classpath": LOCAL_BUNDLE, "kwargs": {"path": str(own_folder / "dags")}}
-    bundles = [*json.loads(made.environment[BUNDLES]), own_bundle]
+def installed(request: pytest.FixtureRequest, made: wheel.Installation, their_folder: Path) -> Iterator[LocalStack]:
+    """Tables that the installed package has made, and an Airflow with the folder of definitions and its own Dags."""
+    # The tests send before anybody listens.
+    first = made.definitions / "triggers" / "orders.yaml"
+    first.write_text(first.read_text(encoding="utf-8").replace("latest", "earliest"), encoding="utf-8")
     environment = {
         **made.environment,
-        BUNDLES: json.dumps(bundles),
         "AIRFLOW__CORE__DAGS_FOLDER": str(their_folder),
         "AIRFLOW_CONN_SHOP_WEBHOOK": json.dumps({"conn_type": "generic", "password": SECRET}),
     }
@@ -192,12 +167,6 @@ def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_
     assert wait_until(lambda: is_known(api, "ship_runs"), seconds=_SECONDS), api.import_errors()
     api.set_paused("ship_runs", False)
     assert wait_until(lambda: state(installed, answer.json()["work_order_id"]) == "success", seconds=_SECONDS)
-
-
-def test_dag_files_that_init_writes_are_loaded_from_a_bundle_of_ones_own(api: AirflowApi) -> None:
-    dags = ("visits_listener", "visits_ingest", "admit_runs")
-    assert wait_until(lambda: all(is_known(api, dag) for dag in dags), seconds=_SECONDS), api.import_errors()
-    assert api.import_errors() == []
 
 
 def is_known(api: AirflowApi, dag: str) -> bool:

@@ -83,18 +83,13 @@ def site(
     kafka_settings: Mapping[str, Any],
     *,
     paused: Collection[str] = (),
-    forgotten: Collection[str] = (),
     record_change: Callable[[Change], None] = lambda _: None,
 ) -> Site:
-    """Return the site of the pages of a test: the sources of their facts, and the record of their changes.
-
-    Airflow has every Dag run but the forgotten ones.
-    """
+    """Return the site of the pages of a test: the sources of their facts, and the record of their changes."""
     return Site(
         lambda: database_url,
         lambda _: kafka_settings,
         lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids},
-        lambda _, run_ids: set(run_ids) - set(forgotten),
         "the key of a test",
         record_change,
     )

@@ -66,7 +66,6 @@ PUBLIC = {
         "make_dags",
         "outbox_dags",
     },
-    "workorders.airflow.hooks": {"WorkOrdersHook"},
 }
 """A name that disappears from here breaks a user's program, so that is a decision and not an accident."""
 

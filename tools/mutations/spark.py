@@ -42,10 +42,7 @@ SPARK_ELSEWHERE = (
         "cache-of-others-executed",
         0,
         (Change("core/private_files.py", "path.stat().st_mode & _WRITABLE_BY_OTHERS", "False"),),
-        (
-            "unit/kafka/spark/test_cache.py::test_a_folder_that_others_may_write_to_is_refused",
-            "unit/airflow/test_bundle.py::test_airflow_runs_no_dag_file_that_others_have_written",
-        ),
+        ("unit/kafka/spark/test_cache.py::test_a_folder_that_others_may_write_to_is_refused",),
     ),
     Mutation(
         "unknown-jar-kept",

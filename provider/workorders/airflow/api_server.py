@@ -1,4 +1,4 @@
-"""Rights, Dag runs, and the audit log, as Airflow's API server has them: nothing of it is part of the public interface.
+"""Rights and the audit log, as Airflow's API server has them: nothing of it is part of the public interface.
 
 Airflow may change it in any release, so no other module imports it; tasks and triggers have
 `workorders.airflow.dag_runs.client`, and the command line has `workorders.airflow.metadata`. Only the API server
@@ -14,12 +14,10 @@ from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView, DagAccessEntity, DagDetails
 from airflow.api_fastapi.core_api import security
 from airflow.models.dag import DagModel
-from airflow.models.dagrun import DagRun
 from airflow.models.log import Log
 from airflow.sdk import conf
 from airflow.utils.session import create_session
 from fastapi import Request
-from sqlalchemy import select
 
 __all__ = ["BaseUser", "DagAccessEntity"]
 
@@ -52,13 +50,6 @@ def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_i
             method=method, access_entity=entity, details=DagDetails(id=dag_id, team_name=team), user=user
         )
     )
-
-
-def known_runs(dag_id: str, run_ids: Collection[str]) -> set[str]:
-    """Return those of the Dag runs that Airflow has."""
-    with create_session(scoped=False) as session:
-        rows = session.execute(select(DagRun.run_id).where(DagRun.dag_id == dag_id, DagRun.run_id.in_(run_ids)))
-        return {run_id for (run_id,) in rows}
 
 
 def write_audit_log(event: str, dag_ids: Collection[str], user: str, extra: str) -> None:

@@ -4,7 +4,6 @@ Airflow may change it in any release, so it is here and in `workorders.airflow.a
 closed to tasks.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from airflow.models.dag import DagModel, DagTag
 from airflow.models.dagbag import DagPriorityParsingRequest
 from airflow.models.errors import ParseImportError
 from airflow.models.serialized_dag import SerializedDagModel
-from airflow.sdk import conf
 from airflow.sdk.exceptions import AirflowException
 from airflow.serialization.serialized_objects import BaseSerialization
 from airflow.utils.session import create_session
@@ -114,16 +112,6 @@ def definition_of(dag_id: str, task_id: str) -> Mapping[str, Any] | None:
     dag = SerializedDagModel.get_dag(dag_id)
     if dag is None:
         return None
-    definition = trigger_arguments(dag.get_task(task_id)).get("definition")
+    arguments: Any = BaseSerialization.deserialize(dag.get_task(task_id).start_trigger_args.trigger_kwargs)
+    definition = arguments.get("definition")
     return definition if isinstance(definition, dict) else None
-
-
-def trigger_arguments(operator: Any) -> Any:
-    """Return the arguments of the trigger in which a sensor starts, from the sensor as Airflow has stored it."""
-    return BaseSerialization.deserialize(operator.start_trigger_args.trigger_kwargs)
-
-
-def bundle_folders() -> dict[str, str]:
-    """Return the folder with the modules of each bundle of this package, by the bundle's name."""
-    bundles = json.loads(conf.get("dag_processor", "dag_bundle_config_list", fallback="[]") or "[]")
-    return {bundle["name"]: folder for bundle in bundles if (folder := bundle.get("kwargs", {}).get("folder"))}

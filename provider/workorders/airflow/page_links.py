@@ -1,7 +1,5 @@
 """Addresses at which Airflow shows the pages of work orders: for its menu, the texts of Dags, and buttons of tasks."""
 
-from abc import abstractmethod
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -51,42 +49,6 @@ class PageLink(BaseOperatorLink):
         """Return the address of the operator's page."""
         del ti_key
         return page_address(*operator.page)
-
-
-def named(module: str, *names: str) -> list[type[Any]]:
-    """Return what stands for some sensors, which are not imported."""
-    return [type(name, (), {"__module__": module}) for name in names]
-
-
-class WaitLink(BaseOperatorLink):
-    """A button of a sensor that leads to the page of what it waits for.
-
-    The sensor waits in the triggerer, where no worker stores the address of a button. So the plugin announces the
-    button, and Airflow asks for its address in the API server. There it finds a sensor by its name alone, so none is
-    imported: not every API server has the libraries of a Kafka client.
-    """
-
-    @abstractmethod
-    def page(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the parts of the page's path, from the arguments of the sensor's trigger."""
-
-    def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
-        """Return the address of the page."""
-        from workorders.airflow.metadata import trigger_arguments  # noqa: PLC0415 - only the API server calls this
-
-        del ti_key
-        return page_address(*self.page(trigger_arguments(operator)))
-
-
-class WorkflowLink(WaitLink):
-    """The button of a wait for runs."""
-
-    name = "Workflow"
-    operators = named("workorders.airflow.triggers.runs", "WaitForRunsSensor", "WaitForDagRunsSensor")
-
-    def page(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the page of the workflow."""
-        return "workflows", arguments["definition"]["name"]
 
 
 def _base_url() -> str:

@@ -1,4 +1,4 @@
-"""What the package adds to Airflow in addition to Dags: pages in its menu, buttons, and applications of trigger types.
+"""What the package adds to Airflow in addition to Dags: pages in its menu, and applications of trigger types.
 
 Every component of Airflow loads plugins; only the API server serves, and only there is an application worth importing.
 So each application is made when its first request comes.
@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from workorders.airflow.page_links import ROOT, VIEW, WorkflowLink, airflow_path
+from workorders.airflow.page_links import ROOT, VIEW, airflow_path
 
 WEB_APPS_GROUP = "workorders.web_apps"
 """Entry point group in which a package announces a function that makes an application; the name of the entry point is
@@ -81,4 +81,3 @@ class WorkOrdersPlugin(AirflowPlugin):
     name = "workorders"
     fastapi_apps: list[Any] = web_apps()
     external_views: list[Any] = views()
-    operator_extra_links: list[Any] = [WorkflowLink()]  # noqa: RUF012 - as in Airflow's own class

@@ -14,17 +14,4 @@ def get_provider_info() -> dict[str, Any]:
             "Kafka messages become work orders in Postgres exactly once, driven by Airflow and processed by Spark."
         ),
         "versions": [__version__],
-        "hooks": [{"integration-name": "Work orders", "python-modules": ["workorders.airflow.hooks"]}],
-        "connection-types": [
-            {
-                "connection-type": "workorders",
-                "hook-class-name": "workorders.airflow.hooks.WorkOrdersHook",
-                "hook-name": "Work orders",
-                "ui-field-behaviour": {
-                    "hidden-fields": [],
-                    "relabeling": {"schema": "Database"},
-                    "placeholders": {"port": "5432", "schema": "workorders"},
-                },
-            }
-        ],
     }

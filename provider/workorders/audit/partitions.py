@@ -103,8 +103,6 @@ class StoredCounts:
     has_retention: bool
     is_read_twice: bool
     """Whether offsets of it are in another batch as well, which may have taken other messages."""
-    parts_differ: bool
-    """Whether the counts of its virtual partitions are not those of the range."""
 
 
 @dataclass
@@ -195,9 +193,6 @@ def check_counts(ledger: Ledger, counts: StoredCounts) -> Iterator[Finding]:
     is_repeated = counts.is_read_twice or any(max(counts.start, to) < min(counts.end, at) for at, to in ledger.moves)
     if counts.positions > total and not is_repeated:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
-        yield ledger.found(Check.COUNTS, what, REPORT, offsets)
-    if counts.parts_differ:
-        what = f"The virtual partitions of batch {counts.batch_id} counted other messages than the range."
         yield ledger.found(Check.COUNTS, what, REPORT, offsets)
 
 

@@ -1,25 +1,21 @@
 """`workorders batches`: planned batches and their results."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Final
 
 import typer
 
-from workorders import times
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, Listing, OfTrigger, argument, takes
 from workorders.cli.output import show_fields, show_page
 from workorders.core import triggers
-from workorders.core.exceptions import one_line
 from workorders.kafka.ledger import batches as store
-from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.batches import Batch, BatchRange, BatchSummary
-from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
 
-_RANGE_COLUMNS: Final = "range finished_at created rejected filtered superseded_by"
+_RANGE_COLUMNS: Final = "range finished_at created rejected filtered superseded_by last_error"
 
 
 @app.command("list")
@@ -55,7 +51,6 @@ def show(
     """
     with connect(database) as connection:
         found = store.load(connection, batch)
-        held = [row for row in positions.status(connection, found.trigger.name) if row.batch_id == found.id]
     named = {
         "id": found.id,
         "trigger": found.trigger.name,
@@ -67,17 +62,8 @@ def show(
     }
     show_fields(named, as_json=as_json, columns={BatchRange: _RANGE_COLUMNS})
     if not as_json:
-        for sentence in (*_stalls(held), *_progress(found), *found.supersessions):
+        for sentence in (*_progress(found), *found.supersessions):
             print(safe(sentence))
-
-
-def _stalls(rows: Iterable[PartitionStatus]) -> Iterator[str]:
-    for row in rows:
-        if row.status == "stalled":
-            reason = one_line(row.last_error or "no error was recorded")
-            since, next_try = times.show(row.status_since), times.show(row.next_attempt_at)
-            place = f"{row.topic} {row.partition}"
-            yield f"{place} is stalled since {since}, attempt {row.attempts}, next try {next_try}: {reason}"
 
 
 def _progress(batch: Batch) -> Iterator[str]:

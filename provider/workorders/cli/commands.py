@@ -47,21 +47,12 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
 
 SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
-_PLACES: Final = {
-    "doctor": "start:doctor",
-    "start": "start:start",
-    "remove": "remove:remove",
-    "status": "status:status",
-    "audit": "audit:audit",
-    "init": "init:init",
-    "create": "create:create",
-    "decisions": "resolve:decisions",
-    "actions": "maintenance:actions",
-    "db": "maintenance:db",
-    "retention": "maintenance:retention",
-    "search": "maintenance:search",
+_MODULES: Final = {
+    "doctor": "start",
+    "decisions": "resolve",
+    **dict.fromkeys(("actions", "db", "retention", "search"), "maintenance"),
 }
-"""The module and the name of commands; any other command is the `app` of the module of its name."""
+"""The modules with commands of other names than theirs; any other command is in the module of its name."""
 
 
 class Commands(Mapping[str, Any]):
@@ -119,8 +110,9 @@ def _load(name: str) -> Any:
     """Import a command and build it below a root with the settings that it would have had there from the start."""
     root = typer.Typer(rich_markup_mode=None)
     root.callback()(_nothing)
-    module, _, attribute = _PLACES.get(name, f"{name.replace('-', '_')}:app").partition(":")
-    found = getattr(import_module(f"workorders.cli.{module}"), attribute)
+    own_name = name.replace("-", "_")
+    module = import_module(f"workorders.cli.{_MODULES.get(name, own_name)}")
+    found = module.app if name not in _MODULES and hasattr(module, "app") else getattr(module, own_name)
     if isinstance(found, typer.Typer):
         for command in found.registered_commands:
             command.cls = LeafCommand

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import typer
-
-from workorders.airflow.dag_files import dag_files
 from workorders.cli.connections import airflow_is_configured
 from workorders.cli.options import argument
 from workorders.core.definitions.json_schema import WORKFLOW, published
@@ -19,7 +16,6 @@ from workorders.core.exceptions import ConfigurationError
 
 _SETTING: Final = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 _LOCAL: Final = "airflow.dag_processing.bundles.local.LocalDagBundle"
-_OURS: Final = "workorders.airflow.bundle.WorkOrdersDagBundle"
 _Bundle = dict[str, Any]
 EXAMPLE: Final[Mapping[str, str]] = {
     "triggers/orders.yaml": """\
@@ -74,32 +70,46 @@ For another function, add a file like `shipping.py`; for another topic, one like
 """,
 }
 """Files to begin with; `README.md` is formatted with `home`."""
+_DAG_FILES: Final = {
+    "triggers": ("workorders.airflow.dags", 'trigger_dags(FOLDER / "triggers", FOLDER / "workflows", MODULES)'),
+    "workflows": ("workorders.airflow.dags", 'workflow_dags(FOLDER / "workflows", MODULES)'),
+    "outbox": ("workorders.kafka.airflow", 'outbox_dags(FOLDER / "outbox.yaml")'),
+    "maintenance": ("workorders.airflow.dags", "maintenance_dags()"),
+}
+_DAG_FILE: Final = '''\
+"""Dags of work orders: {name}. `workorders init` has written this file, and replaces it."""
+
+from pathlib import Path
+
+from workorders.airflow.dags import folder_modules
+from {module} import {factory}
+
+FOLDER = Path(__file__).parent.parent
+MODULES = folder_modules(FOLDER)
+globals().update({call})
+'''
 
 
 def init(
     folder: Annotated[Path, argument("FOLDER", "Folder; created if it does not exist.")],
-    with_dag_files: Annotated[
-        bool, typer.Option("--dag-files", help="Write Dag files also outside of Airflow's Dags folder.")
-    ] = False,
 ) -> None:
     """Create a folder with a trigger, its function, and a test, and print how Airflow finds it.
 
-    In Airflow's Dags folder, it writes Dag files, and Airflow needs no setting. Elsewhere it prints the setting that
-    adds the folder to the Dag bundles that are configured here. A folder with triggers gets only what a new version
-    replaces: Dag files and the schemas for editors.
+    In Airflow's Dags folder, Airflow needs no setting. Elsewhere it prints the setting that adds the folder's Dag files
+    to the Dag bundles that are configured here. A folder with triggers gets only what a new version replaces: Dag files
+    and the schemas for editors.
 
     Examples:
       workorders init "$(airflow config get-value core dags_folder)/orders"
       workorders init /opt/workorders
-      workorders init --dag-files my-git-repository/orders
     """
     home = folder.resolve()
     bundles = _configured() if airflow_is_configured() else _DagBundles()
-    found_by = bundles.find(home)
+    found_by = bundles.find(home / "dags")
     if not (home / "triggers").exists():
         for name, text in EXAMPLE.items():
             _write(home / name, text.format(home=home) if name == "README.md" else text)
-    _write_replaced(home, with_dag_files=with_dag_files or found_by is not None)
+    _write_replaced(home)
     if found_by is not None:
         from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
 
@@ -111,25 +121,23 @@ def init(
                 f"Airflow finds {home / 'dags'} without a setting, at the latest {bundles.refresh_seconds} s after its "
                 f"Dag processor has started."
             )
-    elif with_dag_files:
-        print(f"Airflow finds {home / 'dags'} once one of its Dag bundles contains {home.name}.")
     else:
         names = ", ".join(bundle["name"] for bundle in bundles.bundles)
         print(
-            f"Set this for every Airflow component, after the package is installed there, and restart it. It keeps the "
-            f"bundles that are configured in this shell ({names}).\n"
-            f"export {_SETTING}={shlex.quote(json.dumps(bundles.with_folder(home)))}"
+            f"If no Git bundle reads this folder, set this for every Airflow component, after the package is installed "
+            f"there, and restart it. It keeps the bundles that are configured in this shell ({names}).\n"
+            f"export {_SETTING}={shlex.quote(json.dumps(bundles.with_folder(home / 'dags')))}"
         )
 
 
-def _write_replaced(home: Path, *, with_dag_files: bool) -> None:
+def _write_replaced(home: Path) -> None:
     """Write the files that a new version of the package replaces."""
     for kind in sorted(trigger_types()):
         _write(home / "schema" / f"{kind}-trigger.schema.json", published(kind), replace=True)
     _write(home / "schema" / "workflow.schema.json", published(WORKFLOW), replace=True)
-    if with_dag_files:
-        for name, text in dag_files("Path(__file__).parent.parent").items():
-            _write(home / "dags" / name, text, replace=True)
+    for name, (module, call) in _DAG_FILES.items():
+        text = _DAG_FILE.format(name=name, module=module, factory=call.partition("(")[0], call=call)
+        _write(home / "dags" / f"workorders_{name}.py", text, replace=True)
 
 
 def _write(path: Path, text: str, *, replace: bool = False) -> None:
@@ -167,15 +175,11 @@ class _DagBundles:
         return next((found for found in self._local_folders() if folder.is_relative_to(found[1])), None)
 
     def with_folder(self, folder: Path) -> list[_Bundle]:
-        """Return the list in which one bundle makes the Dags of this folder; no other bundle is left out."""
-        if any(
-            bundle.get("classpath") == _OURS and _kwargs(bundle).get("folder") == str(folder) for bundle in self.bundles
-        ):
-            return self.bundles
+        """Return the list with one more bundle, of this folder."""
         taken = {bundle["name"] for bundle in self.bundles}
         names = ("workorders", *(f"workorders-{number}" for number in range(2, len(taken) + 2)))
         name = next(name for name in names if name not in taken)
-        return [*self.bundles, {"name": name, "classpath": _OURS, "kwargs": {"folder": str(folder)}}]
+        return [*self.bundles, {"name": name, "classpath": _LOCAL, "kwargs": {"path": str(folder)}}]
 
     def _local_folders(self) -> Iterator[tuple[str, Path]]:
         for bundle in self.bundles:

@@ -7,9 +7,9 @@ import typer
 from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, argument, option, takes
-from workorders.cli.output import count, show_fields
+from workorders.cli.output import count, print_table, show_fields
 from workorders.outbox import admin
-from workorders.outbox.admin import ShardStatus
+from workorders.outbox.admin import OpenTopic, ShardStatus
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)
@@ -52,8 +52,8 @@ def release(
 ) -> None:
     """End a hold, so that its messages are sent in their order.
 
-    With --shard: decide about a shard whose checkpoint in Kafka contradicts the database. Look into the topics first:
-    --sent deletes the open batch, --unsent sends it.
+    With --shard: decide about a shard whose checkpoint in Kafka contradicts the database. Look into the topics first,
+    which it prints: --sent deletes the open batch, --unsent sends it.
 
     Examples:
       workorders outbox release 17 --reason "the topic exists now"
@@ -68,6 +68,8 @@ def release(
             messages = admin.release_hold(connection, hold)
             print(f"Hold {hold} has ended; {count(messages)} of its messages wait again.")
         elif shard is not None and sent is not None:
+            print_table(OpenTopic, admin.open_batch(connection, shard))
+            connection.rollback()  # no transaction stays open while a person decides
             will_be = "deleted, because they are in Kafka" if sent else "sent"
             change.confirm(f"The messages of the open batch of shard {shard} will be {will_be}.")
             change.record(connection, "outbox release", shard=shard, sent=sent)

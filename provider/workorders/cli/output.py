@@ -1,6 +1,5 @@
 """What the commands print: tables and JSON of any dataclass, and text that came from outside."""
 
-import os
 import re
 import shlex
 import sys
@@ -13,12 +12,10 @@ from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 import orjson
-import typer
 
 from workorders import times
 from workorders.cli.options import Listing
 from workorders.core.states import WorkOrderState
-from workorders.kafka.partitions import PartitionState
 from workorders.text_table import text_table
 from workorders.visible_text import hexdump, safe
 
@@ -31,11 +28,6 @@ _JSON: Final = (
     orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
 )
 _NUMBER: Final = re.compile(r"[-?]|[\d,.]*")
-_TONES: Final = {"bad": "bright_red", "warn": "yellow", "good": "green"}
-_COLORS: Final = {
-    **{str(state): _TONES[state.tone] for state in PartitionState if state.tone in _TONES},
-    **{"rejected": "red", "failed": "red", "success": "green", "finished": "green"},
-}
 
 
 class JsonText(str):
@@ -104,7 +96,7 @@ def show_page(
 
 
 def print_table(kind: type, rows: Sequence[Any], columns: Columns = "") -> None:
-    """Print rows under headings: with colors on a terminal, as plain text to a file or a pipe.
+    """Print rows under headings.
 
     A column without a single value is left out; one of numbers is aligned to the right.
     """
@@ -114,8 +106,7 @@ def print_table(kind: type, rows: Sequence[Any], columns: Columns = "") -> None:
     headings = list(shown)
     numbers = {to for to, place in enumerate(used) if all(_NUMBER.fullmatch(line[place]) for line in cells)}
     lines = [[line[place] for place in used] for line in [headings, *cells]]
-    has_colors = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    print(text_table(lines, right=numbers, paint=_paint if has_colors else str))
+    print(text_table(lines, right=numbers))
 
 
 def print_state_counts(counts: Mapping[str, int]) -> None:
@@ -224,7 +215,3 @@ def _json(value: Any) -> object:
     if hasattr(value, "to_json"):
         return value.to_json()
     return _fields(value)
-
-
-def _paint(cell: str) -> str:
-    return typer.style(cell, fg=_COLORS[cell]) if cell in _COLORS else cell

@@ -9,9 +9,9 @@ import typer
 from workorders.cli.changes import Change, account
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, takes
-from workorders.cli.output import count, print_json, show_rows
+from workorders.cli.output import count, show_rows
 from workorders.core import triggers
-from workorders.core.admission import gap_alerts, gaps
+from workorders.core.admission import gaps
 from workorders.core.admission.gaps import Decider, Gap
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -32,26 +32,6 @@ def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False,
     """
     with connect(database) as connection:
         show_rows(Gap, gaps.gaps(connection, trigger, limit=limit), as_json=as_json)
-
-
-@app.command()
-def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = None) -> None:
-    """Print the alerts that are due, and mark them as sent.
-
-    The Dag workorders_maintenance does the same for every trigger. Exits with 1 if a gap is due for an alert.
-
-    Example:
-      workorders sequences alerts orders
-    """
-    with connect_to_write(database) as connection:
-        due = gap_alerts.claim(connection, triggers.find(connection, trigger))
-    if as_json:
-        print_json(due)
-    else:
-        for alert in due:
-            print(alert.sentence)
-    if not all(alert.cleared for alert in due):
-        raise typer.Exit(1)
 
 
 @app.command()

@@ -20,7 +20,6 @@ from workorders.cli.runs import SHOWN_COLUMNS, with_results
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import export, search_index, work_orders
-from workorders.core.history import state_counts as stored
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
 from workorders.core.ids import time_of
@@ -66,31 +65,19 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
 def count_(
     *,
     wanted: Filter,
-    latest: Annotated[
-        bool, typer.Option("--latest", help="Latest stored numbers, of a trigger or a workflow.")
-    ] = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """Count work orders by state.
 
-    Reads every work order that matches. With many millions, limit the time, or print the latest stored numbers,
-    which are some minutes old.
+    Reads every work order that matches. With many millions, limit the time.
 
     Examples:
       workorders work-orders count
       workorders work-orders count --trigger orders --since 24h
-      workorders work-orders count --latest
     """
-    if latest and wanted != Filter(trigger=wanted.trigger, workflow=wanted.workflow):
-        raise typer.BadParameter("it goes with --trigger and --workflow only.", param_hint="--latest")
     with connect(database) as connection:
-        if latest:
-            kept = stored.latest_counts(connection, trigger=wanted.trigger, workflow=wanted.workflow)
-            counts = kept.by_state
-            note(f"Counted at {times.show(kept.counted_at)}." if kept.counted_at else "They were not counted yet.")
-        else:
-            counts = work_orders.count_by_state(connection, wanted)
+        counts = work_orders.count_by_state(connection, wanted)
     if as_json:
         print_json({state.value: counts.get(state, 0) for state in WorkOrderState})
     else:

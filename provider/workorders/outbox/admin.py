@@ -9,7 +9,7 @@ from psycopg.rows import class_row
 
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
-from workorders.outbox.exceptions import OutboxContradictionError, OutboxDecisionError
+from workorders.outbox.exceptions import OutboxDecisionError
 from workorders.outbox.store import holds as store
 from workorders.outbox.store.claims import drop_claims_of_shard
 
@@ -67,11 +67,6 @@ class ShardStatus:
     def is_leased(self) -> bool:
         """Whether a relay is at work on it."""
         return self.owner is not None and not self.is_expired
-
-    @property
-    def needs_decision(self) -> bool:
-        """Whether its checkpoint in Kafka contradicts the database, so that a person decides about its open batch."""
-        return not self.is_leased and f"[{OutboxContradictionError.error_code}]" in (self.last_error or "")
 
 
 @dataclass(frozen=True, slots=True)

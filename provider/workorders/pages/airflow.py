@@ -27,7 +27,6 @@ def application() -> FastAPI:
         lambda: database_url(DATABASE_CONNECTION),
         kafka_settings,
         metadata.paused_dags,
-        api_server.known_runs,
         conf.get_mandatory_value("api", "secret_key"),
         record_change,
         _origin(),

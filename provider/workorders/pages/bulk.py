@@ -45,6 +45,8 @@ Number = Annotated[int, Path(ge=1, le=_MAX_NUMBER)]
 _MOVING: Final = ("waiting", "running")
 _QUICK_SECONDS: Final = 2
 """Between two looks at an operation that a person waits for."""
+_COUNT_SECONDS: Final = 15
+"""To count millions of work orders takes some seconds."""
 _FREE: Final = BoundedSemaphore(2)
 """Threads; each has an operation and a connection."""
 _RIGHTS: Final[Mapping[Kind, Right]] = {"rerun": Right.ACT, "cancel": Right.ACT, "export": Right.READ_INPUT}
@@ -65,7 +67,7 @@ def form_page(
     now = datetime.now(UTC)
     wanted = search.read(request.query_params, now).fixed(now).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
-    with site.reading() as connection:
+    with site.reading(seconds=_COUNT_SECONDS) as connection:
         selection.require_right(connection, viewer, _RIGHTS[kind], wanted.filter)
         limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
         counted = selection.count(connection, wanted.filter, kind)

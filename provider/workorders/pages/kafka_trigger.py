@@ -33,20 +33,30 @@ _GAPS: Final = 10
 
 
 @router.get("/kafka/{name}")
-def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) -> HTMLResponse:
-    """Show the trigger; Kafka is asked when the page updates itself, so that the first page does not wait for it."""
+def page(
+    *,
+    request: Request,
+    site: CurrentSite,
+    viewer: CurrentViewer,
+    name: str,
+    decided: int | None = None,
+    group: str = "",
+) -> HTMLResponse:
+    """Show the trigger, and what was just decided about it.
+
+    Kafka is asked when the page updates itself, so that the first page does not wait for it.
+    """
     asks_kafka = "hx-request" in request.headers
     with site.reading() as connection:
         source = source_of(connection, viewer, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
-        decided = list_decisions(connection, name, limit=_DECISIONS)
+        decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_some(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
     status = readable(status, viewer)
     listener, ingest = dag_ids.listener(name), dag_ids.ingest(name)
     paused = site.paused_dags([listener, ingest])
-    known = site.known_runs(ingest, [batch.run_id for batch in found])
     return render(
         request,
         "kafka_trigger.html",
@@ -58,8 +68,9 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,
         batches=found,
-        known_runs=known,
-        decisions=decided,
+        decisions=decisions,
+        decided=next((decision for decision in decisions if decision.id == decided), None),
+        is_group_behind=group == "behind",
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_ids.of_workflow(status.workflow)),
         undecided=[row for row in status.partitions if row.needs_attention],
@@ -83,7 +94,6 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
             batch = batches.load(connection, number)
         except (UnknownBatchError, ForeignBatchError):
             return render(request, "dag_run.html", batch=None)
-    known = site.known_runs(dag_id, [run_id])
     return render(
         request,
         "dag_run.html",
@@ -91,7 +101,7 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
         ranges=[hide(range_, "last_error", unless=may_read_texts(viewer, [dag_id])) for range_ in batch.ranges],
         stream_of=lambda range_: stream_name(range_.range.partition, range_.generation),
         dag_id=dag_id,
-        run_id=run_id if run_id in known else None,
+        run_id=run_id,
         may_replay=viewer.may(Right.REPLAY, dag_id),
         seconds=5 if batch.unfinished else 60,
     )

@@ -22,13 +22,11 @@ router = APIRouter(route_class=PageRoute)
 
 _KEY_BYTES: Final = 80
 
-Done = Literal["hold-released", "hold-purged", "batch-deleted", "batch-kept"]
+Done = Literal["released", "purged"]
 """What a person has just decided, in the address of the page."""
 _DONE: Final[Mapping[Done, str]] = {
-    "hold-released": "Hold {} was released: its messages are tried again, in their place.",
-    "hold-purged": "Hold {} was purged: its messages were deleted unsent.",
-    "batch-deleted": "The open batch of shard {} counts as sent: its messages were deleted.",
-    "batch-kept": "The open batch of shard {} counts as unsent: its messages are sent, in their place.",
+    "released": "Hold {} was released: its messages are tried again, in their place.",
+    "purged": "Hold {} was purged: its messages were deleted unsent.",
 }
 
 
@@ -52,7 +50,8 @@ def page(
         shards=shown,
         oldest_at=oldest_at,
         holds=held,
-        done=None if done is None or number is None else _confirmation(done, number, shown, held),
+        # Anybody can write an address; a hold that is there contradicts it.
+        done=_DONE[done].format(number) if done and number not in {None, *(hold.id for hold in held)} else None,
         paused=[relay for relay, is_paused in site.paused_dags(relays).items() if is_paused],
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
@@ -89,7 +88,7 @@ def release(request: Request, site: CurrentSite, actor: CurrentActor, number: in
         connection.rollback()
         site.record(actor, "release_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic)
         admin.release_hold(connection, number)
-    return _confirmed(request, "hold-released", number)
+    return _confirmed(request, "released", number)
 
 
 @router.post("/outbox/holds/{number}/purge")
@@ -105,48 +104,7 @@ def purge(
         site.record(actor, "purge_hold", [dag_ids.OUTBOX], hold=number, topic=hold.topic, messages=hold.messages)
         # Messages that follow a held one come to the hold until it ends.
         admin.purge_hold(connection, number, seen=hold.messages)
-    return _confirmed(request, "hold-purged", number)
-
-
-@router.get("/outbox/shards/{number}")
-def shard_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: int) -> HTMLResponse:
-    """Show the open batch of a shard whose checkpoint contradicts the database, and what each decision does."""
-    viewer.require(Right.READ, dag_ids.OUTBOX)
-    with site.reading() as connection:
-        shard = _get_undecided_shard(shards(connection, viewer), number)
-        topics = admin.open_batch(connection, number)
-    return render(
-        request,
-        "shard.html",
-        shard=shard,
-        topics=topics,
-        messages=sum(topic.messages for topic in topics),
-        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
-        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
-        csrf=forms.new_token(site.form_key, viewer.id),
-    )
-
-
-@router.post("/outbox/shards/{number}/release")
-def release_shard(
-    *,
-    request: Request,
-    site: CurrentSite,
-    actor: CurrentActor,
-    number: int,
-    sent: Annotated[Literal["yes", "no"], Form()],
-    typed: Annotated[str, Form()] = "",
-) -> Response:
-    """Decide whether the open batch of a shard is in Kafka; its messages are deleted if it is, and sent if not."""
-    # What is deleted although Kafka does not have it is lost.
-    actor.require(Right.PURGE if sent == "yes" else Right.RELEASE, dag_ids.OUTBOX)
-    with site.writing() as connection:
-        messages = _get_undecided_shard(admin.shards(connection), number).in_flight
-        require_number(typed, messages, where=f"Shard {number}", counted="messages of its open batch")
-        connection.rollback()
-        site.record(actor, "release_shard", [dag_ids.OUTBOX], shard=number, sent=sent, messages=messages)
-        admin.release_shard(connection, number, sent=sent == "yes")
-    return _confirmed(request, "batch-deleted" if sent == "yes" else "batch-kept", number)
+    return _confirmed(request, "purged", number)
 
 
 def shards(connection: Connection, viewer: Viewer) -> list[ShardStatus]:
@@ -172,24 +130,8 @@ def _confirmed(request: Request, done: Done, number: int) -> Response:
     return RedirectResponse(f"{Place.of(request).page('outbox')}?done={done}&number={number}", 303)
 
 
-def _confirmation(done: Done, number: int, shards: Sequence[ShardStatus], holds: Sequence[Hold]) -> str | None:
-    """Return what was decided; None if the current state contradicts it, since anybody can write an address."""
-    if done.startswith("hold"):
-        undecided = {hold.id for hold in holds}
-    else:
-        undecided = {shard.shard for shard in shards if shard.needs_decision}
-    return None if number in undecided else _DONE[done].format(number)
-
-
 def _get_hold(known: Sequence[Hold], number: int) -> Hold:
     found = next((hold for hold in known if hold.id == number), None)
     if found is None:
         raise NotFoundError(f"There is no hold {number}: its messages were sent, released, or purged.")
-    return found
-
-
-def _get_undecided_shard(known: Sequence[ShardStatus], number: int) -> ShardStatus:
-    found = next((shard for shard in known if shard.shard == number), None)
-    if found is None or not found.needs_decision:
-        raise NotFoundError(f"Shard {number} of the outbox waits for no decision: it works, or its error is another.")
     return found

@@ -17,7 +17,6 @@ from workorders.core.history.workload import Workload
 from workorders.core.ids import time_of
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.ledger import batches
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.partition_status import TRIGGER_TYPE, TriggerStatus
 from workorders.monitoring import snapshot
@@ -42,8 +41,6 @@ class KafkaLine:
     """A Kafka trigger in one line."""
 
     status: TriggerStatus
-    last_planned: datetime | None
-    """When its newest batch was planned; None before the first one."""
     is_paused: bool
     has_listener: bool = True
     """Whether Airflow knows the Dag of its listener; that of a retired trigger is gone."""
@@ -66,12 +63,6 @@ class KafkaLine:
     def stalled(self) -> int:
         """Return the number of stalled partitions."""
         return sum(row.status == "stalled" for row in self.status.partitions)
-
-    @property
-    def next_try(self) -> datetime | None:
-        """Return when the first stalled partition is tried again; None if none is, or no try is planned."""
-        tries = (row.next_attempt_at for row in self.status.partitions if row.status == "stalled")
-        return min((next_try for next_try in tries if next_try is not None), default=None)
 
 
 @router.get("/")
@@ -100,7 +91,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
             for status in partition_status.collect(connection, site.kafka if asked_kafka else None, with_groups=False)
             if status.name in names
         ]
-        kafka = _kafka_lines(connection, statuses, samples, paused)
+        kafka = _kafka_lines(statuses, samples, paused)
         facts = facts_of(
             kafka,
             asked_kafka=asked_kafka,
@@ -163,13 +154,12 @@ def _jobs(connection: Connection, viewer: Viewer, workloads: Sequence[Workload])
 
 
 def _kafka_lines(
-    connection: Connection, statuses: Sequence[TriggerStatus], samples: Sequence[Sample], paused: Mapping[str, bool]
+    statuses: Sequence[TriggerStatus], samples: Sequence[Sample], paused: Mapping[str, bool]
 ) -> list[KafkaLine]:
-    planned, ages = batches.last_planned(connection), oldest_ages(samples)
+    ages = oldest_ages(samples)
     lines = [
         KafkaLine(
             status=status,
-            last_planned=planned.get(status.name),
             is_paused=paused.get(dag_ids.listener(status.name), False),
             has_listener=dag_ids.listener(status.name) in paused,
             oldest_age=ages.get(status.name),

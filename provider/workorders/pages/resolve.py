@@ -7,22 +7,22 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import orjson
-from fastapi import APIRouter, Form, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
 from workorders import dag_ids
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.open import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, list_decisions, preview
+from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
 from workorders.kafka.status.partition_status import TRIGGER_TYPE
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
 from workorders.pages.kafka_trigger import source_of
-from workorders.pages.problems import ChangedMeanwhileError, NotFoundError, OutcomeUnknownError
+from workorders.pages.problems import ChangedMeanwhileError, OutcomeUnknownError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import read_position, read_time
 from workorders.pages.site import CurrentSite
@@ -51,8 +51,6 @@ MEANINGS: Final[Mapping[DecisionKind, tuple[str, str]]] = {
     ),
 }
 """What each kind of decision is called, and what it does."""
-Number = Annotated[int, Path(ge=1, lt=2**63 - 1)]
-"""Of a decision, as Postgres takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,28 +168,8 @@ def resolve(
     for warning in applied.warnings:
         _LOG.warning("%s", warning)
     ((number, _),) = applied.decisions
-    address = Place.of(request).page(TRIGGER_TYPE, name, "decisions", number)
-    return RedirectResponse(f"{address}?group=behind" if applied.warnings else address, 303)
-
-
-@router.get("/kafka/{name}/decisions/{number}")
-def decision_page(
-    *, request: Request, site: CurrentSite, viewer: CurrentViewer, name: str, number: Number, group: str = ""
-) -> HTMLResponse:
-    """Show a decision as it was recorded."""
-    with site.reading() as connection:
-        source_of(connection, viewer, name)
-        found = list_decisions(connection, name, before=number + 1, limit=1)
-    if not found or found[0].id != number:
-        raise NotFoundError(f"{name}: there is no decision {number}.")
-    return render(
-        request,
-        "decision.html",
-        name=name,
-        decision=found[0],
-        title=MEANINGS[DecisionKind(found[0].kind)][0],
-        is_group_behind=group == "behind",
-    )
+    address = f"{Place.of(request).page(TRIGGER_TYPE, name)}?decided={number}"
+    return RedirectResponse(f"{address}&group=behind" if applied.warnings else address, 303)
 
 
 def given_up(decisions: Sequence[Decision]) -> int:

@@ -1,30 +1,20 @@
 """The work orders that a search selects: whose rights decide about them, and how many they are."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeVar
-
-import psycopg
+from typing import Literal
 
 from workorders import dag_ids
 from workorders.core.bulk import jobs
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
-from workorders.core.postgres.named_queries import load_queries
 from workorders.core.states import UNFINISHED, WAITING
 from workorders.core.workflows import list_names
 from workorders.pages.access import Right, Viewer
 from workorders.pages.problems import NotFoundError
 
-_QUERIES = load_queries("workorders.pages", "sql/selection.sql")
-
 Kind = Literal["rerun", "cancel", "export"]
-T = TypeVar("T")
-
-_MAX_MILLISECONDS: Final = 14_000
-"""To count millions of work orders takes some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +24,8 @@ class Counted:
     kind: Kind
     states: Mapping[str, int]
     """Work orders by state."""
-    without_input: int | None = None
-    """For a rerun, those that have ended and whose input was erased; None if to count them takes too long."""
+    without_input: int
+    """For a rerun, those that have ended and whose input was erased."""
 
     @property
     def total(self) -> int:
@@ -50,7 +40,7 @@ class Counted:
         reasons: Mapping[Kind, Mapping[str, int]] = {
             "rerun": {
                 "they wait, run, or are parked already": unfinished,
-                "retention has erased their input": self.without_input or 0,
+                "retention has erased their input": self.without_input,
             },
             "cancel": {"only a work order that waits can be cancelled": self.total - waiting},
             "export": {},
@@ -73,27 +63,10 @@ class Counted:
         return self.total - sum(self.skipped.values())
 
 
-def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted | None:
-    """Return what is known of a selection; None if to count it takes too long. It ends the transaction."""
-    end = time.monotonic() + _MAX_MILLISECONDS / 1000
-    states = _until(end, connection, lambda: jobs.count_matching(connection, wanted))
-    if states is None or kind != "rerun":
-        return None if states is None else Counted(kind, states)
-    erased = _until(end, connection, lambda: work_orders.count_without_input(connection, wanted))
-    return Counted(kind, states, without_input=erased)
-
-
-def _until(end: float, connection: Connection, ask: Callable[[], T]) -> T | None:
-    """Ask the database, and return None if there is no answer until then."""
-    connection.rollback()
-    try:
-        milliseconds = max(1, int((end - time.monotonic()) * 1000))
-        connection.execute(_QUERIES["limit_time"], {"milliseconds": milliseconds})
-        return ask()
-    except psycopg.errors.QueryCanceled:
-        return None
-    finally:
-        connection.rollback()
+def count(connection: Connection, wanted: Filter, kind: Kind) -> Counted:
+    """Return what a selection has."""
+    erased = work_orders.count_without_input(connection, wanted) if kind == "rerun" else 0
+    return Counted(kind, jobs.count_matching(connection, wanted), erased)
 
 
 def rights_to(right: Right, wanted: Filter) -> Sequence[Right]:

@@ -18,7 +18,7 @@ _CONNECT_SECONDS: Final = 5
 _KAFKA_SECONDS: Final = 2.0
 _KAFKA_KEPT_SECONDS: Final = 1.0
 """However many people look, a broker is asked about the same trigger once in this time."""
-_READ_SESSION: Final = {"statement_timeout": "5s", "default_transaction_read_only": "on"}
+_READ_SECONDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +44,6 @@ class Site:
     """Returns the librdkafka settings of an Airflow connection."""
     paused_dags: Callable[[Collection[str]], Mapping[str, bool]]
     """Returns whether Dags are paused, without those that Airflow does not know."""
-    known_runs: Callable[[str, Collection[str]], Collection[str]]
-    """Returns those of the Dag runs of a Dag that Airflow has."""
     form_key: str = field(repr=False)
     """The key that signs the tokens of forms, which all API servers share."""
     record_change: Callable[[Change], None] = lambda _: None
@@ -63,9 +61,10 @@ class Site:
         self.record_change(Change(event=f"workorders_{event}", user=actor.name, dag_ids=dag_ids, details=details))
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self, *, seconds: int = _READ_SECONDS) -> Iterator[Connection]:
         """Open a connection that cannot write, and whose statements end after some seconds."""
-        with connect(self._url(), application_name="workorders pages", session=_READ_SESSION) as connection:
+        session = {"statement_timeout": f"{seconds}s", "default_transaction_read_only": "on"}
+        with connect(self._url(), application_name="workorders pages", session=session) as connection:
             yield connection
             connection.rollback()
 

@@ -67,8 +67,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
     reads_input, reads_texts = viewer.may(Right.READ_INPUT, dag_id), may_read_texts(viewer, [dag_id])
     found = hide(found, "detail", unless=reads_texts)
     attempts = [hide(run, "error", unless=reads_texts) for run in attempts]
-    batch_dag = dag_ids.ingest(found.trigger or "")
-    has_batch_run = batch is not None and batch.run_id in site.known_runs(batch_dag, [batch.run_id])
     return render(
         request,
         "work_order.html",
@@ -87,9 +85,8 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         steps=[hide(step, "name", unless=reads_texts) for step in finished],
         batch=batch,
         no_batch=origin.missing_text(found) if batch is None and reads_batch else None,
-        has_batch_run=has_batch_run,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
-        batch_dag=batch_dag,
+        batch_dag=dag_ids.ingest(found.trigger or ""),
         sentence=sentence(found, attempts),
         reads_input=reads_input,
         raw=hexdump(found.raw, most=_RAW_BYTES) if reads_input and found.raw is not None else None,

@@ -351,16 +351,6 @@ CORRUPTIONS: dict[str, tuple[str, Check, str]] = {
         Check.COUNTS,
         "The ledger counts",
     ),
-    "virtual partitions that counted otherwise": (
-        f"""
-        INSERT INTO kafka_virtual_partitions (batch_id, topic, partition, range_start, start_offset, end_offset,
-            finished_at, created, rejected, existing, filtered)
-        SELECT batch_id, topic, partition, start_offset, 1000, 1001, now(), 1, 1, 1, 1
-        FROM kafka_ranges WHERE {OF_ORDERS} AND start_offset = 0
-        """,
-        Check.COUNTS,
-        "The virtual",
-    ),
     "a work order past the ledger": (
         f"UPDATE work_orders SET position = 70 WHERE {AT} 42",
         Check.LEDGER,

@@ -185,13 +185,6 @@ def test_a_text_is_searched_and_the_next_page_repeats_it(
     assert workorders("work-orders", "list", "--text", "-").code == 1
 
 
-def test_the_latest_counts_are_those_of_the_upkeep(workorders: Command, trigger: Trigger, name: str) -> None:
-    assert workorders("search", "refresh").code == 0
-    assert workorders("work-orders", "count", "--latest", "--json").code == 0
-    refused = workorders("work-orders", "count", "--latest", "--state", "failed")
-    assert refused.code == 2
-
-
 def test_retention_is_counted_and_run(workorders: Command, connection: Connection, trigger: Trigger, name: str) -> None:
     keeping(connection, name, delete_after="1d", delete_errors_after="2d")
     connection.execute(

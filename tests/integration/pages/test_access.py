@@ -92,7 +92,7 @@ WORDS = {
 LISTS = ("/", "/work-orders", "/bulk", "/audit")
 """Pages for every user, with no more than the user may read."""
 RUNS, INGEST, RELAY = "{workflow}_runs", "{trigger}_ingest", "workorders_outbox_0"
-CONFIRM, SHARD = "/bulk/new", "/outbox/shards/{number}/release"
+CONFIRM = "/bulk/new"
 READS = (
     Address("/work-orders/{id_}", "/work-orders/{order}", Right.READ, RUNS),
     Address("/work-orders/{id_}/{part}", "/work-orders/{order}/body", Right.READ_INPUT, RUNS),
@@ -101,12 +101,10 @@ READS = (
     Address("/runs/{id_}/{part}", "/runs/{run}/log", Right.READ_LOG, RUNS),
     Address("/bulk/{number}", "/bulk/{job}", Right.READ, RUNS),
     Address("/kafka/{name}", "/kafka/{trigger}", Right.READ, INGEST),
-    Address("/kafka/{name}/decisions/{number}", "/kafka/{trigger}/decisions/{decision}", Right.READ, INGEST),
     Address("/workflows/{name}", "/workflows/{workflow}", Right.READ, RUNS),
     Address("/dag-run", "/dag-run?dag_id={trigger}_ingest&run_id=batch_{batch}", Right.READ, INGEST),
     Address("/outbox", "/outbox", Right.READ, RELAY),
     Address("/outbox/holds/{number}", "/outbox/holds/{hold}", Right.READ, RELAY),
-    Address("/outbox/shards/{number}", "/outbox/shards/0", Right.READ, RELAY),
 )
 EXPORT = {"kind": "export", "reason": "a test", "query": "workflow={workflow}&state=lost"}
 EXPORTS = (Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", EXPORT),)
@@ -124,8 +122,6 @@ FORMS = (
     Address("/outbox/holds/{number}/release", "/outbox/holds/0/release", Right.RELEASE, RELAY, "POST", {}, 404),
     # The number of messages is not typed.
     Address("/outbox/holds/{number}/purge", "/outbox/holds/{hold}/purge", Right.PURGE, RELAY, "POST", {}, 422),
-    Address(SHARD, "/outbox/shards/0/release", Right.RELEASE, RELAY, "POST", {"sent": "no"}, 422),
-    Address(SHARD, "/outbox/shards/0/release", Right.PURGE, RELAY, "POST", {"sent": "yes"}, 422),
 )
 ACTS = (
     Address(CONFIRM, f"{CONFIRM}?kind=rerun&workflow={{workflow}}&state=failed", Right.ACT, RUNS),
@@ -137,8 +133,8 @@ each_role = pytest.mark.parametrize("role", ROLES)
 
 
 @pytest.fixture(scope="module")
-def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
-    """What the addresses name: everything exists, and shard 0 waits for a decision meanwhile."""
+def names(scene: Scene, pages_site: Site) -> dict[str, str]:
+    """What the addresses name: everything exists."""
     with pages_site.writing() as connection:
         order, run = failed_run(connection, scene.workflow)
         batch = first_batch(connection, scene.topic)
@@ -147,16 +143,7 @@ def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
         connection.execute(
             "INSERT INTO workorders.run_logs VALUES (%s, 'no bed is free', false) ON CONFLICT DO NOTHING", [run]
         )
-        decision = connection.execute(
-            "INSERT INTO workorders.kafka_decisions "
-            "(actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset, to_topic_id, to_offset) "
-            "SELECT 'ada', 'a test', id, name, 0, 'seek', 'x', 0, 'x', 0 "
-            "FROM workorders.triggers WHERE name = %s RETURNING id",
-            [scene.stalled.definition.name],
-        ).fetchone()
-        stall_shard(connection)
-    assert decision is not None
-    yield {
+    return {
         "order": str(order),
         "run": str(run),
         "workflow": scene.workflow,
@@ -165,11 +152,7 @@ def names(scene: Scene, pages_site: Site) -> Iterator[dict[str, str]]:
         "batch": str(batch),
         "job": str(job),
         "hold": str(hold),
-        "decision": str(decision[0]),
     }
-    with pages_site.writing() as connection:
-        stall_shard(connection, None)
-        connection.execute("DELETE FROM workorders.kafka_decisions WHERE id = %s", [decision[0]])
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,6 @@ def paths(stack: LocalStack, scene: Scene) -> Iterator[dict[str, str]]:
         "workflow": f"/workflows/{scene.workflow}",
         "outbox": "/outbox",
         "hold": f"/outbox/holds/{hold}",
-        "shard": "/outbox/shards/0",
         "audit": "/audit",
         "tab": f"/dag-run?dag_id={scene.topic}_ingest&run_id=batch_{batch[0]}",
         "tab of no batch": f"/dag-run?dag_id={scene.topic}_ingest&run_id=manual",

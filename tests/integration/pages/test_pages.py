@@ -25,7 +25,7 @@ from support.eventually import eventually
 from support.executing import Executing
 from support.finished_steps import add_step
 from support.in_process_trigger import InProcessTrigger
-from support.ingesting import finish, look, partition_of, plan
+from support.ingesting import look, partition_of, plan
 from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
@@ -204,12 +204,9 @@ def test_a_stall_is_resolved_after_a_preview_with_a_reason_and_the_number_that_i
     done = client.post(address, data={**fields, "reason": "retention was too short", "typed": "15"})
     assert done.status_code == 200, done.text
     assert [(step.status_code, step.request.method) for step in done.history] == [(303, "POST")]
-    assert re.fullmatch(rf"/workorders/kafka/{scene.topic}/decisions/\d+", done.url.path)
-    assert "the ledger went from 120 to 135" in text_of(done.text)
-    assert "ada" in text_of(done.text)
-    assert "15 offsets [120, 135)" in text_of(done.text)
-    assert "Reason retention was too short" in text_of(done.text)
-    assert client.get(f"{done.url.path}0").status_code == 404
+    assert done.url.path == f"/workorders/kafka/{scene.topic}"
+    assert re.search(r"Decision \d+ by ada .*: the ledger went from 120 to 135\.", text_of(done.text))
+    assert " by ada at " not in text_of(client.get(f"/workorders/kafka/{scene.topic}?decided=0").text)
     again = client.post(address, data={**fields, "reason": "retention was too short", "typed": "15"})
     assert again.status_code in {400, 409}
     decided = text_of(client.get(f"/workorders/kafka/{scene.topic}").text)
@@ -442,22 +439,6 @@ def test_the_tab_of_an_ingest_run_shows_its_ranges_and_leads_to_their_work_order
     assert "Older" in found
 
 
-def test_a_batch_whose_dag_run_airflow_does_not_have_leads_to_its_ranges_and_to_another_way_to_replay_it(
-    stack: LocalStack, connection: Connection, name: str
-) -> None:
-    range_ = OffsetRange(partition_of(name), 0, 5)
-    batch_id = plan(connection, kafka_trigger(connection, name), range_)
-    finish(connection, batch_id, range_)
-    connection.commit()
-    without = TestClient(served(site(stack.database_url, {}, forgotten=[f"batch_{batch_id}"])))
-    page = without.get(f"/workorders/kafka/{name}").text
-    (link,) = re.findall(r'href="([^"]+)">Batch', page)
-    assert "/dags/" not in link
-    tab = text_of(without.get(unescape(link)).text)
-    assert "finished Trigger" in tab
-    assert f"trigger {name}_ingest with the parameter batch_id {batch_id}: Airflow has no Dag run" in tab
-
-
 @pytest.mark.parametrize("reads_input", [True, False])
 def test_a_gap_in_a_sequence_is_on_the_page_of_its_workflow_and_of_each_parked_work_order(
     connection: Connection, pages_site: Site, name: str, *, reads_input: bool
@@ -508,6 +489,11 @@ def test_the_tab_leads_to_what_was_rejected_and_to_the_task_whose_clear_replays_
     assert len(listed_ids(client.get(unescape(link[1])).text)) == 2
     task = f'<a data-parent href="/dags/{name}_ingest/runs/batch_{batch}/tasks/create_work_orders">'
     assert task in page
+    assert f"trigger {name}_ingest with the parameter batch_id {batch}." in text_of(page)
+    assert (
+        f'href="/dags/{name}_ingest/runs/batch_{batch}">Batch {batch}</a>'
+        in client.get(f"/workorders/kafka/{name}").text
+    )
     reader = TestClient(served(pages_site, ada(lambda right, _: right is Right.REPLAY)))
     read = reader.get(address).text
     assert task not in read
@@ -593,40 +579,6 @@ def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str
         (0,)
     ]
     assert executing.states() == [("pending", None)]
-
-
-@pytest.mark.parametrize(("sent", "waiting"), [("yes", 0), ("no", 2)])
-def test_a_person_decides_whether_the_open_batch_of_a_shard_is_in_kafka(
-    stack: LocalStack, *, sent: str, waiting: int
-) -> None:
-    outbox = new_outbox(stack)
-    outbox.write(*(OutboxMessage(topic="shipments", key="k", value=b"x") for _ in range(2)))
-    outbox.ask(
-        "INSERT INTO workorders.outbox_claims (shard, batch, topic, bucket, ids) "
-        "SELECT 0, 1, topic, bucket, array_agg(id) FROM workorders.outbox_messages GROUP BY topic, bucket"
-    )
-    recorded: list[Change] = []
-    own = site(outbox.database_url, {}, record_change=recorded.append)
-    client = browser_of(served(own))
-    assert client.get("/workorders/outbox/shards/0").status_code == 404
-    error = "Shard 0 is stalled: its last checkpoint is another. [WO-OUTBOX-CONTRADICTION]"
-    outbox.ask("UPDATE workorders.outbox_shards SET last_error = %s WHERE shard = 0", error)
-    assert 'href="/workorders/outbox/shards/0"' in client.get("/workorders/outbox").text
-    page = client.get("/workorders/outbox/shards/0").text
-    assert "shipments 2" in text_of(page)
-    data = {"csrf": form_token(own, "ada"), "sent": sent}
-    assert client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "1"}).status_code == 422
-    assert outbox.waiting() == 2
-    assert recorded == []
-    answer = client.post("/workorders/outbox/shards/0/release", data={**data, "typed": "2"})
-    assert answer.status_code == 303
-    counts_as = {"yes": "sent", "no": "unsent"}[sent]
-    page = client.get(answer.headers["location"]).text
-    assert f"The open batch of shard 0 counts as {counts_as}: its messages" in text_of(page)
-    assert outbox.waiting() == waiting
-    assert outbox.ask("SELECT count(*) FROM workorders.outbox_claims") == [(0,)]
-    assert [change.event for change in recorded] == ["workorders_release_shard"]
-    assert client.get("/workorders/outbox/shards/0").status_code == 404
 
 
 def hold_messages(connection: Connection, hold: int, numbers: range) -> None:
@@ -751,7 +703,7 @@ def test_the_outbox_confirms_what_was_decided_about_a_hold_and_nothing_that_was_
     held: Held, action: str, typed: str, sentence: str
 ) -> None:
     address, expected = f"/workorders/outbox/holds/{held.hold}/{action}", sentence.format(held.hold)
-    confirmed = f"/workorders/outbox?done=hold-{action}d&number={held.hold}"
+    confirmed = f"/workorders/outbox?done={action}d&number={held.hold}"
     assert expected not in text_of(held.client.get(confirmed).text)
     answer = held.client.post(address, data={"csrf": held.token, "typed": typed})
     assert answer.headers["location"] == confirmed
@@ -952,7 +904,6 @@ def test_a_hostile_input_is_text_and_nothing_else(client: TestClient, scene: Sce
         "/work-orders/%3Cscript%3E",
         "/bulk/%3Cscript%3E",
         "/outbox/holds/999999999",
-        "/outbox/shards/99999999999999999999",
         "/bulk/99999999999999999999",
         "/bulk?before=99999999999999999999",
         "/kafka/%00",
@@ -1051,7 +1002,6 @@ def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(
         ("/kafka/orders/resolve", "/kafka/orders"),
         ("/outbox/holds/7/release", "/outbox/holds/7"),
         ("/outbox/holds/7/purge", "/outbox/holds/7"),
-        ("/outbox/shards/0/release", "/outbox/shards/0"),
     ],
 )
 def test_the_address_of_a_form_that_was_sent_leads_to_its_page(client: TestClient, address: str, form: str) -> None:

@@ -1,7 +1,6 @@
 """Links from Airflow's own places to the pages, also where Airflow is below a path."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,12 +23,6 @@ BUTTONS = {
     ("ship_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/ship"},
     ("visit_runs", "execute_runs"): {"Workflow": f"{PAGES}/workflows/visit"},
     ("workorders_outbox_0", "send_messages"): {"Outbox": f"{PAGES}/outbox"},
-}
-WAITS = {
-    ("orders_listener", "wait_for_messages"): ("Kafka trigger", TRIGGER),
-    ("ship_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/ship"),
-    ("visit_runs", "wait_for_runs"): ("Workflow", f"{PAGES}/workflows/visit"),
-    ("workorders_outbox_0", "wait_for_outbox"): ("Outbox", f"{PAGES}/outbox"),
 }
 
 
@@ -78,12 +71,3 @@ def test_airflow_keeps_each_button_of_a_task_under_a_key_of_its_own(
     keys = {link.name: link.xcom_key for link in kept.operator_extra_links}
     assert set(keys) == set(buttons)
     assert len(set(keys.values())) == len(buttons)
-
-
-@pytest.mark.parametrize(("place", "button"), WAITS.items(), ids=map("-".join, WAITS))
-def test_the_api_server_gives_a_task_that_waits_in_the_triggerer_its_button(
-    dags: dict[str, DAG], place: tuple[str, str], button: tuple[str, str]
-) -> None:
-    kept = serialized(dags, *place)
-    task_instance: Any = SimpleNamespace(key=None)
-    assert {name: kept.get_extra_links(task_instance, name) for name in kept.extra_links} == dict([button])

@@ -1,7 +1,6 @@
 """What the package tells Airflow about itself."""
 
 import json
-from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
 
@@ -27,17 +26,6 @@ def test_airflow_finds_the_package_in_which_it_looks_for_example_dags(monkeypatc
     monkeypatch.setattr(manager.log, "exception", lambda text, *arguments: unfound.append(text % arguments))
     manager._add_provider_example_dags_to_bundle([])
     assert [line for line in unfound if name.replace("-", "_") in line] == []
-
-
-def test_every_hook_that_it_names_is_there() -> None:
-    info = get_provider_info()
-    for part in info["hooks"]:
-        for module in part["python-modules"]:
-            import_module(module)
-    for connection in info["connection-types"]:
-        module, _, name = connection["hook-class-name"].rpartition(".")
-        hook = getattr(import_module(module), name)
-        assert (hook.conn_type, hook.hook_name) == (connection["connection-type"], connection["hook-name"])
 
 
 def test_the_entry_points_lead_to_it() -> None:

@@ -41,9 +41,7 @@ LEDGER = Ledger(
     deletes_before=None,
     may_begin_late=False,
 )
-COUNTS = StoredCounts(
-    7, 0, 10, 8, 2, 0, 10, 10, is_expired=False, has_retention=False, is_read_twice=False, parts_differ=False
-)
+COUNTS = StoredCounts(7, 0, 10, 8, 2, 0, 10, 10, is_expired=False, has_retention=False, is_read_twice=False)
 
 
 def finished(start: int, end: int, days_ago: float = 0) -> FinishedRange:
@@ -134,7 +132,6 @@ def test_the_ledger_counts_what_its_ranges_count(changes: dict[str, object], *, 
         ({"created": 5, "existing": 3, "orders": 8, "positions": 8}, True),
         ({"created": 5, "existing": 3, "orders": 8, "positions": 8, "has_retention": True}, False),
         ({"created": 5, "existing": 3, "orders": 6, "positions": 6, "has_retention": True}, True),
-        ({"parts_differ": True}, True),
     ],
 )
 def test_a_range_has_as_many_work_orders_as_it_counted(changes: dict[str, object], *, is_found: bool) -> None:

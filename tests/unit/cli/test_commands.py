@@ -57,7 +57,7 @@ PARAMETERS: list[tuple[str, Parameter, Any]] = [
     for info in getattr(parameter.annotation, "__metadata__", ())
 ]
 OPTIONS = [found for found in PARAMETERS if isinstance(found[2], OptionInfo)]
-ANSWERS = ("list", "show", "count", "status", "doctor", "start", "alerts")
+ANSWERS = ("list", "show", "count", "status", "doctor", "start")
 """Commands that list or show something, by their last word."""
 SAFE = {"workorders create"}
 """Commands with a reason that nothing has to confirm: they only add."""

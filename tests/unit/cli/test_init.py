@@ -14,11 +14,9 @@ import pytest
 import workorders
 from local_stack.stack import CHECKOUT
 from support.command import Command, Ended
-from workorders.airflow.bundle import WorkOrdersDagBundle
 
 BUNDLES = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 LOCAL = "airflow.dag_processing.bundles.local.LocalDagBundle"
-OURS = f"{WorkOrdersDagBundle.__module__}.{WorkOrdersDagBundle.__name__}"
 PACKAGE = Path(workorders.__file__).parents[1]
 LOAD = """
 import json, sys
@@ -67,7 +65,6 @@ def test_the_trigger_that_it_writes_is_right_and_begins_with_what_arrives_from_n
     assert command("init", str(home)).code == 0
     assert "orders.yaml: trigger orders is valid." in command("triggers", "check", str(home / "triggers")).out
     assert "starting_offsets: latest" in (home / "triggers" / "orders.yaml").read_text(encoding="utf-8")
-    assert not (home / "dags").exists()
 
 
 def test_the_test_that_it_writes_passes_without_any_service(command: Command, tmp_path: Path) -> None:
@@ -101,9 +98,8 @@ def test_the_setting_that_it_prints_makes_the_dags_of_the_folder_and_keeps_airfl
 ) -> None:
     kept, added = printed_bundles(command("init", str(tmp_path / "definitions")))
     assert kept == {"name": "dags-folder", "classpath": LOCAL, "kwargs": {}}
-    assert added["classpath"] == OURS
-    made = WorkOrdersDagBundle(name=added["name"], **added["kwargs"])
-    assert made.folder == (tmp_path / "definitions").resolve()
+    path = (tmp_path / "definitions" / "dags").resolve()
+    assert added == {"name": "workorders", "classpath": LOCAL, "kwargs": {"path": str(path)}}
 
 
 def test_the_setting_keeps_every_bundle_that_airflow_has(
@@ -111,7 +107,7 @@ def test_the_setting_keeps_every_bundle_that_airflow_has(
 ) -> None:
     mine: list[dict[str, Any]] = [
         {"name": "git", "classpath": "airflow.providers.git.bundles.git.GitDagBundle", "kwargs": {"subdir": "it's"}},
-        {"name": "workorders", "classpath": OURS, "kwargs": {"folder": "/elsewhere"}},
+        {"name": "workorders", "classpath": LOCAL, "kwargs": {"path": "/elsewhere"}},
         {"name": "files", "classpath": LOCAL, "kwargs": None},
     ]
     configure(monkeypatch, mine)
@@ -125,7 +121,7 @@ def test_a_folder_that_has_its_bundle_gets_no_second_one(
 ) -> None:
     first = printed_bundles(command("init", str(tmp_path / "definitions")))
     configure(monkeypatch, first)
-    assert printed_bundles(command("init", str(tmp_path / "definitions"))) == first
+    assert "export" not in command("init", str(tmp_path / "definitions")).out
 
 
 @pytest.mark.parametrize("setting", ["{", "{}", '["dags-folder"]'])
@@ -145,7 +141,7 @@ def test_a_folder_with_triggers_gets_only_what_a_new_version_replaces(command: C
     old = tmp_path / "dags" / "workorders_triggers.py"
     old.parent.mkdir()
     old.write_text("old", encoding="utf-8")
-    assert command("init", "--dag-files", str(tmp_path)).code == 0
+    assert command("init", str(tmp_path)).code == 0
     assert mine.read_text(encoding="utf-8") == "mine"
     assert old.read_text(encoding="utf-8") != "old"
     assert {path.name for path in tmp_path.iterdir()} == {"triggers", "dags", "schema"}

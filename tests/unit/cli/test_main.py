@@ -31,12 +31,6 @@ def test_a_wrong_database_url_is_not_repeated(workorders: Command) -> None:
     assert "secret" not in ended.err
 
 
-def test_without_a_folder_one_sentence_tells_how_to_name_one(workorders: Command) -> None:
-    ended = workorders("triggers", "list")
-    assert ended.code == 1
-    assert "give --folder" in ended.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [

@@ -1,5 +1,4 @@
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -115,20 +114,6 @@ def test_json_has_the_fields_and_every_digit(capsys: pytest.CaptureFixture[str])
         "rows": [{"name": "a", "count": "1", "note": ""}],
         "more": 1,
     }
-
-
-def test_a_terminal_sees_states_in_color_and_the_same_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    rows = [Row("stalled", "1", "[0, 10)"), Row("[bold]", "2", "x" * 300)]
-    print_table(Row, rows)
-    out = capsys.readouterr().out
-    assert "\x1b[91mstalled\x1b[0m" in out
-    monkeypatch.setenv("NO_COLOR", "1")
-    print_table(Row, rows)
-    assert capsys.readouterr().out == re.sub(r"\x1b\[\d+m", "", out)
 
 
 @pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\t", "\x7f", "\u009b", "\u202e", "\u200b", "\U000e0041"])

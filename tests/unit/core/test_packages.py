@@ -18,8 +18,6 @@ TOUCHED = {
     "webhook": {"setup.cfg", "cli/webhooks.py"},
     "kafka": {
         "setup.cfg",
-        # Dag files, which Airflow reads. To ask entry points for them would delay the start of each task.
-        "airflow/dag_files.py",
         # The audit, which compares the ledger with work orders and with the cluster.
         "audit/audit.py",
         "audit/partitions.py",
@@ -28,12 +26,13 @@ TOUCHED = {
         # Its commands, and where they find the cluster.
         "cli/batches.py",
         "cli/connections.py",
+        # Dag files, which Airflow reads. To ask entry points for them would delay the start of each task.
+        "cli/init.py",
         "cli/start.py",
         "cli/spark.py",
         "cli/resolve.py",
         "cli/status.py",
         # The colors of a partition's states.
-        "cli/output.py",
         "pages/rendering.py",
         # The batch that created a work order.
         "cli/work_orders.py",
@@ -65,7 +64,6 @@ OUTSIDE_OF_KAFKA = {
     "outbox/relay/": KAFKA_WORDS,
     # What Kafka's room touched, as above; and how its statuses are printed.
     "airflow/provider_info.py": KAFKA_WORDS,
-    "airflow/dag_files.py": re.compile("workorders.kafka.airflow"),
     "audit/": KAFKA_WORDS,
     "cli/": KAFKA_WORDS,
     # As the command line.

@@ -32,7 +32,7 @@ PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1
 
 
 def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None) -> KafkaLine:
-    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows), None, is_paused)
+    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows), is_paused)
 
 
 def problems_of(*lines: KafkaLine, asked_kafka: bool = True) -> list[str]:
@@ -78,12 +78,6 @@ def test_the_overview_knows_partitions_and_paused_listeners() -> None:
 def test_that_kafka_is_being_asked_is_no_problem_and_that_it_does_not_answer_is_one() -> None:
     assert problems_of(line(ROW, problem="It is being asked."), asked_kafka=False) == []
     assert problems_of(line(ROW, problem="It did not answer.")) == ["unknown"]
-
-
-def test_the_first_try_of_all_stalled_partitions_is_the_next_one_of_the_trigger() -> None:
-    tries = [replace(STALLED, next_attempt_at=NOW + timedelta(seconds=seconds)) for seconds in (60, 8)]
-    assert line(ROW, *tries).next_try == NOW + timedelta(seconds=8)
-    assert line(ROW, STALLED).next_try is None
 
 
 def test_the_worst_partition_stands_for_its_trigger() -> None:

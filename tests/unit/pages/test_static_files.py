@@ -31,7 +31,7 @@ def test_every_script_that_is_not_ours_is_listed_with_its_license() -> None:
 
 
 def test_a_browser_keeps_a_file_and_asks_whether_it_has_changed() -> None:
-    client = TestClient(make_app(Site(str, lambda _: {}, lambda _: {}, lambda *_: [], "key")))
+    client = TestClient(make_app(Site(str, lambda _: {}, lambda _: {}, "key")))
     first = client.get("/static/pages.css")
     assert (first.status_code, first.headers["cache-control"]) == (200, "no-cache")
     again = client.get("/static/pages.css", headers={"If-None-Match": first.headers["etag"]})

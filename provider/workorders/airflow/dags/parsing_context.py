@@ -11,9 +11,6 @@ from workorders.core.definitions.loading import WORKFLOWS, Source, read
 from workorders.core.definitions.trigger import FoundWorkflow
 from workorders.core.definitions.workflow import WorkflowDefinition
 
-_ESCAPE = rb"\\[xuU\s\x80-\xff]"
-"""An escape in YAML behind which a letter, a digit, `-` or `_` may hide, or a line that continues."""
-
 
 def for_this_process(sources: Sequence[Source], make: Callable[[Sequence[Source]], dict[str, DAG]]) -> dict[str, DAG]:
     """Return the Dags of all sources; in a task's process only the Dag of the task, from as few sources as possible.
@@ -53,16 +50,12 @@ def _likely_sources(sources: Sequence[Source], dag_id: str) -> Iterator[Sequence
     files = (source for source in sources if isinstance(source, Path))
     texts = {path: path.read_bytes() for path in files if path.is_file() and os.access(path, os.R_OK)}
     found: set[Source] = set()
-    for name in _names(dag_id):
-        token = re.compile(rb"(?<![\w-])%b(?![\w-])|%b" % (re.escape(name).encode(), _ESCAPE))
+    # The id of a Dag is `<name>_<role>`.
+    for name in (dag_id, dag_id.rpartition("_")[0]):
+        token = re.compile(rb"(?<![\w-])%b(?![\w-])" % re.escape(name).encode())
         likely = {path for path, text in texts.items() if path.stem == name or token.search(text)}
         found |= likely
         if likely:
             yield [source for source in sources if source in likely]
     # Last, because to ask a module means to import it.
     yield [source for source in sources if source in found or source not in texts]
-
-
-def _names(dag_id: str) -> list[str]:
-    """Return what may be the name in the id of a Dag, which is `<name>_<role>`; the longest first."""
-    return [dag_id, *(dag_id[: end.start()] for end in reversed(list(re.finditer("_", dag_id))))]

@@ -73,14 +73,7 @@ SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rej
             AND superseded.superseded_by IS NOT NULL
             AND superseded.start_offset < page.end_offset
             AND superseded.end_offset > page.start_offset
-    ) AS is_read_twice,
-    EXISTS (
-        SELECT FROM workorders.kafka_virtual_partitions AS virtual
-        WHERE (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
-            = (page.batch_id, page.topic, page.partition, page.start_offset)
-        HAVING count(*) > 0 AND (sum(created), sum(rejected), sum(existing), sum(filtered))
-            IS DISTINCT FROM (page.created, page.rejected, page.existing, page.filtered)
-    ) AS parts_differ
+    ) AS is_read_twice
 FROM (
     SELECT ranges.*, batches.planned_at AS batch_planned_at, workflows.kept_days, source_streams.id AS stream_id
     FROM workorders.kafka_ranges AS ranges

@@ -187,19 +187,15 @@ def of_workflow(workflow: str, dags: Dags) -> Iterator[Check]:
     if definition.callable is None:
         yield _starts_dag(name, str(definition.dag_id))
     else:
-        yield from _until_wrong(_function(name, definition.callable, _import_folders(dag)))
+        # The Dag files of `workorders init` import the modules of the folder above theirs.
+        folders = [str(folder) for folder in Path(dag.file).parents[:2]]
+        yield from _until_wrong(_function(name, definition.callable, folders))
 
 
 def _starts_dag(name: str, dag_id: str) -> Check:
     is_paused = metadata.paused_dags([dag_id]).get(dag_id)
     found = "does not exist" if is_paused is None else "is paused" if is_paused else "exists"
     return Check(name, is_paused is False, f"its Dag {dag_id} {found}", f"airflow dags unpause {dag_id}")
-
-
-def _import_folders(dag: metadata.KnownDag) -> list[str]:
-    """Return where the modules of a Dag's folder are: the bundle and the Dag files of `workorders init` import them."""
-    of_bundle = metadata.bundle_folders().get(dag.bundle)
-    return [str(folder) for folder in Path(dag.file).parents[:2]] if of_bundle is None else [of_bundle]
 
 
 def _function(name: str, function: str, folders: Sequence[str]) -> _Step:

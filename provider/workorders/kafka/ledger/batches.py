@@ -429,11 +429,6 @@ def summaries(
         return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
 
 
-def last_planned(connection: Connection) -> dict[str, datetime]:
-    """Return when the newest batch of each trigger was planned, by the trigger's name."""
-    return dict(connection.execute(_QUERIES["last_planned"]).fetchall())
-
-
 def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: int) -> UUID | None:
     """Return the id of the last work order before an offset of a stream; None if there is none."""
     arguments = {"trigger_id": trigger.id, "stream": stream, "before": before}

@@ -255,18 +255,6 @@ LEFT JOIN workorders.kafka_decisions AS decisions ON decisions.id = ranges.super
 GROUP BY batches.id, batches.planned_at, triggers.name
 ORDER BY batches.id DESC;
 
--- name: last_planned
--- One look per trigger, by the index.
-SELECT triggers.name, newest.planned_at
-FROM workorders.triggers
-CROSS JOIN LATERAL (
-    SELECT batches.planned_at
-    FROM workorders.kafka_batches AS batches
-    WHERE batches.trigger_id = triggers.id
-    ORDER BY batches.id DESC
-    LIMIT 1
-) AS newest;
-
 -- name: last_id
 SELECT id
 FROM workorders.work_orders

@@ -11,7 +11,7 @@ from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, takes
 from workorders.cli.output import count, print_json, show_rows
 from workorders.core import triggers
-from workorders.core.admission import gap_alerts, gaps
+from workorders.core.admission import gaps
 from workorders.core.admission.gaps import Decider, Gap
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -44,7 +44,7 @@ def alerts(trigger: TriggerName, as_json: AsJson = False, database: Database = N
       workorders sequences alerts orders
     """
     with connect_to_write(database) as connection:
-        due = gap_alerts.claim(connection, triggers.find(connection, trigger))
+        due = gaps.claim_alerts(connection, triggers.find(connection, trigger))
     if as_json:
         print_json(due)
     else:

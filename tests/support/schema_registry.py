@@ -81,10 +81,6 @@ class Registered(SchemaRegistry):
         self.asked += 1
         return _schema(*self._references[subject])
 
-    def registration(self, schema_id: int, subject: str) -> bytes:
-        """Return what a request names."""
-        return orjson.dumps({"id": schema_id, "subject": subject, "version": 1})
-
 
 def _schema(schema: Any, references: Sequence[str]) -> Schema:
     text = schema if isinstance(schema, str) else json.dumps(schema)
@@ -93,4 +89,4 @@ def _schema(schema: Any, references: Sequence[str]) -> Schema:
 
 def decode(decoder: Decoder, payload: bytes, headers: Headers = ()) -> Decoded | Rejection:
     """Return what becomes of a value of the topic `orders`."""
-    return payloads.decode(decoder, "value", "orders", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)
+    return payloads.decode(decoder, "value", payload, headers, DEFAULT_MAX_MESSAGE_BYTES)

@@ -13,9 +13,9 @@ from fastapi.testclient import TestClient
 
 from support.definition_files import write_definitions
 from workorders.webhook.app import make_app
+from workorders.webhook.authentication import Secret
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hooks, TriggerFolder
-from workorders.webhook.method import Secret
 from workorders.webhook.stored_webhooks import StoredWebhooks
 
 SECRET = "kept-from-yaml"

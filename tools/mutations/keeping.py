@@ -38,9 +38,9 @@ DELETED_IS_NOT_NEW = (
             ),
             Change(
                 "core/maintenance/retention.py",
-                "    retention.erase()\n    retention.delete_orphans()\n",
+                "    retention.erase()\n",
                 "    retention.erase()\n    for point in entry_points(group=RETENTION_GROUP):\n"
-                "        retention.shorten(point.load())\n    retention.delete_orphans()\n",
+                "        retention.shorten(point.load())\n",
             ),
         ),
         (f"{REPLAYED}::test_a_batch_is_deleted_before_the_first_of_its_work_orders",),

@@ -69,7 +69,7 @@ ISOLATION = (
         4,
         (
             Change("core/bulk/revalidation.py", "cursor.itersize = 1 ", "cursor.itersize = 1_000 "),
-            Change("core/bulk/runner.py", "total <= STEP_BYTES for total", "True for _"),
+            Change("core/history/work_orders.py", "total <= STEP_BYTES for total", "True for _"),
         ),
         (f"{BULK}::test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time",),
     ),

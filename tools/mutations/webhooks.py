@@ -4,7 +4,7 @@ from mutations.mutation import Change, Mutation
 
 APP, BODY = "unit/webhook/test_app.py", "unit/webhook/test_body.py"
 KEPT = "unit/core/test_kept_value.py"
-DEFINITION, SIGNATURES = "unit/webhook/test_definition.py", "unit/webhook/test_signatures.py"
+SIGNATURES = "unit/webhook/test_authentication.py"
 STORED = "integration/webhook/test_stored_webhooks.py"
 
 WEBHOOKS = (
@@ -35,25 +35,15 @@ WEBHOOKS = (
     Mutation(
         "guessed-key-fetches-a-result",
         4,
+        (Change("webhook/app.py", "(is_own or definition.repeats_outputs):", "True:"),),
         (
-            Change("webhook/app.py", "received.key is not None and not definition.proves_key():", "False:"),
-            Change("webhook/definition.py", "if authentication == PUBLIC:", "if False:"),
+            "integration/webhook/test_app.py::TestAfterCompletion::test_no_caller_fetches_the_output_of_another_one_by_a_key",
         ),
-        (
-            f"{APP}::test_a_webhook_that_answers_with_results_takes_no_key_that_any_caller_could_have_made_up",
-            f"{DEFINITION}::test_a_public_webhook_does_not_answer_with_the_result_of_another_callers_event",
-        ),
-    ),
-    Mutation(
-        "path-and-headers-not-signed",
-        4,
-        (Change("webhook/signatures.py", "if self.signed_headers is None:", "if True:"),),
-        (f"{SIGNATURES}::test_path_and_headers_are_signed_a_line_each_before_the_body",),
     ),
     Mutation(
         "old-event-of-a-known-sender-accepted",
         4,
-        (Change("webhook/method.py", "return abs(now - float(time)) <= tolerance", "return float(time) >= 0"),),
+        (Change("webhook/authentication.py", "return abs(now - float(time)) <= tolerance", "return float(time) >= 0"),),
         (
             f"{SIGNATURES}::test_for_stripe_the_time_may_be_as_far_from_now_as_the_tolerance",
             f"{SIGNATURES}::test_for_slack_the_signature_is_the_one_that_slack_documents",
@@ -63,7 +53,7 @@ WEBHOOKS = (
     Mutation(
         "signature-of-a-known-sender-without-its-time",
         4,
-        (Change("webhook/signatures.py", "secret.password.encode(), found.before,", 'secret.password.encode(), b"",'),),
+        (Change("webhook/authentication.py", "hmac.new(key, found.before,", 'hmac.new(key, b"",'),),
         (
             f"{SIGNATURES}::test_for_stripe_a_signature_by_the_secret_is_accepted_and_any_other_is_not",
             f"{SIGNATURES}::test_for_slack_the_signature_is_the_one_that_slack_documents",

@@ -14,7 +14,7 @@ from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, Listing, argument, takes
 from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
-from workorders.core.bulk import capacity, jobs, runner
+from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
@@ -50,8 +50,8 @@ def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -
     Skips work orders that wait or run, and those whose input was erased. A rejected work order is validated again by
     its trigger's current definition: it gets an input and a run, or stays rejected with the new reason.
 
-    Counts the work orders and asks for confirmation, unless you name one by its id. Exits with 1 if it waits for
-    capacity, or the one work order that you named was not changed.
+    Counts the work orders and asks for confirmation, unless you name one by its id. Exits with 1 if the one work order
+    that you named was not changed.
 
     Examples:
       workorders work-orders rerun 01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f --reason "the registry was down"
@@ -104,7 +104,7 @@ def show_job(id_: _Id, as_json: AsJson = False, database: Database = None) -> No
 def resume(id_: _Id, as_json: AsJson = False, database: Database = None) -> None:
     """Continue a bulk operation that waits, failed, or is orphaned.
 
-    Exits with 1 if it waits for capacity again, or the one work order that it names was not changed.
+    Exits with 1 if the one work order that it names was not changed.
 
     Example:
       workorders bulk resume 7
@@ -161,19 +161,13 @@ def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str
 
 
 def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
-    """Run a bulk operation, and print its progress.
-
-    Exits with 1 if it waits for capacity, or if a single work order was requested and not changed.
-    """
+    """Run a bulk operation, and print its progress; exit with 1 if a single work order was named and not changed."""
     note(f"{_named(job)} has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
     job = runner.run_job(connection, job.id, progress=_progress)
     if as_json:
         print_json(job)
     else:
         print(job)
-    if job.state == "waiting":
-        note(f"{job.error} {_resume(job)} tries again.")
-        raise typer.Exit(1)
     if job.filter.names_one and not job.done:
         raise typer.Exit(1)
 
@@ -193,11 +187,7 @@ def _progress(job: Job) -> None:
 
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:
     counts = jobs.count_matching(connection, wanted)
-    workflows = capacity.capacity_for(connection, wanted) if kind == "rerun" else []
     if as_json:
-        shown = {"kind": kind, "filter": wanted, "total": sum(counts.values()), "by_state": counts}
-        print_json(shown | {"capacity": {at.workflow: at.capacity.remaining for at in workflows}})
-        return
-    print_state_counts(counts)
-    for at in workflows:
-        note(str(at))
+        print_json({"kind": kind, "filter": wanted, "total": sum(counts.values()), "by_state": counts})
+    else:
+        print_state_counts(counts)

@@ -121,13 +121,13 @@ def show(
         columns={**SHOWN_COLUMNS, PublishedMessage: _PUBLISHED_COLUMNS},
         batch=batch.id if batch else None if as_json else origin.missing_text(work_order),
         duplicate_of=original,
-        repeats=replace(repeats, last_request=_json_text(repeats.last_request)) if repeats.total else None,
+        repeats=repeats if repeats.total else None,
         runs=runs,
         steps=with_results(steps),
         published=published,
     )
-    if repeats.kept > len(repeats.newest) and not as_json:
-        print(f"\nAll repeats: workorders work-orders list --rejection {duplicates.DUPLICATE} --text {id_}")
+    if repeats.kept and not as_json:
+        print(f"\nRepeats: workorders work-orders list --rejection {duplicates.DUPLICATE} --text {id_}")
     if runs and not as_json:
         print(f"\nLog and output of the newest: workorders runs show {runs[-1].id}")
 

@@ -69,11 +69,5 @@ class LimitReachedError(WorkOrdersError):
     The caller rolls back, so nothing was created, and its source waits.
     """
 
-    def __init__(self, message: str, retry_after_seconds: int) -> None:
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-        """In how many seconds another try may succeed."""
-
-    def __reduce__(self) -> tuple[type["LimitReachedError"], tuple[str, int]]:
-        """Return what recreates the error in another process."""
-        return type(self), (str(self), self.retry_after_seconds)
+    retry_after_seconds: ClassVar[int] = 60
+    """In how many seconds another try may succeed."""

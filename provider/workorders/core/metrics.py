@@ -1,11 +1,17 @@
-"""What a metric is, and a query that reads some: the part of monitoring that every package shares."""
+"""What a metric is, and a query that reads some, with their descriptions in its comments: shared by every package."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, LiteralString
 
+from workorders.core.postgres.named_queries import load_queries
+
 METRICS_GROUP: Final = "workorders.metrics"
 """Entry points by which a package announces its metrics: each names a sequence of `Reading`."""
+
+_LABELS = re.compile(r"^-- labels: (.+)$", re.MULTILINE)
+_METRIC = re.compile(r"^-- (gauge|counter): (\S+), (\S+?)(, absent is 0)?\n((?:--   .*\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +54,25 @@ def samples(reading: Reading, rows: Iterable[Sequence[Any]]) -> Iterator[Sample]
         for metric, value in zip(reading.metrics, row[count:], strict=True):
             if value is not None:
                 yield Sample(metric, labels, float(value))
+
+
+def load_readings(package: str, file: str, *, blocks_from: str | None = None) -> tuple[Reading, ...]:
+    """Return a reading for each query of `file` in `package`, in their order.
+
+    A query begins with its labels, and with a line for each metric and another one for its meaning:
+
+        -- labels: topic, kind
+        -- gauge: workorders.outbox.holds, {hold}, absent is 0
+        --   Holds of a topic, by kind: topic, key, or message.
+    """
+    readings = []
+    for query in load_queries(package, file, blocks_from=blocks_from).values():
+        labels = _LABELS.search(query)
+        metrics = tuple(
+            Metric(name, kind, unit, meaning.replace("\n--  ", "").removeprefix("--   ").strip(), bool(absent))
+            for kind, name, unit, absent, meaning in _METRIC.findall(query)
+        )
+        if not metrics:
+            raise ValueError(f"{package}/{file} has a query without a metric:\n{query}")
+        readings.append(Reading(tuple(labels[1].split(", ")) if labels else (), metrics, query))
+    return tuple(readings)

@@ -15,8 +15,8 @@ from fastapi import APIRouter, Form, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import dag_ids
-from workorders.core.bulk import capacity, runner
 from workorders.core.bulk import jobs as store
+from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import export
@@ -69,7 +69,6 @@ def form_page(
     _require_filter(wanted, kind)
     with site.reading(seconds=_COUNT_SECONDS) as connection:
         selection.require_right(connection, viewer, _RIGHTS[kind], wanted.filter)
-        limits = capacity.capacity_for(connection, wanted.filter) if kind == "rerun" else ()
         counted = selection.count(connection, wanted.filter, kind)
     return render(
         request,
@@ -79,7 +78,6 @@ def form_page(
         search=wanted,
         counted=counted,
         formats=export.FORMATS,
-        limits=limits,
         csrf=forms.new_token(site.form_key, viewer.id),
         who=viewer.name,
     )

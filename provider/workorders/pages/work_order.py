@@ -77,7 +77,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         repeats_search=urlencode({"rejection": duplicates.DUPLICATE, "text": str(found.id), "since": search.ALL_TIMES})
         if reads_input
         else None,
-        repeated=repeats.last_request if reads_input else None,
         original=original,
         gap=gap,
         published=sent[:_MAX_PUBLISHED],

@@ -8,12 +8,9 @@ from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
 from workorders.core import workflows
-from workorders.core.admission import gaps
-from workorders.core.bulk import capacity
+from workorders.core.admission import gaps, limits
 from workorders.core.exceptions import UnknownWorkflowError
 from workorders.core.history import run_summary, state_counts, workload
-from workorders.core.history.filters import Filter
-from workorders.core.maintenance import retention
 from workorders.monitoring.problems import find_idle
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.problems import NotFoundError
@@ -42,9 +39,8 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         is_stuck = bool(find_idle(connection, [work], now))
         summary = run_summary.summarize_runs(connection, name)
         counts = state_counts.latest_counts(connection, workflow=name)
-        limits = capacity.capacity_for(connection, Filter(workflow=name))
+        usage = limits.list_usage(connection, name)
         waiting = gaps.list_some(connection, workflow=name, limit=_GAPS)
-        kept = retention.read_status(connection, name)
     paused = site.paused_dags([dag_id]).get(dag_id, False)
     reads_texts = may_read_texts(viewer, [dag_id])
     return render(
@@ -57,8 +53,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         summary=summary,
         failures=[hide(failure, "error", unless=reads_texts) for failure in summary.failures],
         counts=counts,
-        limits=limits,
-        kept=kept,
+        limits=usage,
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_id),
         dag_id=dag_id,

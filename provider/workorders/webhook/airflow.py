@@ -9,8 +9,8 @@ from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
 from workorders.core.environment import TRIGGERS_VARIABLE
+from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.method import Secret
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -1,9 +1,12 @@
 """The FastAPI application that takes requests for webhooks; the API server mounts it at `/workorders/webhooks`."""
 
+import asyncio
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,16 +16,22 @@ from fastapi import FastAPI, Request, Response
 
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
+from workorders.webhook.authentication import Secret
 from workorders.webhook.body import received_body, require_length
 from workorders.webhook.callers import Callers, Secrets
-from workorders.webhook.completion import CompletionPoller
+from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
-from workorders.webhook.method import Secret
-from workorders.webhook.refusals import RefusalLog, RefusedError, printable
+from workorders.webhook.refusals import RefusedError, printable
 from workorders.webhook.requests import Received
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_LOG = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 256
+"""Callers of one webhook that wait for results at the same time."""
+_POLL_SECONDS: Final = (0.1, 0.2, 0.4, 0.8, 1.5)
+"""Between two looks at a work order; the last is repeated."""
 _SUCCESS: Final = "success"
 _REJECTED: Final = "rejected"
 
@@ -36,17 +45,20 @@ class Webhooks:
         self._hooks = hooks
         self._handler = handler
         self._callers = Callers(Secrets(secret, clock))
-        self._refusals = RefusalLog()
-        self._pollers: dict[tuple[str, str], CompletionPoller] = {}
 
     async def answer(self, request: Request) -> Response:
         """Answer one request; a refusal gives its reason in JSON."""
-        hook: Hook | None = None
         try:
-            hook = await self._hooks.find(request.path_params["path"].strip("/"))
-            return await self._answer(hook, request)
+            return await self._answer(await self._hooks.find(request.path_params["path"].strip("/")), request)
         except RefusedError as refusal:
-            self._refusals.add(hook.definition.name if hook else None, request.url.path, _peer(request), refusal)
+            _LOG.warning(
+                "Webhook path %s: a request of %s was refused with %d (%s): %s",
+                printable(request.url.path),
+                printable(_peer(request) or "unknown"),
+                refusal.status,
+                refusal.code,
+                printable(refusal.reason),
+            )
             return _json(refusal.status, {"error": refusal.code, "reason": refusal.reason}, refusal.headers)
 
     async def _answer(self, hook: Hook, request: Request) -> Response:
@@ -55,7 +67,8 @@ class Webhooks:
         if isinstance(single, str):
             return Response(orjson.dumps({"challenge": single}), media_type="application/json")
         wanted = single.original or single.id
-        if definition.reply == "after_completion" and wanted is not None:
+        is_own = single.original is None and single.created
+        if definition.reply == "after_completion" and wanted is not None and (is_own or definition.repeats_outputs):
             return await self._after_completion(hook, single, wanted)
         if single.original is not None:
             return _json(200, {"state": "duplicate", "duplicate": single.id}, id_=single.original)
@@ -69,7 +82,7 @@ class Webhooks:
         )
         is_read = False
         try:
-            _require_acceptable(hook, request, received)
+            _require_acceptable(definition, request)
             await self._callers.check_headers(definition, received)
             async with received_body(hook, request) as body:
                 is_read = True
@@ -85,21 +98,31 @@ class Webhooks:
 
     async def _after_completion(self, hook: Hook, single: CreateResult, id_: UUID) -> Response:
         definition = hook.definition
-        database = definition.database_connection
-        key = (definition.name, database)
-        if key not in self._pollers:
-            self._pollers[key] = CompletionPoller(partial(self._handler.find_ended, database))
-        if self._pollers[key].is_full:
+        if hook.waiting >= MAX_WAITING:
             reason = "Too many callers wait for results of this webhook. The work order was created and continues."
             return _json(202, {"state": single.state, "reason": reason}, id_=id_)
-        outcome = None
-        if await self._pollers[key].wait_for(id_, definition.reply_timeout):
-            outcome = await run_sync(self._handler.find_outcome, database, id_, limiter=hook.threads)
-        if outcome is None:
+        hook.waiting += 1
+        try:
+            async with asyncio.timeout(definition.reply_timeout):
+                outcome = await self._outcome(hook, id_)
+        except TimeoutError:
             reason = f"The work order was not finished within {definition.reply_timeout:g} s. It continues."
             return _json(202, {"state": single.state, "reason": reason}, id_=id_)
+        finally:
+            hook.waiting -= 1
         code = definition.success_code if outcome.state == _SUCCESS else definition.failure_code
         return _json(code, _result_of(outcome, tells_errors=definition.tells_errors), id_=id_)
+
+    async def _outcome(self, hook: Hook, id_: UUID) -> WorkOrderOutcome:
+        """Look at the work order until it has ended, ever more rarely.
+
+        LISTEN would need an open connection per server, and does not work behind poolers that do not keep sessions.
+        """
+        delays = chain(_POLL_SECONDS, repeat(_POLL_SECONDS[-1]))
+        find = partial(self._handler.find_outcome, hook.definition.database_connection, id_)
+        while (found := await run_sync(find, limiter=hook.threads, abandon_on_cancel=True)) is None:
+            await asyncio.sleep(next(delays))
+        return found
 
 
 def make_app(
@@ -116,8 +139,7 @@ def _peer(request: Request) -> str | None:
     return request.client.host if request.client else None
 
 
-def _require_acceptable(hook: Hook, request: Request, received: Received) -> None:
-    definition = hook.definition
+def _require_acceptable(definition: WebhookTriggerDefinition, request: Request) -> None:
     if request.method != "POST":
         raise RefusedError(405, "method-not-allowed", "A webhook takes POST and nothing else.", {"Allow": "POST"})
     encoding = request.headers.get("content-encoding", "identity")
@@ -134,13 +156,6 @@ def _require_acceptable(hook: Hook, request: Request, received: Received) -> Non
             "not-json-type",
             "The body does not have the type application/json; nothing was created. A browser that knows the password "
             "sends other types for any page that asks it to. Send the header Content-Type: application/json.",
-        )
-    if definition.reply == "after_completion" and received.key is not None and not definition.proves_key():
-        raise RefusedError(
-            400,
-            "unproved-key",
-            "Nothing was created: this webhook answers with results, and nothing shows that the Idempotency-Key is "
-            "the caller's own. Send the request without it.",
         )
     require_length(request.headers.get("content-length", ""), definition.max_body_bytes)
 

@@ -10,9 +10,8 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from workorders.core.kept_value import KeptValue
-from workorders.webhook.authentication import PUBLIC
+from workorders.webhook.authentication import PUBLIC, Method, Secret, SignatureMethod
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.method import Method, Secret, SignatureMethod
 from workorders.webhook.refusals import RefusedError, TryAgainError
 from workorders.webhook.requests import Received
 
@@ -94,7 +93,7 @@ class Callers:
         headers, body = received.by_name, received.body
         await self._require(
             method,
-            lambda secret: method.fault(secret, headers, body, path=definition.path, now=time.time()),
+            lambda secret: method.fault(secret, headers, body, now=time.time()),
             threads,
         )
 

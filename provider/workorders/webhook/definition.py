@@ -1,15 +1,14 @@
 """The fields of a webhook trigger's file."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from workorders.core.definitions.fields import DAY_SECONDS, KIB, Number, Whole, byte_count, expecting, seconds
+from workorders.core.definitions.fields import DAY_SECONDS, KIB, Whole, byte_count, expecting, seconds
 from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
-from workorders.webhook.authentication import PUBLIC, Authentication
-from workorders.webhook.method import KEY_HEADER, HeaderName, SignatureMethod
+from workorders.webhook.authentication import KEY_HEADER, PUBLIC, Authentication, HeaderName, SignatureMethod
 
 _MAX_REPLY_SECONDS: Final = 300
 _PART: Final = "[a-z0-9][a-z0-9_-]*"
@@ -26,25 +25,6 @@ def _headers(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
         if is_secret_header(name) or name in getattr(info.data.get("authentication"), "secret_headers", ()):
             raise ValueError(f"the header {name} may carry a secret and is never stored.")
     return names
-
-
-def _reply(value: Any, info: ValidationInfo) -> Any:
-    """Refuse a configuration that would answer with the output of another caller's request."""
-    authentication, idempotency = info.data.get("authentication"), info.data.get("idempotency")
-    if value == "at_once" or authentication is None or idempotency is None:
-        return value
-    if authentication == PUBLIC:
-        raise ValueError(
-            "expected at_once for a public webhook with idempotency, because a stranger who guesses a key would get "
-            "the output of another caller's request. Remove idempotency, or give authentication a type."
-        )
-    if not all(map(authentication.proves, idempotency.key.parts)):
-        raise ValueError(
-            f"expected at_once with idempotency by {idempotency.key}, which the signature does not cover: a stranger "
-            "who repeats a signed request with another key would get the output of another request. Choose a key in "
-            "the body, or name its header in authentication.signed_headers."
-        )
-    return value
 
 
 class WebhookTriggerDefinition(TriggerDefinition):
@@ -79,20 +59,10 @@ class WebhookTriggerDefinition(TriggerDefinition):
     idempotency_key_window: Annotated[float, seconds(1)] | None = 30 * DAY_SECONDS
     """How long an `Idempotency-Key` or the id of a Standard Webhook is known, from its first request;
     indefinitely if null."""
-    rate_limit_per_second: (
-        Annotated[
-            Number,
-            Field(gt=0, le=1_000_000),
-            expecting("a number of requests per second above 0, at most 1000000, or null for no limit"),
-        ]
-        | None
-    ) = None
-    """Maximum requests per second of all API servers together; more are refused with 429. No limit if not given."""
-    rate_burst: Whole = Field(default=10, ge=1, le=1_000_000)
-    """Requests that may exceed `rate_limit_per_second` in a burst."""
 
-    reply: Annotated[Literal["at_once", "after_completion"], AfterValidator(_reply)] = "at_once"
-    """When to answer: once the work order is created, or once it has finished, with its output."""
+    reply: Literal["at_once", "after_completion"] = "at_once"
+    """When to answer: once the work order is created, or once it has finished, with its output. A repeated request gets
+    the output only if callers send their secret with it (`api_key`, `basic`)."""
     reply_timeout: Annotated[float, seconds(0.1, _MAX_REPLY_SECONDS)] = 30.0
     """Maximum time that `reply: after_completion` waits, at most five minutes; then the answer is 202."""
     reply_with_errors: bool | None = None
@@ -136,6 +106,7 @@ class WebhookTriggerDefinition(TriggerDefinition):
         """Whether a body must have the type JSON: a browser then asks first and sends no password for other pages."""
         return self.authentication != PUBLIC and self.authentication.type == "basic"
 
-    def proves_key(self) -> bool:
-        """Return whether only an authenticated caller can have chosen the value of `key_header`."""
-        return self.authentication != PUBLIC and self.authentication.proves("key")
+    @property
+    def repeats_outputs(self) -> bool:
+        """Whether a repeated request gets the output of the first one, which nobody else may ask for."""
+        return self.authentication != PUBLIC and self.authentication.sends_secret

@@ -1,17 +1,16 @@
 """Creates the work order of a request and reads its outcome, in a thread that may block."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
 import psycopg
 
 from workorders.core import triggers
-from workorders.core.admission import limits
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.exceptions import LimitReachedError, WorkOrdersError, one_line
-from workorders.core.history.runs import WorkOrderOutcome, find_ended, find_outcome
+from workorders.core.history.runs import WorkOrderOutcome, find_outcome
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
 from workorders.core.triggers import Trigger
 from workorders.webhook.database import NOT_TAKEN, RETRY_SECONDS, Database, try_again
@@ -44,7 +43,7 @@ class RequestHandler:
         """Create the work order of a request whose caller is known, or find the one of its key.
 
         Raises:
-            RefusedError: the caller calls too often, or the body cannot be an input. Nothing was created.
+            RefusedError: the body cannot be an input, or the workflow is at a limit. Nothing was created.
             TryAgainError: the database is unavailable.
         """
         definition = hook.definition
@@ -52,8 +51,6 @@ class RequestHandler:
         try:
             with self.database(definition.database_connection).connection() as connection:
                 trigger = self._trigger(connection, definition)
-                # After authentication: strangers must not use up the tokens of known callers.
-                _require_tokens(connection, trigger, definition)
                 with connection.transaction():
                     return create_one(
                         connection,
@@ -75,11 +72,6 @@ class RequestHandler:
             ) from error
         except (*_NOT_NOW, WorkOrdersError) as error:
             raise try_again(f"Webhook {definition.name}", error) from error
-
-    def find_ended(self, database_connection: str, ids: Collection[UUID]) -> list[UUID]:
-        """Return the work orders that have ended."""
-        with self.database(database_connection).connection() as connection:
-            return find_ended(connection, ids)
 
     def find_outcome(self, database_connection: str, id_: UUID) -> WorkOrderOutcome | None:
         """Return how a work order ended; None if it has not, or the database is unavailable."""
@@ -119,15 +111,3 @@ class RequestHandler:
                 f"The Airflow connection of this webhook's database cannot be read. {NOT_TAKEN}",
                 seconds=RETRY_SECONDS,
             ) from error
-
-
-def _require_tokens(connection: Connection, trigger: Trigger, definition: WebhookTriggerDefinition) -> None:
-    rate = definition.rate_limit_per_second
-    seconds = 0 if rate is None else limits.acquire_token(connection, trigger.id, rate, definition.rate_burst)
-    if seconds:
-        raise TryAgainError(
-            "too-many-requests",
-            f"Nothing was created: more than {rate:g} requests per second; retry in {seconds} s.",
-            seconds=seconds,
-            status=429,
-        )

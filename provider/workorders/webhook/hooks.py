@@ -36,6 +36,8 @@ class Hook:
     """Bytes of the bodies that it holds."""
     requests: int = 0
     """Requests whose bodies have arrived, and that are not done."""
+    waiting: int = 0
+    """Callers that wait for results."""
 
 
 class TriggerFolder:

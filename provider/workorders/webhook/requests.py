@@ -8,8 +8,8 @@ import orjson
 
 from workorders.core.creation.json_validation import needs_slow_check, validate_body
 from workorders.core.items import Item
+from workorders.webhook.authentication import KEY_HEADER
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.method import KEY_HEADER
 from workorders.webhook.refusals import RefusedError
 
 

@@ -1,6 +1,6 @@
 """Notifiers in the folder of the DAG files, which write to the task's log."""
 
-from workorders.core.admission.gap_alerts import GapAlert
+from workorders.core.admission.gaps import GapAlert
 from workorders.kafka.ledger.stalls import Alert
 
 

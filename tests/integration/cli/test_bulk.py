@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from support.admission import limit
 from support.command import Command
 from support.runs import finish_all, keeping
 from support.work_orders import accepted_range, rejected
@@ -112,21 +111,6 @@ def test_one_work_order_that_cannot_be_rerun_ends_the_command_with_1(
     ended = workorders("work-orders", "rerun", str(waiting.id), "--reason", "a test")
     assert (ended.code, "1 not finished" in ended.out) == (1, True)
     assert workorders("work-orders", "cancel", str(waiting.id), "--reason", "a test").code == 0
-
-
-def test_a_rerun_beyond_a_limit_reports_it_before_and_after(
-    workorders: Command, connection: Connection, trigger: Trigger, name: str
-) -> None:
-    limit(connection, name, max_waiting=3, on_reached="wait")
-    connection.commit()
-    command = ("work-orders", "rerun", "--trigger", name, "--state", "failed")
-    assert workorders(*command, "--dry-run", "--json").json()["capacity"] == {name: 2}
-    assert f"Workflow {name} takes 2 more runs now" in workorders(*command, "--dry-run").err
-    ended = workorders(*command, "--reason", "a test", "--yes")
-    assert (ended.code, "is waiting: 2 of 3 done" in ended.out) == (1, True)
-    assert f"Workflow {name} takes no more runs now: its limit is 3 waiting." in ended.err
-    (job,) = [job for job in workorders("bulk", "list", "--json").json() if job["filter"].get("trigger") == name]
-    assert job["error"].startswith(f"Workflow {name} takes no more runs now")
 
 
 def test_nothing_is_changed_without_a_reason_or_without_any_filter(workorders: Command) -> None:

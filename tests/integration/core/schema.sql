@@ -257,8 +257,7 @@ CREATE TABLE workorders.idempotency_keys (
 CREATE TABLE workorders.ignored_repeats (
     work_order_id uuid NOT NULL,
     count bigint NOT NULL,
-    last_at timestamp with time zone NOT NULL,
-    last_request jsonb
+    last_at timestamp with time zone NOT NULL
 )
 WITH (fillfactor='50');
 CREATE TABLE workorders.kafka_batches (
@@ -663,13 +662,6 @@ CREATE TABLE workorders.steps (
     result jsonb NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE UNLOGGED TABLE workorders.trigger_rates (
-    trigger_id integer NOT NULL,
-    last_granted boolean NOT NULL,
-    tokens double precision NOT NULL,
-    filled_at timestamp with time zone NOT NULL
-)
-WITH (fillfactor='50');
 CREATE TABLE workorders.triggers (
     id integer NOT NULL,
     name text NOT NULL,
@@ -819,8 +811,6 @@ ALTER TABLE ONLY workorders.state_counts
     ADD CONSTRAINT state_counts_pkey PRIMARY KEY (trigger_id, workflow_id, state);
 ALTER TABLE ONLY workorders.steps
     ADD CONSTRAINT steps_pkey PRIMARY KEY (work_order_id, generation, name);
-ALTER TABLE ONLY workorders.trigger_rates
-    ADD CONSTRAINT trigger_rates_pkey PRIMARY KEY (trigger_id);
 ALTER TABLE ONLY workorders.triggers
     ADD CONSTRAINT triggers_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.triggers

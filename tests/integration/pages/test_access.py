@@ -416,7 +416,6 @@ MARKED: Mapping[str, tuple[str, str]] = {
     "rejection": ("rejections SET detail = {mark}", "work_order_id = {rejected}"),
     "raw": ("rejections SET raw = convert_to({mark}, 'UTF8')", "work_order_id = {rejected}"),
     "rejected": ("rejections SET request = jsonb_build_object('a', {mark}::text)", "work_order_id = {rejected}"),
-    "repeat": ("ignored_repeats SET last_request = jsonb_build_object('a', {mark}::text)", "work_order_id = {order}"),
     "sequence": ("sequences SET name = {mark}", "trigger_id = {numbered}"),
     "key": ("outbox_holds SET key = convert_to({mark}, 'UTF8')", "id = {hold}"),
     "held": ("outbox_held SET key = convert_to({mark}, 'UTF8')", "topic = {topic}"),
@@ -428,7 +427,7 @@ MARKED: Mapping[str, tuple[str, str]] = {
     "audit": ("last_audit SET report = jsonb_set(report, '{{problems}}', jsonb_build_array({mark}::text))", "true"),
 }
 """What a message or a function can fill, or an error that may quote it: each with its own mark."""
-INPUTS = {"input", "request", "output", "result", "raw", "rejected", "repeat", "sequence"}
+INPUTS = {"input", "request", "output", "result", "raw", "rejected", "sequence"}
 """Those for which the right to read logs is not enough."""
 UNSHOWN = {
     f"{table}-{column}": (f"{table} SET {column} = {value}", "topic = {topic}")
@@ -459,7 +458,6 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
     with connect(stack.database_url) as connection:
         order, run = failed_run(connection, name)
         add_step(connection, run, "marked", "")
-        connection.execute("INSERT INTO workorders.ignored_repeats VALUES (%s, 1, now(), '{}')", [order])
         connection.execute("INSERT INTO workorders.run_outputs VALUES (%s, '1')", [run])
         connection.execute("INSERT INTO workorders.run_logs VALUES (%s, '?', false) ON CONFLICT DO NOTHING", [run])
         numbered = triggers.register(

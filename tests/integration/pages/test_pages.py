@@ -380,7 +380,7 @@ def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_dup
         connection.execute(
             "INSERT INTO workorders.outbox_published VALUES (%s, 1, gen_random_uuid(), 0, 'shipments<b>')", [run]
         )
-        connection.execute("INSERT INTO workorders.ignored_repeats VALUES (%s, 3, now(), '{\"again\": 1}')", [order])
+        connection.execute("INSERT INTO workorders.ignored_repeats VALUES (%s, 3, now())", [order])
         batch = first_batch(connection, scene.topic)
     page = client.get(f"/workorders/work-orders/{order}").text
     text = text_of(page)
@@ -388,7 +388,6 @@ def test_a_work_order_leads_to_its_batch_and_shows_what_it_published_and_its_dup
     assert "shipments&lt;b&gt;" in page
     assert "sent Run 1" in text
     assert "3 created no work order" in text
-    assert 'Its request: { "again": 1 }' in text
 
 
 def test_a_workflow_shows_its_runs_its_durations_and_its_failures_by_error(client: TestClient, scene: Scene) -> None:
@@ -952,23 +951,6 @@ def test_no_more_is_changed_than_a_person_has_seen(stack: LocalStack, name: str)
     assert refused.status_code == 409
     assert "3 work orders match now, and the page showed 2" in text_of(refused.text)
     assert (recorded, executing.states()) == ([], [("failed", "failed")] * 3)
-
-
-def test_a_rerun_of_selected_work_orders_beyond_a_limit_waits_for_capacity(
-    stack: LocalStack, pages_site: Site, name: str
-) -> None:
-    executing = Executing(stack.database_url, name, limits={"max_waiting": 2})
-    executing.create([{"do": "echo"}] * 2)
-    executing.worker().work()
-    executing.create_text([b'{"do":"echo"}'], stream="s")
-    *ended, _ = executing.ids()
-    client = browser_of(served(pages_site), follow_redirects=True)
-    data = {"kind": "rerun", "selected": ended, "reason": "x", "csrf": form_token(pages_site, "ada")}
-    confirm = client.get(CONFIRM, params={"kind": "rerun", "selected": ended})
-    assert f"Workflow {name} takes 1 more runs now" in text_of(confirm.text)
-    text = text_of(client.post(CONFIRM, data=data).text)
-    assert "waiting 1 of 2 done" in text
-    assert f"Workflow {name} takes no more runs now" in text
 
 
 def test_a_rerun_says_how_many_have_no_input_any_more_and_skips_them(

@@ -19,10 +19,10 @@ from fastapi import FastAPI
 from workorders.core import kept_value
 from workorders.core.creation.create_one import CreateResult
 from workorders.webhook.app import make_app
+from workorders.webhook.authentication import Secret
 from workorders.webhook.body import MAX_REQUESTS
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks, TriggerFolder
-from workorders.webhook.method import Secret
 from workorders.webhook.requests import Received
 
 Headers = list[tuple[bytes, bytes]]
@@ -261,16 +261,6 @@ def test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page(
     answered, content, _ = asyncio.run(server.call("/shop", [*sent, (b"authorization", b"Basic YWRhOnJpZ2h0")]))
     assert (answered, content.get("error")) == (status, None if status == 201 else "not-json-type")
     assert asyncio.run(server.call("/keyed", [*sent, (b"x-api-key", b"right")]))[0] == 201
-
-
-@pytest.mark.parametrize("authentication", ["public", SIGNED])
-def test_a_webhook_that_answers_with_results_takes_no_key_that_any_caller_could_have_made_up(
-    tmp_path: Path, authentication: str | dict[str, str]
-) -> None:
-    server = Server(tmp_path, shop={"authentication": authentication, "reply": "after_completion"})
-    headers = [(b"idempotency-key", b"order-17"), (b"x-signature", b"0" * 64)]
-    status, content, _ = asyncio.run(server.call("/shop", headers))
-    assert (status, content["error"], server.handler.received) == (400, "unproved-key", [])
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from workorders.webhook.authentication import Secret
 from workorders.webhook.callers import FAILURE_SECONDS, KEEP_SECONDS, STALE_SECONDS, Callers, Secrets
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.method import Secret
 from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import Received
 

@@ -13,7 +13,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.notifications import load_notifiers, notify_all
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
-from workorders.core.admission import gap_alerts
+from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.maintenance import refresh, retention
@@ -30,7 +30,7 @@ _REFRESH_SECONDS: Final = 240.0
 
 
 def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
-    """Run reruns and cancels that were created for later, wait for capacity, or are orphaned.
+    """Run reruns and cancels that were created for later, wait after an outage, or are orphaned.
 
     Raises:
         AirflowFailException: one failed; the others were run.
@@ -45,7 +45,7 @@ def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, A
 
     worked = runner.resume_orphaned(connection, progress=report)
     for job in worked.jobs:
-        log.info("%s %s", job, job.error or "")
+        log.info("%s", job)
     if worked.failures:
         # Another try of this task would not take them again, and would hide that they failed.
         raise AirflowFailException(" ".join(worked.failures))
@@ -92,9 +92,9 @@ def check_gaps(connection: Connection, log: Any, context: "Context") -> dict[str
         AirflowFailException: an alert was sent for a gap. It is not sent again, so there is no retry.
     """
     alerts, opened = 0, list[str]()
-    for name, notify in gap_alerts.list_watched(connection):
+    for name, notify in gaps.list_watched(connection):
         notifiers = load_notifiers(notify, log)
-        due = gap_alerts.claim(connection, triggers.find(connection, name))
+        due = gaps.claim_alerts(connection, triggers.find(connection, name))
         # A slow notifier must hold no lock.
         connection.commit()
         notify_all(due, notifiers, context, log)

@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
@@ -15,8 +13,6 @@ from workorders.core.postgres.named_queries import load_queries
 _QUERIES = load_queries("workorders.core.admission", "sql/duplicates.sql")
 
 DUPLICATE: Final = "duplicate"
-NEWEST: Final = 10
-"""How many of the kept duplicates a summary lists."""
 
 
 class RepeatOf(NamedTuple):
@@ -34,16 +30,6 @@ class Ignored(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
-    """A repeat that was kept as a rejected work order."""
-
-    id: UUID
-    created_at: datetime
-    stream: str | None
-    position: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Repeats:
     """What is known of the repeats of one work order."""
 
@@ -53,10 +39,6 @@ class Repeats:
     """Repeats that created no work order."""
     last_at: datetime | None
     """When the last one of either came; None when it was never repeated."""
-    last_request: str | None
-    """Metadata of the last ignored repeat, as indented JSON text; None when there is none, or it was wiped."""
-    newest: list[Repeat]
-    """The newest of those that were kept, the newest first."""
 
     @property
     def total(self) -> int:
@@ -77,9 +59,9 @@ def ignore(connection: Connection, repeats: Sequence[RepeatOf]) -> Ignored:
     return Ignored(*fetch_row(connection, _QUERIES["ignore"], arguments))
 
 
-def count_ignored(connection: Connection, holder: UUID, request: bytes) -> None:
-    """Count a repeat that was not written, with its metadata as JSON; does nothing if the holder is deleted."""
-    connection.execute(_QUERIES["count_ignored"], {"id": holder, "request": request.decode()})
+def count_ignored(connection: Connection, holder: UUID) -> None:
+    """Count a repeat that was not written; does nothing if the holder is deleted."""
+    connection.execute(_QUERIES["count_ignored"], {"id": holder})
 
 
 def original(connection: Connection, work_order_id: UUID) -> UUID | None:
@@ -90,18 +72,4 @@ def original(connection: Connection, work_order_id: UUID) -> UUID | None:
 
 def summary(connection: Connection, work_order_id: UUID) -> Repeats:
     """Return what is known of the repeats of a work order."""
-    kept, ignored, last_at, last_request = fetch_row(connection, _QUERIES["counts"], {"id": work_order_id})
-    with connection.cursor(row_factory=class_row(Repeat)) as cursor:
-        newest = cursor.execute(_QUERIES["newest"], {"id": work_order_id, "limit": NEWEST}).fetchall()
-    times = [time for time in (last_at, *(repeat.created_at for repeat in newest[:1])) if time is not None]
-    return Repeats(kept, ignored, max(times, default=None), last_request, newest)
-
-
-def delete_orphans(connection: Connection, *, after: UUID, limit: int) -> UUID | None:
-    """Delete what was counted for work orders that are deleted, among the next counts.
-
-    Returns:
-        Where this call ended; None if there are no more.
-    """
-    row = connection.execute(_QUERIES["delete_orphans"], {"after": after, "limit": limit}).fetchone()
-    return None if row is None else row[0]
+    return Repeats(*fetch_row(connection, _QUERIES["counts"], {"id": work_order_id}))

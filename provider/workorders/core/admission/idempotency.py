@@ -20,7 +20,6 @@ from workorders.core.postgres import binary_rows
 from workorders.core.postgres.arrays import integers, uuids
 from workorders.core.postgres.binary_rows import ID_OF, KEY_OF, SOURCE_OF
 from workorders.core.postgres.connection import Connection, fetch_row
-from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector, hash128
 from workorders.core.triggers import Trigger
@@ -225,7 +224,7 @@ def _copy_free(
     free = (row + tail for row in rows if row[KEY_OF] not in held)
     try:
         with state.connection.transaction():
-            copy(state.connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
+            binary_rows.copy(state.connection, "idempotency_keys", binary_rows.KEYED_COLUMNS, free)
     except psycopg.errors.UniqueViolation:
         return False
     return True

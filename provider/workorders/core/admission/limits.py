@@ -1,13 +1,9 @@
-"""How many work orders a workflow takes, and how many events per second a trigger takes.
+"""How many work orders a workflow takes: counted exactly, under the lock of a row that only limited workflows have."""
 
-Work orders are counted exactly, under the lock of a row that only limited workflows have. Events are counted by a token
-bucket per trigger, for all processes together.
-"""
-
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple
+from uuid import UUID
 
 from workorders.core.admission.rules import AdmissionState, Rule
 from workorders.core.exceptions import LimitReachedError
@@ -18,7 +14,6 @@ from workorders.core.triggers import Trigger
 _QUERIES = load_queries("workorders.core.admission", "sql/limits.sql")
 
 RUN_LIMIT: Final = "run-limit"
-_SECONDS_UNTIL_RUNS_FINISH: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +40,6 @@ class LimitSettings:
         """Return the limits of the trigger's workflow; None if it has none."""
         return cls.read(trigger.workflow_definition.get("limits", {}))
 
-    @property
-    def on_reached(self) -> str:
-        """The word for it in a workflow's file."""
-        return "wait" if self.waits else "reject"
-
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
@@ -57,7 +47,6 @@ class Capacity:
 
     waiting: int | None
     today: int | None
-    seconds_left_today: int
 
     @property
     def remaining(self) -> int | None:
@@ -65,22 +54,16 @@ class Capacity:
         capacities = [capacity for capacity in (self.waiting, self.today) if capacity is not None]
         return max(0, min(capacities)) if capacities else None
 
-    def binding(self, settings: LimitSettings) -> "BindingLimit":
-        """Return the limit that leaves the least."""
-        if self.today is not None and (self.waiting is None or self.today < self.waiting):
-            return BindingLimit(settings.per_day, "runs per day (UTC)", "a new day begins", self.seconds_left_today)
-        return BindingLimit(settings.waiting, "waiting", "runs finish", _SECONDS_UNTIL_RUNS_FINISH)
 
+class LimitUsage(NamedTuple):
+    """How much of a limit is used."""
 
-class BindingLimit(NamedTuple):
-    """The limit of a workflow that decides now, in the words of messages."""
-
-    limit: int | None
     counted: str
-    relief: str
-    """When there is capacity again."""
-    relief_seconds: int
-    """When asking again may help."""
+    limit: int
+    used: int
+    """More than the limit if reruns were admitted beyond it."""
+    on_reached: str
+    """What happens at the limit, in the word of a workflow's file."""
 
 
 class LimitRule(Rule):
@@ -104,7 +87,7 @@ class LimitRule(Rule):
         if state.with_input:
             workflow_id = state.trigger.workflow_id
             self._capacity = lock(state.connection, workflow_id, self._settings, own=state.with_input)
-            if self._settings.waits or not state.by_person:
+            if not state.by_person:
                 state.capacity = self._capacity.remaining
 
     def write(self, state: AdmissionState) -> None:
@@ -122,9 +105,44 @@ def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: 
 
     `own` work orders of this call are written; they are among those that wait, and use no capacity yet.
     """
+    _lock_count(connection, workflow_id)
+    return peek(connection, workflow_id, rule, own=own)
+
+
+def lock_counts(connection: Connection, work_order_ids: Sequence[UUID]) -> set[int]:
+    """Lock the counts of the workflows with limits among some work orders, and return the ids of these workflows.
+
+    In the order of these ids, and before any work order is locked, as in all other transactions.
+    """
+    limited = [workflow_id for workflow_id, _ in _limited(connection, ids=work_order_ids)]
+    for workflow_id in limited:
+        _lock_count(connection, workflow_id)
+    return set(limited)
+
+
+def list_usage(connection: Connection, workflow: str) -> list[LimitUsage]:
+    """Return how much of each limit of a workflow is used; locks nothing."""
+    found = []
+    for workflow_id, rule in _limited(connection, workflow=workflow):
+        left, on_reached = peek(connection, workflow_id, rule), "wait" if rule.waits else "reject"
+        if rule.waiting is not None and left.waiting is not None:
+            found.append(LimitUsage("work orders that wait", rule.waiting, rule.waiting - left.waiting, on_reached))
+        if rule.per_day is not None and left.today is not None:
+            found.append(LimitUsage("new runs today (UTC)", rule.per_day, rule.per_day - left.today, on_reached))
+    return found
+
+
+def _limited(
+    connection: Connection, *, ids: Sequence[UUID] = (), workflow: str | None = None
+) -> list[tuple[int, LimitSettings]]:
+    """Return the workflows with limits among work orders, or the workflow of a name if it has limits."""
+    found = connection.execute(_QUERIES["limited"], {"ids": list(ids), "workflow": workflow}).fetchall()
+    return [(id_, rule) for id_, stored in found if (rule := LimitSettings.read(stored)) is not None]
+
+
+def _lock_count(connection: Connection, workflow_id: int) -> None:
     connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
     connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
-    return peek(connection, workflow_id, rule, own=own)
 
 
 def require_capacity(connection: Connection, trigger: Trigger) -> None:
@@ -143,7 +161,9 @@ def count(connection: Connection, workflow_id: int, admitted: int) -> None:
 
 def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, wanted: int) -> LimitReachedError:
     """Return the error about the reached limit, and what helps."""
-    limit, counted, relief, relief_seconds = capacity.binding(settings)
+    limit, counted, relief = settings.waiting, "waiting", "runs finish"
+    if capacity.today is not None and (capacity.waiting is None or capacity.today < capacity.waiting):
+        limit, counted, relief = settings.per_day, "runs per day (UTC)", "a new day begins"
     what_helps = (
         "this number is never admitted; raise the limit or make the batches smaller"
         if limit is not None and wanted > limit
@@ -151,29 +171,16 @@ def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, w
     )
     return LimitReachedError(
         f"Workflow {trigger.workflow} has capacity for {capacity.remaining} more work orders and {wanted} came at "
-        f"once: its limit is {limit} {counted}. Nothing was created for trigger {trigger.name}; {what_helps}.",
-        relief_seconds,
+        f"once: its limit is {limit} {counted}. Nothing was created for trigger {trigger.name}; {what_helps}."
     )
 
 
 def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> Capacity:
     """Return the capacity without a lock; `own` as in `lock`."""
-    admitted, seconds_left = fetch_row(connection, _QUERIES["today"], {"workflow_id": workflow_id})
+    (admitted,) = fetch_row(connection, _QUERIES["today"], {"workflow_id": workflow_id})
     waiting = None
     if rule.waiting is not None:
         arguments = {"workflow_id": workflow_id, "limit": rule.waiting + own}
         (counted,) = fetch_row(connection, _QUERIES["waiting"], arguments)
         waiting = rule.waiting + own - counted
-    return Capacity(waiting, None if rule.per_day is None else rule.per_day - admitted, seconds_left)
-
-
-def acquire_token(connection: Connection, trigger_id: int, per_second: float, burst: int) -> int:
-    """Acquire one token of the trigger's bucket. Return 0, or in how many whole seconds there is a token again.
-
-    The bucket has `burst` tokens at most. It is one statement. Concurrent callers wait for the row until the
-    transaction ends, so use autocommit mode. The table is unlogged: a commit waits for no disk, and after a crash of
-    Postgres all buckets are full.
-    """
-    arguments = {"trigger_id": trigger_id, "per_second": per_second, "burst": burst}
-    granted, tokens = fetch_row(connection, _QUERIES["acquire_token"], arguments)
-    return 0 if granted else max(1, math.ceil((1 - tokens) / per_second))
+    return Capacity(waiting, None if rule.per_day is None else rule.per_day - admitted)

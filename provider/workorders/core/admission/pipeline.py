@@ -55,7 +55,7 @@ class AdmissionPipeline:
             connection: in the caller's transaction.
             trigger: whose rules apply.
             more: rules of this call alone; each precedes the trigger's rules of its kind.
-            by_person: a person reruns one work order, so that a limit that rejects only counts it.
+            by_person: a person reruns the work orders, so that limits only count them.
         """
         rules: list[Rule] = []
         for kind in RULES:

@@ -50,7 +50,7 @@ class AdmissionState:
     connection: Connection
     trigger: Trigger
     by_person: bool = False
-    """Whether a person reruns one work order, so that a limit that rejects only counts it."""
+    """Whether a person reruns the work orders, so that limits only count them."""
     with_input: int = 0
     passed_over: set[bytes] = field(default_factory=set)
     """Work orders about which a rule has decided; the later rules pass over them."""

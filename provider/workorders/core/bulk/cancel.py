@@ -1,5 +1,6 @@
 """Cancels waiting runs: the work order ends as cancelled, and a run contains the actor and the reason."""
 
+from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -21,5 +22,6 @@ def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: st
     connection.execute(_QUERIES["cancel_available"], {"ids": available, **names})
     connection.execute(_QUERIES["cancel_unclaimed"], {"run_ids": run_ids(len(unclaimed)), "ids": unclaimed, **names})
     connection.execute(_QUERIES["cancel_work_orders"], {"ids": [*available, *unclaimed]})
-    skipped = {IN_USE: len(ids) - len(states), "not waiting": len(states) - len(available) - len(unclaimed)}
-    return StepResult(len(available) + len(unclaimed), {why: count for why, count in skipped.items() if count})
+    cancelled = len(available) + len(unclaimed)
+    skipped = Counter({IN_USE: len(ids) - len(states), "not waiting": len(states) - cancelled})
+    return StepResult(cancelled, +skipped)

@@ -18,7 +18,7 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.work_orders import UnknownWorkOrderError
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, transaction_time
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
@@ -62,7 +62,7 @@ class Job:
     last_id: UUID | None
     """The last work order that the job has processed."""
     error: str | None
-    """Why it failed, or what it waits for."""
+    """Why it failed or waits."""
     created_at: datetime
     started_at: datetime | None
     heartbeat_at: datetime | None
@@ -85,10 +85,6 @@ class StepResult:
 
     done: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
-    waits_for: str | None = None
-    """Why the step ended before its last work order, in a sentence; None if it did not."""
-    reached: UUID | None = None
-    """The last work order that a step processed before it ended early; None if it processed none."""
 
 
 def create_job(
@@ -112,7 +108,7 @@ def create_job(
             f"A {kind} of all work orders was requested, with no filter at all; nothing was changed; give a filter, or "
             f"select all by a since of 1970-01-01."
         )
-    now: datetime = fetch_row(connection, _QUERIES["now"], {})[0]
+    now = transaction_time(connection)
     wanted = replace(wanted, until=min(now, wanted.until or now))
     row = fetch_row(
         connection,

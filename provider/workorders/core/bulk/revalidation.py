@@ -47,20 +47,12 @@ class _Rejected:
     position: int | None
 
 
-def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_limits: bool = False) -> list[UUID]:
-    """Validate these rejected work orders again in the caller's transaction; return those that have an input now.
+def revalidate_rejected(connection: Connection, ids: Sequence[UUID]) -> list[UUID]:
+    """Validate rejected work orders again, which the caller has locked; return those that have an input now.
 
     They get a dataclip instead of the rejection, and wait for a run. The trigger's rules apply to them like to new
-    events: a limit may reject one again, and a sequence may park it. The others keep their raw value and get their
+    events, so that a sequence may park one; but limits only count them. The others keep their raw value and get their
     present reason. A duplicate stays one.
-
-    Args:
-        connection: in the caller's transaction.
-        ids: work orders that the caller has locked.
-        beyond_limits: limits that reject count the accepted ones, and reject none.
-
-    Raises:
-        LimitReachedError: the workflow takes less now; the caller must roll back.
     """
     accepted: dict[str, _Accepted] = {}
     with connection.cursor("rejected", row_factory=class_row(_Rejected)) as cursor:
@@ -71,7 +63,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_l
                 continue
             if row.trigger not in accepted:
                 trigger = triggers.find(connection, row.trigger)
-                accepted[row.trigger] = _Accepted(connection, trigger, by_person=beyond_limits)
+                accepted[row.trigger] = _Accepted(connection, trigger)
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
         found.accept()
@@ -82,9 +74,9 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID], *, beyond_l
 class _Accepted:
     """The accepted work orders of one trigger, without their inputs."""
 
-    def __init__(self, connection: Connection, trigger: Trigger, *, by_person: bool) -> None:
+    def __init__(self, connection: Connection, trigger: Trigger) -> None:
         self._connection = connection
-        self._pipeline = AdmissionPipeline.of(connection, trigger, by_person=by_person)
+        self._pipeline = AdmissionPipeline.of(connection, trigger, by_person=True)
         self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._ids: list[UUID] = []
         self._ordering_keys: list[int | None] = []

@@ -1,16 +1,14 @@
-"""Executes bulk jobs of every kind, and resumes orphaned ones: new jobs, suspended jobs, and those of dead workers."""
+"""Executes bulk jobs of every kind, and resumes orphaned ones: new jobs, waiting jobs, and those of dead workers."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import accumulate
 from typing import Final
 from uuid import UUID, uuid4
 
 import psycopg
 
-from workorders import dag_ids
 from workorders.core.bulk import cancel, jobs, rerun
 from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, StepResult
 from workorders.core.exceptions import WorkOrdersError, one_line
@@ -18,16 +16,9 @@ from workorders.core.history import work_orders
 from workorders.core.postgres.connection import Connection, is_outage
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.bulk", "sql/runner.sql")
+_QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
-_CONTINUES: Final = (
-    f"It continues from here then: by the Dag {dag_ids.MAINTENANCE}, unless that is paused, or by `workorders "
-    f"bulk resume`."
-)
 STEP: Final = 1_000
-STEP_BYTES: Final = 16 * 1024 * 1024
-"""Stored bytes of one transaction; a work order that has more is a separate step. A step of a thousand large values
-would take longer than a worker may be silent, and would lock the counts of limited workflows for that time."""
 STARTUP_GRACE: Final = timedelta(seconds=10)
 """A command that creates a job claims it at once; until then the job does not count as orphaned."""
 _DEADLOCKS: Final = 5
@@ -53,7 +44,6 @@ def run_job(
             if progress is not None:
                 progress(_get_job(connection, job_id))
         with connection.transaction():
-            # A job that waits has been left already.
             jobs.leave_job(connection, job_id, worker, "finished")
     except _Cancelled:
         pass
@@ -76,12 +66,8 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
                 found = work_orders.find_matching(connection, job.filter, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
-                ids = _bounded(connection, found.ids) if job.kind == "rerun" else found.ids
+                ids = work_orders.first_of_step(connection, found.ids) if job.kind == "rerun" else found.ids
                 outcome = _process(connection, job, ids) if ids else StepResult()
-                if outcome.waits_for is not None:
-                    jobs.record_progress(connection, job, outcome, outcome.reached or job.last_id)
-                    jobs.leave_job(connection, job_id, worker, "waiting", f"{outcome.waits_for} {_CONTINUES}")
-                    return False
                 reached = ids[-1] if len(ids) < len(found.ids) else found.looked_until
                 jobs.record_progress(connection, job, outcome, reached)
                 return True
@@ -96,14 +82,7 @@ def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResul
     by = {"actor": job.actor, "reason": job.reason}
     if job.kind == "cancel":
         return cancel.cancel_work_orders(connection, ids, **by)
-    from_start, alone = job.options.get("from_start", False), job.filter.names_one
-    return rerun.rerun_work_orders(connection, ids, from_start=from_start, alone=alone, **by)
-
-
-def _bounded(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Return the first of the work orders, as many as one step may read: a rerun validates the rejected ones again."""
-    sizes = connection.execute(_QUERIES["rejected_bytes"], {"ids": list(ids)})
-    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
+    return rerun.rerun_work_orders(connection, ids, from_start=job.options.get("from_start", False), **by)
 
 
 def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job:
@@ -136,7 +115,7 @@ class ResumeResult:
     """The orphaned jobs after an attempt to resume them."""
 
     jobs: list[Job] = field(default_factory=list)
-    """The jobs as they are now: finished, cancelled meanwhile, or waiting for capacity again."""
+    """The jobs as they are now: finished, or cancelled meanwhile."""
     failures: list[str] = field(default_factory=list)
     """A sentence per job that could not continue, which its row contains too. A person must resume a failed job."""
 

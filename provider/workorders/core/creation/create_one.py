@@ -63,7 +63,7 @@ def create_one(
     keys = [*own, *IdempotencySettings.of(trigger)]
     holder = _find_holder(connection, trigger, keys, item)
     if holder is not None:
-        duplicates.count_ignored(connection, holder, item.request)
+        duplicates.count_ignored(connection, holder)
         return _find(connection, holder)
     id_ = next(increasing_ids())
     counts = create_for(connection, trigger, [item], ids=iter([id_]), rules=list(map(IdempotencyRule, own)))

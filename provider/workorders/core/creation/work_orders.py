@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from itertools import compress, islice, starmap
 from operator import add
-from typing import LiteralString
 
 import psycopg
 
@@ -18,7 +17,6 @@ from workorders.core.ids import increasing_ids
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres import binary_rows
 from workorders.core.postgres.connection import VALUE_ERRORS, Connection
-from workorders.core.postgres.copy import copy
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import Selector
 from workorders.core.triggers import Trigger, stream_id
@@ -169,9 +167,9 @@ class _Writer:
             pairs = self._observed(chunk)
         dataclip = binary_rows.dataclip
         accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
-        copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, prefetch())
+        binary_rows.copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, prefetch())
         rejected = [(id_, item) for id_, item in chunk if item.body is None]
-        copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
+        binary_rows.copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         count = len(chunk.ids)
         return Created(count - len(rejected), len(rejected), existing=given - count)
 
@@ -179,21 +177,19 @@ class _Writer:
         return iter(chunk) if self._pipeline is None else self._pipeline.observe(chunk, self._stream_ids)
 
     def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]], prefetch: _Prefetch) -> None:
-        tails = self._tails
-        columns: tuple[LiteralString, ...]
+        tails, work_order, bigint = self._tails, binary_rows.work_order, binary_rows.bigint
         if self._ordering_key is None:
-            columns, work_order = binary_rows.WORK_ORDER_COLUMNS, binary_rows.work_order
             rows = (
                 work_order(id_, position, tails[body is None][stream])
                 for id_, (stream, position, _, body, _, _) in keyed
             )
         else:
-            columns, key_of = binary_rows.WORK_ORDER_COLUMNS_WITH_ORDERING_KEY, self._ordering_key.ordering_key
-            with_key = binary_rows.work_order_with_ordering_key
+            key_of = self._ordering_key.ordering_key
             rows = (
-                with_key(id_, item.position, tails[item.body is None][item.stream], key_of(item)) for id_, item in keyed
+                work_order(id_, item.position, tails[item.body is None][item.stream]) + bigint(key_of(item))
+                for id_, item in keyed
             )
-        copy(self._connection, "work_orders", columns, rows, prefetch())
+        binary_rows.copy(self._connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, rows, prefetch())
 
     def _insert_missing(self, chunk: Chunk) -> None:
         """Insert the work orders that are missing, and leave only these in the chunk."""
@@ -221,8 +217,10 @@ class _Writer:
         self._stream_ids[stream] = number = (
             None if stream is None else stream_id(self._connection, self._trigger, stream)
         )
+        no_key = b"" if self._ordering_key else binary_rows.bigint(None)
         for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
-            tails[stream] = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
+            suffix = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
+            tails[stream] = suffix + no_key
 
 
 @contextmanager

@@ -15,12 +15,13 @@ from workorders.core.definitions.fields import (
     KeyField,
     Name,
     SelectorField,
+    TaskSettings,
     Whole,
     each_once,
     expecting,
+    require_known_tasks,
     seconds,
 )
-from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.selectors import Selector

@@ -12,14 +12,15 @@ from workorders.core.definitions.fields import (
     Definition,
     KeyField,
     Name,
+    TaskSettings,
     Text,
     Whole,
     byte_count,
     each_once,
     expecting,
+    require_known_tasks,
     seconds,
 )
-from workorders.core.definitions.task_settings import TaskSettings, require_known_tasks
 from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES
 
 CALLABLE: Final = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"

@@ -3,9 +3,7 @@
 import csv
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from io import StringIO
-from itertools import accumulate
 from tempfile import SpooledTemporaryFile
 from typing import Final, Literal
 from uuid import UUID
@@ -14,7 +12,7 @@ import orjson
 
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, transaction_time
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/export.sql")
@@ -43,8 +41,6 @@ COLUMNS: Final = (
 
 STEP: Final = 200
 """Work orders that are read at once, while the caller waits."""
-STEP_BYTES: Final = 16 * 1024 * 1024
-"""Stored bytes that are read at once; a work order that has more is a separate step."""
 _PART: Final = 64 * 1024
 _IN_MEMORY: Final = 1024 * 1024
 """Bytes of a step that are kept in memory; what is more goes to a temporary file."""
@@ -62,14 +58,14 @@ def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[
     with SpooledTemporaryFile(_IN_MEMORY) as lines:
         lines.write(_csv_line(COLUMNS) if format_ == "csv" else b"")
         with connection.transaction():
-            now: datetime = fetch_row(connection, _QUERIES["now"], {})[0]
+            now = transaction_time(connection)
         wanted = replace(wanted, until=min(now, wanted.until or now))
         after: UUID | None = None
         is_complete = False
         while not is_complete:
             with connection.transaction():
                 found = work_orders.find_matching(connection, wanted, after=after, limit=STEP)
-                ids = _bounded(connection, found.ids)
+                ids = work_orders.first_of_step(connection, found.ids)
                 # Not by `writelines`, which leaves memory only after the last line.
                 for line in _lines(connection, ids, format_):
                     lines.write(line)
@@ -87,12 +83,6 @@ def cut_off(format_: Format, sentence: str) -> bytes:
     if format_ == "csv":
         return _csv_line([sentence])
     return orjson.dumps({"error": sentence}, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _bounded(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Return the first of the work orders, as many as one step may read."""
-    sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": list(ids)})
-    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
 
 
 def _lines(connection: Connection, ids: Sequence[UUID], format_: Format) -> Iterator[bytes]:

@@ -67,14 +67,12 @@ def _by_list(connection: Connection, query: str, given: Mapping[str, Any]) -> li
 
 def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Search the newest work orders, which contain every common word, and then the lists of the words."""
-    if given["state"] == "pending":
-        found = _newest_passing(connection, "gathered_with_words", given)
-    elif _is_selective(given):
-        found = _newest_passing(connection, "newest_with_words", given)
-    else:
+    found = None
+    is_selective = given["state"] == "pending" or _is_selective(given)
+    if not is_selective:
         found = _newest(connection, given)
-        if found is None and given["stream_ids"] is not None:
-            found = _newest_passing(connection, "gathered_with_words", given)
+    if found is None and (is_selective or given["stream_ids"] is not None):
+        found = _newest_passing(connection, given)
     return _by_words(connection, given) if found is None else found
 
 
@@ -88,9 +86,10 @@ def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | No
     return None if row and row[0] else found
 
 
-def _newest_passing(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID] | None:
+def _newest_passing(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
     """Search words among the newest that pass all other filters; return None as `_newest` does."""
-    row = connection.execute(_QUERIES[query], {**given, "newest": _NEWEST}, prepare=False).fetchone()
+    asked = {**given, "newest": _NEWEST}
+    row = connection.execute(_QUERIES["gathered_with_words"], asked, prepare=False).fetchone()
     all_of_them, found = row or (True, [])
     return list(found) if all_of_them or len(found) == given["limit"] else None
 

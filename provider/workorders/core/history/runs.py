@@ -89,11 +89,6 @@ class WorkOrderOutcome:
     """What the newest run returned, as JSON text; None if it returned nothing, or if the output was wiped."""
 
 
-def find_ended(connection: Connection, ids: Collection[UUID]) -> list[UUID]:
-    """Return the ids of the work orders that have ended. Reads no output, because many callers ask often."""
-    return [id_ for (id_,) in connection.execute(_QUERIES["ended"], {"ids": list(ids)}).fetchall()]
-
-
 def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
     """Return how a work order ended; None if it has not ended, or was deleted."""
     with connection.cursor(row_factory=class_row(WorkOrderOutcome)) as cursor:

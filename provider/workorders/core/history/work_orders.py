@@ -1,8 +1,9 @@
 """Lists, counts and returns work orders of every source. Reads only."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Final
 from uuid import UUID
 
@@ -21,6 +22,9 @@ _RUN_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
 
 ALL: Final = 2**30
 """Characters, or bytes: more than Postgres holds in a value."""
+STEP_BYTES: Final = 16 * 1024 * 1024
+"""Stored bytes of what one transaction exports or reruns. A step of many large values would fill the memory, and take
+longer than a worker may be silent."""
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
 
@@ -173,6 +177,12 @@ def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None,
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
     row = connection.execute(query, given, prepare=False).fetchone()
     return Matching(*row) if row else Matching([], None)
+
+
+def first_of_step(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
+    """Return the first of the work orders, as many as one step may read: one at least, and `STEP_BYTES` of several."""
+    sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": list(ids)})
+    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
 
 
 def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:

@@ -15,12 +15,11 @@ from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
 
-from workorders.core.admission import duplicates
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.history import search_index
 from workorders.core.history.filters import CLOCKS_APART
-from workorders.core.ids import first_id, time_of
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.ids import first_id
+from workorders.core.postgres.connection import Connection, fetch_row, transaction_time
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 
@@ -67,22 +66,6 @@ class RetentionResult:
     deleted: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionStatus:
-    """How far retention has come with a workflow."""
-
-    last_ended_at: datetime | None
-    """When it last ended without a failure, for all workflows; None if it never did."""
-    oldest_at: datetime | None
-    """When the oldest work order of the workflow was created; None if there is none, or none is in the search index."""
-
-
-def read_status(connection: Connection, workflow: str) -> RetentionStatus:
-    """Return how far retention has come with a workflow; reads one work order."""
-    ended_at, oldest = fetch_row(connection, _QUERIES["status"], {"workflow": workflow})
-    return RetentionStatus(ended_at, None if oldest is None else time_of(oldest))
-
-
 def is_due(connection: Connection) -> bool:
     """Return whether retention last ended a day ago or longer, and no process runs it."""
     return bool(fetch_row(connection, _QUERIES["is_due"], {"interval": _INTERVAL, "silence": _SILENCE})[0])
@@ -121,7 +104,7 @@ def delete_expired(
     """
     with connection.transaction():
         # The clock by which work orders are created, and by which a replay refuses what may be deleted.
-        now = now or fetch_row(connection, _QUERIES["now"], {})[0]
+        now = now or transaction_time(connection)
         _, due = _arguments(connection, now)
     retention = _Retention(connection, {**due, "limit": step}, pause)
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
@@ -130,7 +113,6 @@ def delete_expired(
     deleted = retention.sweep("expired", "delete", "end_id")  # before wiping, which what is deleted does not need
     wiped = retention.sweep("unwiped", "wipe", "wipe_end_id")
     retention.erase()
-    retention.delete_orphans()
     with connection.transaction():
         connection.execute(_QUERIES["note_end"])
     return RetentionResult(wiped, deleted)
@@ -172,13 +154,6 @@ class _Retention:
             with self._step():
                 rows = self._rows("erase_names", after_trigger=after[0], after_key=after[1])
             after = rows[-1] if rows else None
-
-    def delete_orphans(self) -> None:
-        """Delete the counts of repeats whose work orders were deleted just before."""
-        after: UUID | None = UUID(int=0)
-        while after is not None:
-            with self._step():
-                after = duplicates.delete_orphans(self._connection, after=after, limit=_LOOK * self._due["limit"])
 
     def shorten(self, shorten: Shorten) -> None:
         """Shorten the tables of a trigger type."""

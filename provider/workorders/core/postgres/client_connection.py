@@ -11,7 +11,7 @@ from psycopg.waiting import Ready
 
 from workorders.core.postgres.certificates import with_files
 from workorders.core.postgres.login_tokens import has_token, with_token
-from workorders.core.postgres.session_limits import ASK_FOR_LIMITS, accepted, require_limits, without_options
+from workorders.core.postgres.session_limits import ASK_FOR_LIMITS, require_limits, without_options
 
 RV = TypeVar("RV")
 MayWait = Callable[[float], bool]
@@ -34,7 +34,7 @@ class ClientConnection(psycopg.Connection[tuple[Any, ...]]):
         text = with_files(with_token(conninfo))
         may_wait = settings.pop("may_wait", None)
         try:
-            connection = super().connect(accepted(text), autocommit=True, **settings)
+            connection = super().connect(text, autocommit=True, **settings)
         except psycopg.OperationalError as error:
             connection = super().connect(without_options(text, error), autocommit=True, **settings)
         connection.may_wait = may_wait
@@ -81,7 +81,7 @@ class AsyncClientConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
         # A new token may be a request, which must not hold the event loop.
         text = with_files(await asyncio.to_thread(with_token, conninfo) if has_token(conninfo) else conninfo)
         try:
-            connection = await super().connect(accepted(text), autocommit=True, **settings)
+            connection = await super().connect(text, autocommit=True, **settings)
         except psycopg.OperationalError as error:
             connection = await super().connect(without_options(text, error), autocommit=True, **settings)
         try:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, LiteralString
 
 import psycopg
@@ -130,12 +131,10 @@ def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[s
     return row
 
 
-def drop_snapshot(connection: Connection) -> None:
-    """Let a transaction that will idle keep no snapshot, which would delay vacuum and builds of indexes.
-
-    Postgres keeps the snapshot of a query with arguments until the next query; one without arguments leaves none.
-    """
-    connection.execute("SELECT 1")
+def transaction_time(connection: Connection) -> datetime:
+    """Return when the transaction began, by the clock of the database."""
+    time: datetime = fetch_row(connection, "SELECT now()", {})[0]
+    return time
 
 
 def is_outage(error: BaseException) -> bool:

@@ -55,9 +55,6 @@ NO_LIMITS: Final = "has no session limits"
 """Part of the error, by which it is recognized as one that only a person can end."""
 _OPTIONS_REFUSED: Final = re.compile("unsupported startup parameter|command-line options")
 
-_places_without_options: set[tuple[object, ...]] = set()
-"""Poolers that have refused the options; they are not asked again."""
-
 
 def startup_options(session: Mapping[str, str]) -> str:
     """Return the option `options` of libpq that gives a session its settings."""
@@ -66,22 +63,11 @@ def startup_options(session: Mapping[str, str]) -> str:
     return " ".join(f"-c {name}={value}" for name, value in escaped.items())
 
 
-def accepted(text: str) -> str:
-    """Return the connection string, without options if this pooler has refused them before."""
-    return conninfo.make_conninfo(text, options="") if _place(text) in _places_without_options else text
-
-
 def without_options(text: str, error: psycopg.OperationalError) -> str:
     """Return the connection string without options, if they are why a pooler refused it."""
     if not _OPTIONS_REFUSED.search(str(error)):
         raise error
-    _places_without_options.add(_place(text))
-    return accepted(text)
-
-
-def _place(text: str) -> tuple[object, ...]:
-    parts = conninfo.conninfo_to_dict(text)
-    return tuple(parts.get(name) for name in ("host", "hostaddr", "port"))
+    return conninfo.make_conninfo(text, options="")
 
 
 def require_limits(row: tuple[Any, ...] | None) -> None:

@@ -8,8 +8,8 @@ from airflow.sdk.observability.stats import Stats
 
 from workorders.airflow.notifications import Log, load_notifiers, notify_all
 from workorders.core import triggers
-from workorders.core.admission import gap_alerts
-from workorders.core.admission.gap_alerts import GapAlert
+from workorders.core.admission import gaps
+from workorders.core.admission.gaps import GapAlert
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -37,7 +37,7 @@ class Alerting:
             with database.transaction():
                 trigger = triggers.find(database, self.definition.name)
                 due = stalls.claim_alerts(database, trigger, after_seconds=self.definition.alert_after)
-                return [*due, *gap_alerts.claim(database, trigger)]
+                return [*due, *gaps.claim_alerts(database, trigger)]
         except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
             self.log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
             return []

@@ -43,8 +43,6 @@ class Validator:
         size = _PATTERN_BYTES // max(6, len(patterns))
         slow = {pattern for pattern in patterns if not _is_linear(jsonschema_rs, pattern, size)}
         self._cost = SchemaCost(schema, references, slow)
-        self.compares_items: Final = any(node.get("uniqueItems") for node in objects)
-        """Whether it compares the items of arrays with one another."""
         options: dict[str, Any] = {
             "pattern_options": jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=size)
         }

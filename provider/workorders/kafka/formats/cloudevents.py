@@ -27,7 +27,7 @@ class CloudEventsDecoder:
         """Return the name of the format."""
         return "the format of CloudEvents"
 
-    def decode(self, _topic: str, payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded | Rejection:
+    def decode(self, payload: bytes | None, headers: Headers, _budget: Budget) -> Decoded | Rejection:
         """Return an event as JSON, or why the message is none; a null value in binary mode is an event without data."""
         found: dict[str, bytes | None] = {}
         for name, value in headers:

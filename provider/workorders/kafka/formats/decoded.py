@@ -9,7 +9,6 @@ Headers = Sequence[tuple[str | bytes, bytes | None]]
 MAX_DEPTH: Final = 200
 """Levels of a schema's types; orjson writes 254."""
 _MAX_NAME: Final = 256
-_MAX_PATH: Final = 200
 _FREE: Final = 64 * 1024
 _BYTES_PER_BYTE: Final = 1000
 
@@ -22,7 +21,7 @@ class Decoded(NamedTuple):
 
     json: bytes
     schema: bytes | None = None
-    """Id, subject, and version of its schema in the registry, as a JSON object; None without a registry."""
+    """The id of its schema in the registry, as a JSON object; None without a registry."""
 
 
 class Budget:
@@ -51,8 +50,8 @@ class Decoder(Protocol):
     def rule(self, payload: Any, /) -> str:
         """Return the name of what a payload must fulfill."""
 
-    def decode(self, topic: str, payload: Any, headers: Headers, budget: Budget, /) -> Decoded | Rejection:
-        """Return a payload of a topic as JSON, or why that cannot be: bytes, or None where headers are read.
+    def decode(self, payload: Any, headers: Headers, budget: Budget, /) -> Decoded | Rejection:
+        """Return a payload as JSON, or why that cannot be: bytes, or None where headers are read.
 
         It may raise anything; `Payloads` makes rejections of it.
         """
@@ -71,26 +70,12 @@ class OverBudgetError(ValueError):
 
 
 class RefusedPayloadError(ValueError):
-    """A payload breaks its schema; the text is a clause that contains no data."""
+    """A payload breaks its schema, or cannot be JSON unchanged; the text is a clause that contains no data."""
 
-    def __init__(self, clause: str, code: str = "schema-violated") -> None:
+    def __init__(self, clause: str, code: str = "undecodable") -> None:
         """Keep the reason of the rejection."""
         super().__init__(clause)
         self.code = code
-
-    @classmethod
-    def at(cls, path: str, clause: str, remedy: str, code: str = "undecodable") -> "RefusedPayloadError":
-        """Return the error of a value that cannot be JSON without being changed.
-
-        Args:
-            path: of the value, as a JSON Pointer into the result, with `*` for the key of a map, which is data. Each
-                rejection stores it, so of a long one the end is kept.
-            clause: what is wrong with the value.
-            remedy: what the sender can do.
-            code: of the rejection.
-        """
-        shown = path if len(path) <= _MAX_PATH else f"...{path[-_MAX_PATH:]}"
-        return cls(f"{shown or 'it'} {clause}; {remedy}", code)
 
 
 class UnsafeSchemaError(ValueError):

@@ -3,7 +3,7 @@
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
@@ -50,16 +50,11 @@ class _UnknownIds:
 unknown_ids: Final = _UnknownIds()
 
 
-class _Known:
+class _Known(NamedTuple):
     """What is kept of a schema."""
 
-    __slots__ = ("characters", "read", "registrations")
-
-    def __init__(self, read: ReadPayload | Rejection, characters: int = 0) -> None:
-        self.read = read
-        self.characters = max(characters, _MIN_CHARACTERS)
-        self.registrations: dict[str, bytes] = {}
-        """By topic."""
+    read: ReadPayload | Rejection
+    characters: int = _MIN_CHARACTERS
 
 
 class RegistryDecoder:
@@ -77,8 +72,8 @@ class RegistryDecoder:
         """Return which schema a payload names."""
         return f"schema {_schema_id(payload)}"
 
-    def decode(self, topic: str, payload: bytes, _headers: Headers, budget: Budget) -> Decoded | Rejection:
-        """Return a payload of a topic as JSON, or why that cannot be.
+    def decode(self, payload: bytes, _headers: Headers, budget: Budget) -> Decoded | Rejection:
+        """Return a payload as JSON, or why that cannot be.
 
         Raises:
             RegistryUnavailableError: the registry did not answer.
@@ -90,10 +85,7 @@ class RegistryDecoder:
         known = self._known.get(schema_id) or self._ask(schema_id)
         if isinstance(known.read, Rejection):
             return known.read
-        json = known.read(payload[_HEADER_BYTES:], budget)
-        if topic not in known.registrations:
-            known.registrations[topic] = self._registry.registration(schema_id, f"{topic}-{self._kind}")
-        return Decoded(json, known.registrations[topic])
+        return Decoded(known.read(payload[_HEADER_BYTES:], budget), b'{"id":%d}' % schema_id)
 
     def _ask(self, schema_id: int) -> _Known:
         fault = unknown_ids.fault(self, schema_id)
@@ -101,7 +93,8 @@ class RegistryDecoder:
         try:
             if fault is None:
                 read = self._parse(self._registry, schema_id)
-                return self._keep(schema_id, _Known(read, self._registry.characters - before))
+                characters = max(self._registry.characters - before, _MIN_CHARACTERS)
+                return self._keep(schema_id, _Known(read, characters))
         except (RegistryUnavailableError, RegistryRefusedError):
             raise
         except UnknownSchemaError as error:

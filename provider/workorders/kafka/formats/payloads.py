@@ -72,7 +72,7 @@ class Payloads:
         """Whether a key is more than a text."""
         return self.key != "text"
 
-    def decode_value(self, topic: str, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
+    def decode_value(self, payload: bytes | None, headers: Headers) -> Decoded | Rejection | None:
         """Return a value as JSON, or why that cannot be; None for a null value that stays one.
 
         Raises:
@@ -82,22 +82,20 @@ class Payloads:
         if payload is None and not FORMATS[self.value].reads_headers:
             return None
         decoder = _decoder(self.value, "value", self.registry, self.json_schema)
-        found = decode(decoder, "value", topic, payload, headers, self.max_bytes)
+        found = decode(decoder, "value", payload, headers, self.max_bytes)
         # A null value without an event in its headers is a tombstone.
         return None if payload is None and isinstance(found, Rejection) else found
 
-    def decode_key(self, topic: str, payload: bytes) -> Decoded | Rejection:
+    def decode_key(self, payload: bytes) -> Decoded | Rejection:
         """Return a key as JSON, or why that cannot be; raises as `decode_value` does."""
-        return decode(_decoder(self.key, "key", self.registry, None), "key", topic, payload, (), self.max_bytes)
+        return decode(_decoder(self.key, "key", self.registry, None), "key", payload, (), self.max_bytes)
 
 
 _PANIC: Final = "PanicException"
 """What a library in Rust raises at its own bug; it is no `Exception`, and no module has it."""
 
 
-def decode(  # noqa: PLR0917 - what a message has
-    decoder: Decoder, kind: str, topic: str, payload: bytes | None, headers: Headers, max_bytes: int
-) -> Decoded | Rejection:
+def decode(decoder: Decoder, kind: str, payload: bytes | None, headers: Headers, max_bytes: int) -> Decoded | Rejection:
     """Return a key or a value as JSON, or why that cannot be: whatever a decoder raises is a rejection.
 
     Raises:
@@ -109,7 +107,7 @@ def decode(  # noqa: PLR0917 - what a message has
         size += len(value or b"")
     budget = Budget(size, max_bytes)
     try:
-        found = decoder.decode(topic, payload, headers, budget)
+        found = decoder.decode(payload, headers, budget)
         if isinstance(found, Decoded) and len(found.json) > budget.max_bytes:
             raise OverBudgetError(budget.max_bytes)
         return found

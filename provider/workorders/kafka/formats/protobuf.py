@@ -243,88 +243,82 @@ class _Reading:
         json = b"%b" % orjson.dumps(value)
         return json, is_whole and not any(text in json for text in _TEXTS_OF_BYTES)
 
-    def require_whole(self, message_type: Any, payload: bytes | memoryview, path: str) -> None:
+    def require_whole(self, message_type: Any, payload: bytes | memoryview) -> None:
         """Read a message field by field; what its type does not have is skipped.
 
         Raises:
-            RefusedPayloadError: a field is malformed, would be left out or changed in JSON, or is required and missing.
+            RefusedPayloadError: a field would be left out or changed in JSON, or is required and missing.
+            Exception: the bytes are no message.
         """
         self.budget.spend(self.messages.cost_of(message_type))
         self.levels += 1
         if self.levels > _MAX_LEVELS:
-            raise RefusedPayloadError.at(path, f"is in more than {_MAX_LEVELS} messages", BAD_BYTES)
+            raise RefusedPayloadError(f"a message is in more than {_MAX_LEVELS} messages; {BAD_BYTES}")
         payload = memoryview(payload)  # each level would have a copy of all that is in it
-        place, seen = 0, Counter[int]()
-        is_entry = message_type.GetOptions().map_entry
+        place, seen = 0, set[int]()
         while place < len(payload):
-            try:
-                number, wire, content, place = _field(payload, place)
-            except (IndexError, ValueError):
-                raise RefusedPayloadError.at(path, "is cut off, or is no message", BAD_BYTES) from None
+            number, wire, content, place = _field(payload, place)
             field = message_type.fields_by_number.get(number)
             if field is not None:
                 if field.has_presence:
                     self.budget.spend(len(field.name) + 4)
-                at = f"{path}/*" if is_entry else f"{path}/{field.name}"
-                self._require_field(field, wire, content, at, seen[number])
-                seen[number] += 1
+                self._require_field(field, wire, content)
+                seen.add(number)
         for field in message_type.fields:
             if field.is_required and field.number not in seen:
-                at = f"{path}/{field.name}"
-                raise RefusedPayloadError.at(at, "is required and missing", "the sender must set it", "schema-violated")
+                clause = f"the field {field.name} is required and missing; the sender must set it"
+                raise RefusedPayloadError(clause, "schema-violated")
         self.levels -= 1
 
-    def _require_field(self, field: Any, wire: int, content: int | memoryview, path: str, index: int) -> None:
-        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
-        is_list = field.is_repeated and not is_map
+    def _require_field(self, field: Any, wire: int, content: int | memoryview) -> None:
         expected = _WIRE_TYPES.get(field.type, _VARINT)
         values: Sequence[int | memoryview] = [content]
         if field.is_repeated and wire == _SIZED and expected in {_VARINT, *_FIXED_BYTES}:
-            values, wire = (_unpacked(content, path) if expected == _VARINT else []), expected  # type: ignore[arg-type]
+            values, wire = (_unpacked(content) if expected == _VARINT else []), expected  # type: ignore[arg-type]
         if wire != expected:
-            raise RefusedPayloadError.at(path, "is of another type than in the schema", BAD_BYTES)
+            raise RefusedPayloadError(f"the field {field.name} is of another type than in the schema; {BAD_BYTES}")
         if wire == _GROUP:
             self.budget.spend(_REREAD * len(content))  # type: ignore[arg-type]
-        for place, value in enumerate(values, index):
-            at = f"{path}/{place}" if is_list else path
+        for value in values:
             if isinstance(value, int):
-                self._require_number(field, value, at)
+                self._require_number(field, value)
             elif field.type == FieldDescriptor.TYPE_STRING and not _is_utf8(value):
-                raise RefusedPayloadError.at(at, "is a text that is not UTF-8", BAD_VALUE)
+                raise RefusedPayloadError(f"the field {field.name} is a text that is not UTF-8; {BAD_VALUE}")
             elif field.message_type is not None:
-                self._require_message(field.message_type, value, at)
+                self._require_message(field.message_type, value)
 
-    def _require_number(self, field: Any, value: int, path: str) -> None:
+    def _require_number(self, field: Any, value: int) -> None:
         if field.type in _OF_32_BITS and 2**32 <= value < _NEGATIVE_32_BITS:
-            raise RefusedPayloadError.at(path, "is a number of more than 32 bits", BAD_BYTES)
+            raise RefusedPayloadError(f"the field {field.name} is a number of more than 32 bits; {BAD_BYTES}")
         enum = field.enum_type
         if enum is not None:
             symbol = enum.values_by_number.get(int.from_bytes((value % 2**32).to_bytes(4), signed=True))
             if symbol is None and enum.is_closed:
-                raise RefusedPayloadError.at(path, "is a number that its enum does not have", BAD_BYTES)
+                clause = f"the field {field.name} is a number that its enum does not have; {BAD_BYTES}"
+                raise RefusedPayloadError(clause)
             self.budget.spend(2 if symbol is None else len(symbol.name) + 3)
 
-    def _require_message(self, message_type: Any, payload: bytes | memoryview, path: str) -> None:
+    def _require_message(self, message_type: Any, payload: bytes | memoryview) -> None:
         if message_type.full_name == _ANY:
-            self._require_any(message_type, payload, path)
+            self._require_any(message_type, payload)
         elif message_type.file.name.startswith(_WELL_KNOWN):
             try:
                 self.as_json(message_type, payload)
             except Exception:  # noqa: BLE001 - each type has its own
-                clause = f"is a {message_type.name} beyond its limits, or malformed"
-                raise RefusedPayloadError.at(path, clause, BAD_VALUE) from None
+                clause = f"a {message_type.name} is beyond its limits, or malformed; {BAD_VALUE}"
+                raise RefusedPayloadError(clause) from None
         else:
-            self.require_whole(message_type, payload, path)
+            self.require_whole(message_type, payload)
 
-    def _require_any(self, message_type: Any, payload: bytes | memoryview, path: str) -> None:
+    def _require_any(self, message_type: Any, payload: bytes | memoryview) -> None:
         wrapped = message_factory.GetMessageClass(message_type).FromString(bytes(payload))
         try:
             inner = self.messages.pool.FindMessageTypeByName(wrapped.TypeName())
         except KeyError:
-            clause = "is an Any of a type that neither the schema nor its imports have"
-            raise RefusedPayloadError.at(path, clause, "the sender must register a schema that imports it") from None
+            clause = "an Any is of a type that neither the schema nor its imports have"
+            raise RefusedPayloadError(f"{clause}; the sender must register a schema that imports it") from None
         self.levels += _LEVELS_OF_ANY
-        self._require_message(inner, wrapped.value, path)
+        self._require_message(inner, wrapped.value)
         self.levels -= _LEVELS_OF_ANY
 
 
@@ -338,15 +332,15 @@ def _read(messages: _Messages, types: Sequence[Any], has_any: bool, payload: byt
     reading = _Reading(messages, budget)
     is_proved = has_any or messages.may_grow(rest)
     if is_proved:
-        reading.require_whole(message_type, rest, "")
+        reading.require_whole(message_type, rest)
     try:
         json, is_whole = reading.as_json(message_type, rest)
     except Exception:
         if not is_proved:
-            reading.require_whole(message_type, rest, "")
+            reading.require_whole(message_type, rest)
         raise
     if not (is_proved or is_whole):
-        reading.require_whole(message_type, rest, "")
+        reading.require_whole(message_type, rest)
     return json
 
 
@@ -408,14 +402,11 @@ def _field(payload: memoryview, place: int) -> tuple[int, int, int | memoryview,
     return number, wire, payload[place : place + size], place + size
 
 
-def _unpacked(payload: memoryview, path: str) -> list[int]:
+def _unpacked(payload: memoryview) -> list[int]:
     values, place = [], 0
-    try:
-        while place < len(payload):
-            value, place = _varint(payload, place)
-            values.append(value)
-    except (IndexError, ValueError):
-        raise RefusedPayloadError.at(path, "is cut off", BAD_BYTES) from None
+    while place < len(payload):
+        value, place = _varint(payload, place)
+        values.append(value)
     return values
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
-import orjson
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
 
 from workorders.core.environment import THIS_MACHINE
@@ -52,10 +51,6 @@ class UnknownSchemaError(LookupError):
 
 class _TooMuchError(Exception):
     """An answer is too long, or takes too long."""
-
-
-class _NotFoundError(RegistryUnavailableError):
-    """Something answered 404, and it was not the registry about a schema."""
 
 
 class SchemaRegistry:
@@ -108,21 +103,6 @@ class SchemaRegistry:
         """Return a schema that another one refers to; raises as `schema` does."""
         fmt = "serialized" if serialized else None
         return self._with_text(self._ask(lambda: self._client.get_version(subject, version, fmt=fmt)).schema)
-
-    def registration(self, schema_id: int, subject: str) -> bytes:
-        """Return the id, a subject, and the version of a schema as JSON; raises as `schema` does.
-
-        Args:
-            schema_id: the schema.
-            subject: the preferred one, if the schema is registered under several.
-        """
-        try:
-            found = self._ask(lambda: self._client.get_schema_versions(schema_id))
-        except (UnknownSchemaError, _NotFoundError):  # a registry that cannot tell
-            found = []
-        names = sorted((one.subject != subject, one.subject, one.version) for one in found)
-        _, name, version = names[0] if names else (None, None, None)
-        return orjson.dumps({"id": schema_id, "subject": name, "version": version})
 
     def texts(self, schema_id: int, name: str = "", *, serialized: bool = False) -> dict[str, str]:
         """Return the texts of a schema and of all that it refers to by their names, the referred ones first.
@@ -178,7 +158,7 @@ class SchemaRegistry:
                 ) from None
             if error.http_status_code != _NOT_FOUND:
                 raise RegistryUnavailableError(f"{self._where} {answer}; nothing was committed there.") from None
-            raise self._misled(answer, _NotFoundError) from None
+            raise self._misled(answer) from None
         except (
             ValueError,
             TypeError,
@@ -202,10 +182,8 @@ class SchemaRegistry:
             return False
         return isinstance(found, list) and len(found) > 0
 
-    def _misled(
-        self, answer: str, kind: type[RegistryUnavailableError] = RegistryUnavailableError
-    ) -> RegistryUnavailableError:
-        return kind(
+    def _misled(self, answer: str) -> RegistryUnavailableError:
+        return RegistryUnavailableError(
             f"{self._where} {answer}, which is not an answer of a schema registry; nothing was committed there. Check "
             f"the address in its connection, and proxies on the way."
         )

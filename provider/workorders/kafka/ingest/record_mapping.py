@@ -164,7 +164,7 @@ class RecordMapping:
         """
         decoded = None
         if payloads.decodes_values and len(record.value or b"") <= self.max_message_bytes:
-            decoded = payloads.decode_value(record.topic, record.value, record.headers)
+            decoded = payloads.decode_value(record.value, record.headers)
         if isinstance(decoded, Rejection):
             return Item(stream, record.offset, request, None, decoded, record.value)
         json, schema = (record.value, None) if decoded is None else decoded
@@ -177,15 +177,15 @@ class RecordMapping:
         if schema is not None:
             written = b'%b,"value_schema":%b}' % (written[:-1], schema)
         if record.key is not None and payloads.decodes_keys:
-            key = self._decoded_key(payloads, record.topic, record.key)
+            key = self._decoded_key(payloads, record.key)
             if isinstance(key, Rejection):
                 return Item(stream, record.offset, request, None, key, record.value)
             after_key = written[len(_KEY_OF_REQUEST) + len(_text_json(record.key)) : -1]
             written = b'%b%b%b,"key_schema":%b}' % (_KEY_OF_REQUEST, key.json, after_key, key.schema or b"null")
         return item._replace(request=written)
 
-    def _decoded_key(self, payloads: Payloads, topic: str, key: bytes) -> Decoded | Rejection:
-        found = payloads.decode_key(topic, key)
+    def _decoded_key(self, payloads: Payloads, key: bytes) -> Decoded | Rejection:
+        found = payloads.decode_key(key)
         if isinstance(found, Rejection):
             return found
         # Postgres refuses some JSON, as it does in a body.

@@ -2,6 +2,6 @@
 
 from typing import Final
 
-from workorders.core.postgres.metric_queries import load_readings
+from workorders.core.metrics import load_readings
 
 READINGS: Final = load_readings("workorders.kafka.ledger", "sql/metrics.sql")

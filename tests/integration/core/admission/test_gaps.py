@@ -8,7 +8,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.admission import BY_NUMBER, event, ids, limit, outcome, register
 from workorders.core import triggers
-from workorders.core.admission import gap_alerts, gaps
+from workorders.core.admission import gaps
 from workorders.core.admission.gaps import Decider, GapRefusedError, UnknownSequenceError
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection, connect
@@ -185,35 +185,35 @@ def test_what_is_parked_is_never_dropped(free: Connection, trigger: Trigger) -> 
 
 def test_a_gap_is_alerted_of_once_when_it_is_too_old(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 3)
-    assert gap_alerts.claim(free, trigger) == []
+    assert gaps.claim_alerts(free, trigger) == []
     pass_time(free, trigger, "1 hour")
-    (alert,) = gap_alerts.claim(free, trigger)
+    (alert,) = gaps.claim_alerts(free, trigger)
     assert (alert.cleared, alert.high_water_mark, alert.parked) == (False, 1, 1)
     assert f"Trigger {trigger.name}: sequence {alert.key} has a gap above number 1 since " in alert.sentence
     assert "order-7" not in alert.sentence
-    assert gap_alerts.claim(free, trigger) == []
+    assert gaps.claim_alerts(free, trigger) == []
 
 
 def test_a_gap_is_alerted_of_when_too_much_is_parked(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 3, 4)
-    assert gap_alerts.claim(free, trigger) == []
+    assert gaps.claim_alerts(free, trigger) == []
     come(free, trigger, 5)
-    assert [alert.parked for alert in gap_alerts.claim(free, trigger)] == [3]
+    assert [alert.parked for alert in gaps.claim_alerts(free, trigger)] == [3]
 
 
 def test_a_closed_gap_is_reported_once(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 3, 4, 5)
-    gap_alerts.claim(free, trigger)
+    gaps.claim_alerts(free, trigger)
     come(free, trigger, 2)
-    (alert,) = gap_alerts.claim(free, trigger)
+    (alert,) = gaps.claim_alerts(free, trigger)
     assert alert.cleared
     assert alert.sentence.endswith("is closed; its high-water mark is 5.")
-    assert gap_alerts.claim(free, trigger) == []
+    assert gaps.claim_alerts(free, trigger) == []
     assert gaps.gaps(free, trigger.name) == []
 
 
 def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) -> None:
-    assert gap_alerts.claim(free, register(free, f"{name}-plain")) == []
+    assert gaps.claim_alerts(free, register(free, f"{name}-plain")) == []
 
 
 def test_released_work_orders_count_for_the_day(free: Connection, trigger: Trigger) -> None:

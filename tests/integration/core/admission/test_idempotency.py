@@ -42,7 +42,8 @@ def keys_kept(connection: Connection, trigger: Trigger) -> int:
 
 def kept(connection: Connection, original: UUID) -> list[UUID]:
     """Return the repeats of a work order that are separate work orders, oldest first."""
-    return [repeat.id for repeat in reversed(duplicates.summary(connection, original).newest)]
+    query = "SELECT work_order_id FROM workorders.duplicates WHERE original_id = %s ORDER BY work_order_id"
+    return [id_ for (id_,) in connection.execute(query, (original,))]
 
 
 def age(connection: Connection, trigger: Trigger, interval: str) -> None:

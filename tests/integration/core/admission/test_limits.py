@@ -155,7 +155,7 @@ def test_beyond_a_limit_that_waits_nothing_is_created_and_the_source_is_told(
         f"Workflow {name} has capacity for 1 more work orders and 2 came at once: its limit is 3 "
     )
     assert f"Nothing was created for trigger {name}; it continues by itself when " in str(raised.value)
-    assert 1 <= raised.value.retry_after_seconds <= (60 if limit == "max_waiting" else SECONDS_A_DAY)
+    assert raised.value.retry_after_seconds == 60
     with connection.transaction():
         assert create_for(connection, trigger, events("c", 2), fresh=True) == Created(1, 0, 0)
 
@@ -189,8 +189,7 @@ def test_a_limit_that_waits_leaves_keys_and_marks_as_they_were(connection: Conne
 
 
 def test_the_error_travels_to_another_process() -> None:
-    error = pickle.loads(pickle.dumps(LimitReachedError("no room", 7)))
-    assert (str(error), error.retry_after_seconds) == ("no room", 7)
+    assert str(pickle.loads(pickle.dumps(LimitReachedError("no room")))) == "no room"
 
 
 def test_who_comes_second_waits_and_finds_less_room(
@@ -226,48 +225,14 @@ def test_however_many_come_at_once_the_limit_is_exact(
     assert sum(result.rejected_by_rule for result in results) == 12 * 9 - 50
 
 
-def pass_time(connection: Connection, trigger: Trigger, seconds: float) -> None:
-    connection.execute(
-        "UPDATE workorders.trigger_rates SET filled_at = filled_at - make_interval(secs => %s) WHERE trigger_id = %s",
-        (seconds, trigger.id),
-    )
-
-
-def test_a_burst_passes_then_as_many_as_time_lets(connection: Connection, trigger: Trigger) -> None:
-    # One in a thousand seconds, and the answer is compared roughly: time passes while this asks.
-    def take() -> float:
-        return limits.acquire_token(connection, trigger.id, 0.001, 3)
-
-    assert [take() for _ in range(4)] == [0, 0, 0, pytest.approx(1000, abs=60)]
-    pass_time(connection, trigger, 400)
-    assert take() == pytest.approx(600, abs=60)
-    pass_time(connection, trigger, 600)
-    assert [take() for _ in range(2)] == [0, pytest.approx(1000, abs=60)]
-    pass_time(connection, trigger, 100_000)
-    assert [take() for _ in range(4)] == [0, 0, 0, pytest.approx(1000, abs=60)]
-
-
-def test_a_clock_that_was_set_back_takes_nothing_out(connection: Connection, trigger: Trigger) -> None:
-    assert limits.acquire_token(connection, trigger.id, 0.001, 3) == 0
-    pass_time(connection, trigger, -3600)
-    taken = [limits.acquire_token(connection, trigger.id, 0.001, 3) for _ in range(3)]
-    assert taken == [0, 0, pytest.approx(1000, abs=60)]
-
-
-def test_of_many_at_once_as_many_pass_as_there_is_room_for(
-    stack: LocalStack, connection: Connection, trigger: Trigger
-) -> None:
-    connection.commit()
-
-    def run(_: int) -> int:
-        with connect(stack.database_url, autocommit=True) as own:
-            return sum(limits.acquire_token(own, trigger.id, 0.001, 20) == 0 for _ in range(10))
-
-    with ThreadPoolExecutor(8) as pool:
-        assert sum(pool.map(run, range(8))) == 20
-
-
-def test_two_triggers_have_buckets_of_their_own(connection: Connection, trigger: Trigger) -> None:
-    assert limits.acquire_token(connection, trigger.id, 0.1, 1) == 0
-    assert limits.acquire_token(connection, trigger.id, 0.1, 1) > 0
-    assert limits.acquire_token(connection, -1, 0.1, 1) == 0
+def test_the_usage_of_each_limit_is_shown_and_may_be_more_than_the_limit(connection: Connection, name: str) -> None:
+    trigger = limited(connection, name, max_per_day=1)
+    create_for(connection, trigger, events("ab"), fresh=True)
+    assert limits.list_usage(connection, name) == [("new runs today (UTC)", 1, 1, "reject")]
+    limited(connection, name, "wait", max_waiting=1, max_per_day=5)
+    create_for(connection, register(connection, f"{name}-2"), events("c"), fresh=True)
+    assert limits.list_usage(connection, name) == [
+        ("work orders that wait", 1, 1, "wait"),
+        ("new runs today (UTC)", 5, 1, "wait"),
+    ]
+    assert limits.list_usage(connection, f"{name}-2") == []

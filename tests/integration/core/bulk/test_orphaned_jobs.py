@@ -91,17 +91,6 @@ def test_a_job_whose_worker_fell_silent_is_taken_over(connection: Connection, tr
     assert [job.id for job in runner.resume_orphaned(connection).jobs] == [job_id]
 
 
-def test_a_job_that_waits_for_capacity_continues_and_delays_none_behind_it(
-    connection: Connection, trigger: Trigger, name: str
-) -> None:
-    limit(connection, name, max_waiting=4, on_reached="wait")
-    rerun, cancel = written(connection, name), written(connection, name, "cancel")
-    worked = runner.resume_orphaned(connection, step=2)
-    assert [(job.id, job.state, job.done) for job in worked.jobs] == [(rerun, "waiting", 4), (cancel, "finished", 4)]
-    age(connection, rerun, A_MINUTE)
-    assert [(job.state, job.done) for job in runner.resume_orphaned(connection).jobs] == [("finished", 6)]
-
-
 def test_two_that_look_at_once_never_work_at_one_job(
     stack: LocalStack, connection: Connection, trigger: Trigger, name: str
 ) -> None:

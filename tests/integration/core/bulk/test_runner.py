@@ -8,8 +8,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.admission import register
-from support.runs import finish_all
-from support.work_orders import REQUEST, accepted, rejected
+from support.work_orders import REQUEST, rejected
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
@@ -86,19 +85,10 @@ def stepped(connection: Connection, job: Job) -> list[int]:
 def test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own(
     connection: Connection, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "STEP_BYTES", 2000)
+    monkeypatch.setattr(work_orders, "STEP_BYTES", 2000)
     sizes = [700, 700, 700, 5000, 100, 100, 1700, 300]
     create_for(connection, trigger, [rejected("s", place, b"#" * size) for place, size in enumerate(sizes)])
     wanted = Filter(trigger=trigger.name)
     assert stepped(connection, made(connection, "rerun", wanted)) == [2, 1, 1, 3, 1]
     # Nothing is read of what is cancelled.
     assert stepped(connection, made(connection, "cancel", wanted)) == [8]
-
-
-def test_inputs_do_not_count_for_a_rerun(
-    connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create_for(connection, trigger, [accepted("s", place, b'{"id":%d}' % place) for place in range(4)])
-    finish_all(connection, name, "failed")
-    monkeypatch.setattr(runner, "STEP_BYTES", 1)
-    assert stepped(connection, made(connection, "rerun", Filter(trigger=trigger.name))) == [4]

@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 from support.runs import finish_all
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import export
+from workorders.core.history import export, work_orders
 from workorders.core.history.export import COLUMNS, Format
 from workorders.core.history.filters import Filter
 from workorders.core.items import Item, Rejection
@@ -82,7 +82,7 @@ def test_no_transaction_is_open_while_the_caller_has_a_part_and_later_work_order
 def test_a_step_ends_before_it_has_too_many_bytes_and_a_large_value_is_a_step_of_its_own(
     connection: Connection, trigger: Trigger, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "STEP_BYTES", 2000)
+    monkeypatch.setattr(work_orders, "STEP_BYTES", 2000)
     sizes = [700, 700, 700, 5000, 100, 100, 1700, 300]
     create_for(connection, trigger, [rejected("s", place, b"#" * size) for place, size in enumerate(sizes)])
     connection.commit()

@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -19,7 +19,6 @@ from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import search_index, tokenizer, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.ids import time_of
 from workorders.core.maintenance import retention
 from workorders.core.maintenance.retention import RetentionBusyError
 from workorders.core.postgres.connection import Connection, connect
@@ -260,24 +259,6 @@ def test_what_is_in_use_when_its_turn_comes_is_wiped_the_next_time(
     assert bodies(connection, trigger) == 0
 
 
-def test_a_repeat_of_a_wiped_event_is_wiped_as_well(connection: Connection, trigger: Trigger, name: str) -> None:
-    keeping(connection, name, erase_after="5d")
-    create_for(connection, trigger, accepted_range("s", 0, 1))
-    (id_,) = age(connection, trigger, 10)
-    finish_all(connection, name)
-    keep(connection, days=0)
-    connection.execute(
-        """
-        INSERT INTO workorders.ignored_repeats (work_order_id, count, last_at, last_request)
-        VALUES (%s, 1, now(), '{"headers": []}')
-        """,
-        (id_,),
-    )
-    keep(connection, days=0)
-    query = "SELECT last_request FROM workorders.ignored_repeats WHERE work_order_id = %s"
-    assert rows(connection, query, id_) == [None]
-
-
 def test_what_is_due_behind_many_that_are_kept_is_deleted(connection: Connection, trigger: Trigger, name: str) -> None:
     kept = triggers.register(connection, name=f"{name}-2", type_="plain", workflow=f"{name}-2", definition={})
     create_for(connection, kept, accepted_range("s", 0, 100))
@@ -425,21 +406,6 @@ def test_a_key_alone_keeps_a_deleted_event_from_coming_back(
     assert create_one(connection, trigger, accepted(None, None), key="b").state == "deleted"
 
 
-def test_counts_of_repeats_without_a_work_order_are_deleted_step_by_step(
-    connection: Connection, trigger: Trigger, name: str
-) -> None:
-    for number in range(100):
-        create_one(connection, trigger, accepted(None, None), key=f"{name} {number % 50}")
-    ids = numbered(connection, trigger)
-    # As a repeat does that comes while its work order is deleted.
-    for table in ("work_orders", "dataclips"):
-        connection.execute(f"DELETE FROM workorders.{table} WHERE id = ANY (%s)", [ids[::2]])
-    keep(connection, days=0, step=1)
-    kept = rows(connection, "SELECT work_order_id FROM workorders.ignored_repeats WHERE work_order_id = ANY (%s)", ids)
-    assert sorted(kept) == ids[1::2]
-    assert len(ids) == 50
-
-
 def test_open_requests_with_keys_hold_no_retention_up(
     connection: Connection, other_connection: Connection, trigger: Trigger, name: str
 ) -> None:
@@ -491,35 +457,3 @@ def test_others_see_that_a_process_runs_retention(connection: Connection, other_
 
     retention.delete_expired(connection, pause=look)
     assert set(due) == {False}
-
-
-@pytest.mark.parametrize("share", ["common", "rare"])
-def test_the_status_of_a_workflow_reads_one_work_order(connection: Connection, name: str, share: str) -> None:
-    for of in ("common", "rare"):
-        triggers.register(connection, name=f"{name}-{of}", type_="plain", workflow=f"{name}-{of}", definition={})
-    connection.execute(
-        """
-        INSERT INTO workorders.search_words (id, trigger_id, workflow_id, words)
-        SELECT lpad(to_hex(number), 32, '0')::uuid, triggers.id, triggers.workflow_id, ''
-        FROM generate_series(1, 50000) AS number
-        JOIN workorders.triggers ON triggers.name = %(name)s || CASE number WHEN 25000 THEN '-rare' ELSE '-common' END
-        """,
-        {"name": name},
-    )
-    connection.execute("ANALYZE workorders.search_words")
-    given = {"workflow": f"{name}-{share}"}
-    explained = connection.execute(
-        f"EXPLAIN (ANALYZE, FORMAT JSON) {QUERIES['status']}".encode(), given, prepare=False
-    ).fetchone()
-    assert explained is not None
-    assert rows_of(explained[0][0]["Plan"], "search_words") == 1, explained
-    oldest = {"common": 1, "rare": 25_000}[share]
-    assert retention.read_status(connection, f"{name}-{share}").oldest_at == time_of(UUID(int=oldest))
-
-
-def rows_of(node: Mapping[str, Any], table: str) -> int:
-    """Return how many rows of a table a plan has read."""
-    own = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-    return (own if node.get("Relation Name") == table else 0) + sum(
-        rows_of(child, table) for child in node.get("Plans", ())
-    )

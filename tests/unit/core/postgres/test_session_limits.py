@@ -9,11 +9,6 @@ from workorders.core.postgres import session_limits
 GIVEN = conninfo.make_conninfo(host="proxy.example", user="ann", options=session_limits.startup_options({}))
 
 
-@pytest.fixture(autouse=True)
-def no_pooler_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_limits, "_places_without_options", set())
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -24,18 +19,13 @@ def no_pooler_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=["RDS Proxy", "Neon", "PgBouncer"],
 )
-def test_a_pooler_that_refuses_options_is_asked_without_them_and_not_again_with_them(text: str) -> None:
-    assert session_limits.accepted(GIVEN) == GIVEN
+def test_a_pooler_that_refuses_options_is_asked_without_them(text: str) -> None:
     without = session_limits.without_options(GIVEN, psycopg.OperationalError(f"connection failed: {text}"))
     assert conninfo.conninfo_to_dict(without) == {"host": "proxy.example", "user": "ann", "options": ""}
-    assert session_limits.accepted(GIVEN) == without
-    elsewhere = GIVEN.replace("proxy.example", "db.example")
-    assert session_limits.accepted(elsewhere) == elsewhere
 
 
-def test_another_error_is_raised_as_it_is_and_keeps_the_options() -> None:
+def test_another_error_is_raised_as_it_is() -> None:
     error = psycopg.OperationalError('FATAL:  password authentication failed for user "ann"')
     with pytest.raises(psycopg.OperationalError) as raised:
         session_limits.without_options(GIVEN, error)
     assert raised.value is error
-    assert session_limits.accepted(GIVEN) == GIVEN

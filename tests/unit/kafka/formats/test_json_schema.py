@@ -34,29 +34,13 @@ def test_a_rejection_quotes_no_value() -> None:
     assert "horse" not in found.detail
 
 
-BIG = 2**64
+@pytest.mark.parametrize("text", [b"18446744073709551617", b"12345678901234567.891", b"1.5" + b"0" * 60_000])
+def test_a_number_that_a_double_rounds_is_checked_as_a_double_and_kept(text: bytes) -> None:
+    one = FileSchemaDecoder('{"minimum":1,"maximum":1e20}')
+    assert decode(one, text) == Decoded(text)
 
 
-@pytest.mark.parametrize(
-    ("schema", "good", "bad"),
-    [
-        ({"maximum": BIG}, b"18446744073709551616", b"18446744073709551617"),
-        ({"const": -BIG - 1}, b"-18446744073709551617", b"-18446744073709551616"),
-        ({"maximum": 1}, b"0.99999999999999999999", b"1.00000000000000000001"),
-        ({"multipleOf": 0.01}, b"12345678901234567.89", b"12345678901234567.891"),
-    ],
-    ids=str,
-)
-def test_a_number_that_a_double_would_round_is_checked_exactly_and_kept(schema: Any, good: bytes, bad: bytes) -> None:
-    by_registry = RegistryDecoder(Registered(schema), parse, "value")
-    for_file = FileSchemaDecoder(json.dumps(schema))
-    for value, accepted in ((good, True), (bad, False)):
-        registered, plain = decode(by_registry, framed(7, value)), decode(for_file, value)
-        assert isinstance(registered, Decoded) is isinstance(plain, Decoded) is accepted
-        assert not accepted or (isinstance(registered, Decoded) and registered.json == value)
-
-
-def test_a_deep_value_with_a_long_number_is_checked() -> None:
+def test_a_deep_value_is_checked() -> None:
     deep = b'{"a":' * 1020 + b"12345678901234567890" + b"}" * 1020
     assert decode(FileSchemaDecoder('{"type":"object"}'), deep) == Decoded(deep)
 
@@ -66,21 +50,6 @@ def test_a_deep_value_for_which_a_rule_does_not_hold_is_rejected(rule: Any) -> N
     found = decode(FileSchemaDecoder(json.dumps(rule)), b'{"x":' + b"[" * 300 + b"]" * 300 + b"}")
     clause = "a rule does not hold for a value of very many levels"
     assert found == Rejection("schema-violated", f"the value violates json_schema: {clause}")
-
-
-def test_numbers_that_are_compared_with_one_another_are_exact_up_to_a_thousand() -> None:
-    one = FileSchemaDecoder('{"uniqueItems":true}')
-    for count, accepted in ((1_000, True), (1_001, False), (2_000, False)):
-        # As doubles they are the same.
-        values = b"[" + b",".join(b"1000000000000000000000%04d" % place for place in range(count)) + b"]"
-        assert isinstance(decode(one, values), Decoded) is accepted
-
-
-def test_a_number_of_very_many_digits_is_checked_as_a_double() -> None:
-    one = FileSchemaDecoder('{"multipleOf":0.5}')
-    assert isinstance(decode(one, b"1.5" + b"0" * 60_000), Decoded)
-    tiny = FileSchemaDecoder('{"maximum":1}')
-    assert isinstance(decode(tiny, b"1.0000000000000000e-999999999"), Decoded)
 
 
 def tree(width: int, steps: int = 0) -> dict[str, Any]:

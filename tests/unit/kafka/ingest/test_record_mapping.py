@@ -275,7 +275,7 @@ def test_any_key_can_be_had_back_from_the_request(key: bytes | None) -> None:
 class Appending:
     """Decodes a text to JSON that Postgres cannot store."""
 
-    def decode(self, _topic: str, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
+    def decode(self, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
         return Decoded(orjson.dumps({"a": payload.decode() + "\0"}), b'{"id":1}')
 
 
@@ -288,7 +288,7 @@ class Panicking(Appending):
     def rule(self, _payload: bytes) -> str:
         return "the rule"
 
-    def decode(self, _topic: str, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
+    def decode(self, payload: bytes, _headers: Headers, _budget: Budget) -> Decoded:
         raise self.error
 
 

@@ -52,5 +52,10 @@ UPDATE workorders.bulk_jobs
 SET state = 'cancelled', error = NULL, finished_at = now()
 WHERE id = %(id)s AND state IN ('waiting', 'running', 'failed');
 
--- name: now
-SELECT now();
+-- name: orphaned_jobs
+-- A command that creates a job claims it at once; one that waits after an outage reported when it began to wait.
+SELECT id
+FROM workorders.bulk_jobs
+WHERE (state = 'waiting' AND coalesce(heartbeat_at, created_at) < now() - %(beginning)s::interval)
+    OR (state = 'running' AND heartbeat_at < now() - %(silence)s::interval)
+ORDER BY id;

@@ -20,15 +20,3 @@ LEFT JOIN LATERAL (
 ) AS newest ON true
 WHERE work_orders.id = ANY (%(ids)s)
 ORDER BY work_orders.id;
-
--- name: stored_bytes
-SELECT coalesce(octet_length(rejections.raw), 0)
-    + coalesce(pg_column_size(dataclips.body), 0)
-    + coalesce(pg_column_size(coalesce(dataclips.request, rejections.request)), 0)
-FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
-LEFT JOIN workorders.dataclips ON dataclips.id = page.id
-LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
-ORDER BY page.place;
-
--- name: now
-SELECT now();

@@ -145,36 +145,19 @@ SELECT EXISTS (
     OFFSET %(newest)s
 );
 
--- block: with_words
-    -- One look-up for each, fenced by OFFSET 0, as above.
+-- name: gathered_with_words
+-- Searches the words of the newest work orders that pass all other filters, and returns whether these were all. One look-up
+-- for each, fenced by OFFSET 0, as above.
+WITH newest AS MATERIALIZED (
+    -- use: all_passing
+    LIMIT %(newest)s
+), found AS (
     SELECT newest.id
     FROM newest
     CROSS JOIN LATERAL (SELECT words FROM workorders.search_words WHERE search_words.id = newest.id OFFSET 0) AS texts
     WHERE texts.words @@ %(words)s::tsquery
     ORDER BY newest.id DESC
     LIMIT %(limit)s
-
--- name: newest_with_words
--- Searches the words of the newest work orders that pass all other filters, and returns whether these were all.
-WITH newest AS MATERIALIZED (
-    SELECT work_orders.id
-    -- use: filtered
-    WHERE
-        -- use: passes
-    ORDER BY work_orders.id DESC
-    LIMIT %(newest)s
-), found AS (
-    -- use: with_words
-)
-SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
-
--- name: gathered_with_words
--- The same from all that pass, gathered.
-WITH newest AS MATERIALIZED (
-    -- use: all_passing
-    LIMIT %(newest)s
-), found AS (
-    -- use: with_words
 )
 SELECT (SELECT count(*) FROM newest) < %(newest)s AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
 

@@ -45,13 +45,6 @@ CROSS JOIN LATERAL (
 ) AS logs
 WHERE runs.id = %(id)s;
 
--- name: ended
--- The work orders that have ended.
-SELECT id
-FROM workorders.work_orders
-WHERE id = ANY (%(ids)s)
-    AND state NOT IN ('pending', 'requeued', 'running', 'parked');
-
 -- name: outcome
 -- A work order that has ended, with the result of its newest run, or the reason why it has none.
 SELECT work_orders.id, work_orders.state::text AS state, coalesce(newest.error_type, rejections.code) AS error_type,

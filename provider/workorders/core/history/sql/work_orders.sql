@@ -119,3 +119,13 @@ FROM workorders.work_orders
 JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
 WHERE work_orders.id = ANY (%(ids)s)
 ORDER BY workflows.name;
+
+-- name: stored_bytes
+-- Decompresses nothing: lengths are stored with the values.
+SELECT coalesce(octet_length(rejections.raw), 0)
+    + coalesce(pg_column_size(dataclips.body), 0)
+    + coalesce(pg_column_size(coalesce(dataclips.request, rejections.request)), 0)
+FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS page (id, place)
+LEFT JOIN workorders.dataclips ON dataclips.id = page.id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = page.id
+ORDER BY page.place;

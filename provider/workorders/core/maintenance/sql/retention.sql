@@ -27,9 +27,6 @@ SELECT coalesce(array_agg(workflow ORDER BY workflow), '{}'),
     coalesce(max(greatest(good_before, errors_before)), 'epoch'), coalesce(max(wipe_before), 'epoch')
 FROM policies;
 
--- name: now
-SELECT now();
-
 -- name: is_due
 SELECT NOT EXISTS (
     SELECT
@@ -99,6 +96,8 @@ WITH gone AS (
     DELETE FROM workorders.search_words USING gone WHERE search_words.id = gone.id
 ), repeats AS (
     DELETE FROM workorders.duplicates USING gone WHERE duplicates.work_order_id = gone.id
+), ignored AS (
+    DELETE FROM workorders.ignored_repeats USING gone WHERE ignored_repeats.work_order_id = gone.id
 )
 SELECT count(*) FROM gone;
 
@@ -116,16 +115,11 @@ LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
     AND dataclips.id > %(after)s AND dataclips.id <= %(until)s
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
     AND rejections.work_order_id > %(after)s AND rejections.work_order_id <= %(until)s
-LEFT JOIN workorders.ignored_repeats ON ignored_repeats.work_order_id = work_orders.id
-    AND ignored_repeats.work_order_id > %(after)s AND ignored_repeats.work_order_id <= %(until)s
 WHERE work_orders.id > %(after)s
     AND work_orders.id <= %(until)s
 -- use: has_ended
     AND work_orders.created_at < policies.wipe_before
-    AND (
-        dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}'
-        OR ignored_repeats.last_request IS NOT NULL
-    )
+    AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
 
 -- name: unwiped
 -- Those that have data, the oldest first. One that had not ended, or was in use, is found by a later run of retention.
@@ -150,8 +144,6 @@ WITH clips AS (
     WHERE id = ANY (%(ids)s) AND (body IS NOT NULL OR request <> '{}')
 ), rejections AS (
     UPDATE workorders.rejections SET raw = NULL, request = '{}' WHERE work_order_id = ANY (%(ids)s)
-), repeats AS (
-    UPDATE workorders.ignored_repeats SET last_request = NULL WHERE work_order_id = ANY (%(ids)s)
 ), runs AS (
     SELECT id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
 ), errors AS (
@@ -207,21 +199,6 @@ WHERE state IN ('finished', 'cancelled', 'failed')
         WHERE bulk_jobs.created_at < policies.erase_before
             AND coalesce(bulk_jobs.filter ->> 'workflow', policies.workflow) = policies.workflow
     );
-
--- name: status
--- The list of a workflow's work orders begins with its oldest one; it is empty without a search index. BETWEEN is a
--- fence: with an equality, the planner may look for a rare workflow from the start of the primary key, and with a join
--- it sorts all of a workflow's.
-SELECT (SELECT moved_at FROM workorders.history_marks WHERE name = 'retention'),
-    (
-        SELECT search_words.id
-        FROM workorders.search_words
-        WHERE search_words.workflow_id BETWEEN workflows.id AND workflows.id
-        ORDER BY search_words.workflow_id, search_words.id
-        LIMIT 1
-    )
-FROM workorders.workflows
-WHERE workflows.name = %(workflow)s;
 
 -- name: note_end
 -- For metrics, which show how long ago it was.

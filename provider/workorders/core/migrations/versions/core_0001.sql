@@ -188,8 +188,7 @@ CREATE INDEX duplicates_original_id_idx ON workorders.duplicates (original_id);
 CREATE TABLE workorders.ignored_repeats (
     work_order_id uuid PRIMARY KEY,
     count bigint NOT NULL,
-    last_at timestamptz NOT NULL,
-    last_request jsonb
+    last_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
 
@@ -254,21 +253,13 @@ CREATE TABLE workorders.sequence_decisions (
 CREATE INDEX sequence_decisions_key_idx ON workorders.sequence_decisions (trigger_id, key);
 
 
--- Admission: limits and rates.
+-- Admission: limits.
 
 -- Admissions to a workflow with limits lock its row, one after the other.
 CREATE TABLE workorders.workflow_counts (
     workflow_id integer PRIMARY KEY,
     day date NOT NULL,
     admitted bigint NOT NULL
-) WITH (fillfactor = 50);
-
--- One token bucket per trigger. Not logged: after a crash of the server every bucket is full again.
-CREATE UNLOGGED TABLE workorders.trigger_rates (
-    trigger_id integer PRIMARY KEY,
-    last_granted boolean NOT NULL,
-    tokens double precision NOT NULL,
-    filled_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 
 

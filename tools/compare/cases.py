@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-
 import faults
 from compare.case import PARTITIONS, Case
 from faults.catalogue import NotPossibleError
 from faults.disk import small_disk
 from faults.processes import pause
-from local_stack.waiting import wait_until
 
 Injection = Callable[[Case], None]
 
@@ -21,6 +18,7 @@ _ANOTHER_CLOCK: Final = Path(faults.__file__).with_name("another_clock")
 _HOUR: Final = 3600
 _TIMES: Final = 5
 _KILLS: Final = 3
+_REPLAYED: Final = 100
 _ONCE: Final = """
     CREATE SEQUENCE {table}_once;
     CREATE FUNCTION {table}_fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
@@ -195,21 +193,21 @@ def group_reset(case: Case) -> None:
     case.produce()
     case.finish()
     case.stop()
-    assert wait_until(lambda: _reset(case), seconds=60), "the group has members"
+    case.reset_group(dict.fromkeys(range(PARTITIONS), 0))
     case.mark()
     case.again()
     case.produce(case.messages // 10)
 
 
-def _reset(case: Case) -> bool:
-    """Set the group's offsets to 0; Kafka refuses it as long as the group has members."""
-    offsets = [TopicPartition(case.topic, partition, 0) for partition in range(PARTITIONS)]
-    request = ConsumerGroupTopicPartitions(case.peer.group_id(case), offsets)
-    answers = case.admin.alter_consumer_group_offsets([request])
-    try:
-        return all(answer.result(60) for answer in answers.values())
-    except KafkaException:
-        return False
+@fault("about 100 messages read again on purpose")
+def replay(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.finish()
+    case.mark()
+    offsets = {partition: end - _REPLAYED // PARTITIONS for partition, end in case.ends().items()}
+    case.remedies.append(case.peer.replay(case, offsets))
+    case.produce(case.messages // 10)
 
 
 @fault("a JSON object that Postgres refuses, in each partition")

@@ -1,21 +1,22 @@
 """The faults: each is one function that gets a case, starts the tool, injects, and lifts the fault again."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import faults
 from compare.case import PARTITIONS, Case
 from faults.catalogue import NotPossibleError
 from faults.disk import small_disk
 from faults.processes import pause
+from local_stack.debian import find_program
+from local_stack.errors import StackError
 
 Injection = Callable[[Case], None]
 
-_ANOTHER_CLOCK: Final = Path(faults.__file__).with_name("another_clock")
 _HOUR: Final = 3600
+_WALL_CLOCK: Final = {"DONT_FAKE_MONOTONIC": "1", "FAKETIME_DISABLE_SHM": "1"}
+"""Of faketime: it moves the time of day alone, and leaves nothing in shared memory when it is killed."""
 _TIMES: Final = 5
 _KILLS: Final = 3
 _REPLAYED: Final = 100
@@ -240,12 +241,14 @@ def two_consumers(case: Case) -> None:
 
 @fault("clock an hour ahead, then an hour behind")
 def clock_step(case: Case) -> None:
-    if not case.peer.is_python:
-        raise NotPossibleError("only the clocks of Python processes are moved here")
-    path = os.pathsep.join([str(_ANOTHER_CLOCK), os.environ.get("PYTHONPATH", "")])
+    try:
+        find_program("faketime", "faketime")
+    except StackError as reason:
+        raise NotPossibleError(str(reason)) from reason
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     for shift in (_HOUR, -_HOUR):
         case.forget()
-        case.variables = {"PYTHONPATH": path, "FAULTS_CLOCK_SECONDS": str(shift)}
+        case.variables = {"LD_PRELOAD": str(library), "FAKETIME": f"{shift:+}s", **_WALL_CLOCK}
         case.start()
         case.produce(case.messages // 2)
         case.until_rows(case.due() * 3 // 4)

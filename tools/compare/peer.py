@@ -37,8 +37,6 @@ class Peer(ABC):
     name: str
     settings: str
     """The settings that matter and where they are documented, in Markdown."""
-    is_python: ClassVar[bool] = False
-    """Whether its processes are Python's, whose clock can be moved."""
     processes: ClassVar[int] = 1
     """Processes of one installation."""
     without_group: str = ""

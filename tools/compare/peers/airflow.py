@@ -15,6 +15,7 @@ from support.consumed import consumed
 
 _PROVIDER: Final = "https://airflow.apache.org/docs/apache-airflow-providers-apache-kafka/stable"
 _EVENTS: Final = "https://airflow.apache.org/docs/apache-airflow/stable/authoring-and-scheduling/event-scheduling.html"
+_LIMIT: Final = "https://github.com/apache/airflow/issues/56050"
 _PROGRAM: Final = Path(sys.executable).with_name("airflow")
 _EMPTY: Final = "airflow_empty"
 """Database with Airflow's tables: that of each case is a copy."""
@@ -35,9 +36,9 @@ class AirflowTrigger(Peer):
     name = "Airflow's Kafka trigger"
     settings = (
         f"[`KafkaSharedStreamTrigger`]({_PROVIDER}/triggers.html) with `dlq_topic` and `enable.auto.commit=false`, "
-        f"an [`AssetWatcher`]({_EVENTS}), and a Dag with `max_active_runs=1` and `retries=5`"
+        f"an [`AssetWatcher`]({_EVENTS}), and a Dag with `retries=5` and so many runs that it never "
+        f"reaches the limit at which [events are left behind]({_LIMIT})"
     )
-    is_python = True
     processes = 4
     patience = 120.0
     """A task whose process was killed is repeated half a minute after its last heartbeat."""

@@ -30,7 +30,6 @@ _LEDGER: Final = """
 class Ours(Peer):
     """workorders."""
 
-    is_python = True
     patience = 100.0
     """A worker's runs are recovered a minute after its last heartbeat."""
 

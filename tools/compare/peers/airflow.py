@@ -97,6 +97,8 @@ class AirflowTrigger(Peer):
     def _variables(self, case: Case) -> dict[str, str]:
         return {
             **self._airflows[case.topic].settings,
+            # Airflow's default: the runs are fewer, and each has more messages.
+            "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "1",
             "EFFECTS_URL": case.url(),
             "COMPARE_TOPIC": case.topic,
             "COMPARE_TABLE": case.table,

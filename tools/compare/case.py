@@ -269,7 +269,9 @@ class Case:
         def is_set() -> bool:
             answers = self.admin.alter_consumer_group_offsets([request])
             try:
-                return all(answer.result(60) for answer in answers.values())
+                return all(
+                    place.error is None for answer in answers.values() for place in answer.result(60).topic_partitions
+                )
             except KafkaException:
                 return False
 

@@ -141,7 +141,9 @@ def main() -> int:
     peers = [PEERS[slug] for slug in given.peers]
     if faults := [fault for slug, fault in FAULTS.items() if slug in (given.names or FAULTS)]:
         with ThreadPoolExecutor(given.lanes) as pool:
-            for lane in [pool.submit(comparison.inject, peer, faults) for peer in peers]:
+            # Those that take longest first: the last one would run alone.
+            slowest = sorted(peers, key=lambda peer: -peer.patience)
+            for lane in [pool.submit(comparison.inject, peer, faults) for peer in slowest]:
                 lane.result()
     for peer in peers if _SPEED in (given.names or [_SPEED]) else ():
         comparison.measure(peer)

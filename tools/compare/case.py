@@ -3,13 +3,14 @@
 import os
 import re
 import time
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Final, Self
 
-from confluent_kafka import TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from compare.oracle import POISON, Sent, Verdict, judge, read_journal
@@ -112,9 +113,9 @@ class Case:
         """The logs of the tool's processes."""
         return [process.log for process in self._processes]
 
-    def start(self, processes: int = 1) -> None:
+    def start(self, installations: int = 1) -> None:
         """Start the tool, as a supervisor does at the start of a machine."""
-        for number in range(len(self._processes), processes):
+        for number in range(len(self._processes), installations * self.peer.processes):
             command = self.peer.command(self, number)
             variables = {"PYTHONPATH": PYTHON_PATH, **command.environment, **self.variables}
             name = f"{self.topic}-{number}"
@@ -219,7 +220,7 @@ class Case:
             if before != state:
                 changed = time.monotonic()
             waited = time.monotonic() - changed
-            complete = not state.lost and state.bad_kept == state.bad
+            complete = not (state.lost or state.bad_kept < state.bad or self.peer.is_busy(self))
             if waited > _QUIET_SECONDS and (complete or self.halted or waited > _slower() * self.peer.patience):
                 remedy = "" if complete or len(self.remedies) == _MAX_REMEDIES else self.peer.remedy(self)
                 if not remedy:
@@ -239,7 +240,7 @@ class Case:
     @property
     def halted(self) -> str:
         """How an operator learns that the tool does not continue; empty if it believes that all is well."""
-        if self.restarts == _MAX_RESTARTS and not any(process.running for process in self._processes):
+        if self.restarts == self._most_restarts and not any(process.running for process in self._processes):
             return f"the process ended {self.restarts + 1} times"
         return self.peer.halted(self)
 
@@ -252,9 +253,33 @@ class Case:
 
     def _tend(self) -> None:
         for process in self._processes:
-            if not process.running and self.restarts < _MAX_RESTARTS:
+            if not process.running and self.restarts < self._most_restarts:
                 self.restarts += 1
                 process.start()
+
+    @property
+    def _most_restarts(self) -> int:
+        return _MAX_RESTARTS * len(self._processes)
+
+    def reset_group(self, offsets: Mapping[int, int]) -> None:
+        """Set the offsets of the tool's consumer group.
+
+        Raises:
+            AssertionError: the group still has members, for which Kafka refuses it.
+        """
+        places = [TopicPartition(self.topic, partition, offset) for partition, offset in offsets.items()]
+        request = ConsumerGroupTopicPartitions(self.peer.group_id(self), places)
+
+        def is_set() -> bool:
+            answers = self.admin.alter_consumer_group_offsets([request])
+            try:
+                return all(
+                    place.error is None for answer in answers.values() for place in answer.result(60).topic_partitions
+                )
+            except KafkaException:
+                return False
+
+        assert wait_until(is_set, seconds=60), "the group has members"
 
     def ends(self) -> dict[int, int]:
         """Return the end of each partition's log."""

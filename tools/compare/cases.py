@@ -1,26 +1,25 @@
 """The faults: each is one function that gets a case, starts the tool, injects, and lifts the fault again."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-
-import faults
 from compare.case import PARTITIONS, Case
 from faults.catalogue import NotPossibleError
 from faults.disk import small_disk
 from faults.processes import pause
-from local_stack.waiting import wait_until
+from local_stack.debian import find_program
+from local_stack.errors import StackError
 
 Injection = Callable[[Case], None]
 
-_ANOTHER_CLOCK: Final = Path(faults.__file__).with_name("another_clock")
 _HOUR: Final = 3600
+_WALL_CLOCK: Final = {"DONT_FAKE_MONOTONIC": "1", "FAKETIME_DISABLE_SHM": "1"}
+"""Of faketime: it moves the time of day alone, and leaves nothing in shared memory when it is killed."""
 _TIMES: Final = 5
 _KILLS: Final = 3
+_REPLAYED: Final = 100
 _ONCE: Final = """
     CREATE SEQUENCE {table}_once;
     CREATE FUNCTION {table}_fail() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
@@ -195,21 +194,21 @@ def group_reset(case: Case) -> None:
     case.produce()
     case.finish()
     case.stop()
-    assert wait_until(lambda: _reset(case), seconds=60), "the group has members"
+    case.reset_group(dict.fromkeys(range(PARTITIONS), 0))
     case.mark()
     case.again()
     case.produce(case.messages // 10)
 
 
-def _reset(case: Case) -> bool:
-    """Set the group's offsets to 0; Kafka refuses it as long as the group has members."""
-    offsets = [TopicPartition(case.topic, partition, 0) for partition in range(PARTITIONS)]
-    request = ConsumerGroupTopicPartitions(case.peer.group_id(case), offsets)
-    answers = case.admin.alter_consumer_group_offsets([request])
-    try:
-        return all(answer.result(60) for answer in answers.values())
-    except KafkaException:
-        return False
+@fault("about 100 messages read again on purpose")
+def replay(case: Case) -> None:
+    case.start()
+    case.produce()
+    case.finish()
+    case.mark()
+    offsets = {partition: end - _REPLAYED // PARTITIONS for partition, end in case.ends().items()}
+    case.remedies.append(case.peer.replay(case, offsets))
+    case.produce(case.messages // 10)
 
 
 @fault("a JSON object that Postgres refuses, in each partition")
@@ -242,13 +241,15 @@ def two_consumers(case: Case) -> None:
 
 @fault("clock an hour ahead, then an hour behind")
 def clock_step(case: Case) -> None:
-    if not case.peer.is_python:
-        raise NotPossibleError("only the clocks of Python processes are moved here")
-    path = os.pathsep.join([str(_ANOTHER_CLOCK), os.environ.get("PYTHONPATH", "")])
+    try:
+        find_program("faketime", "faketime")
+    except StackError as reason:
+        raise NotPossibleError(str(reason)) from reason
+    library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
     for shift in (_HOUR, -_HOUR):
         case.forget()
-        case.variables = {"PYTHONPATH": path, "FAULTS_CLOCK_SECONDS": str(shift)}
+        case.variables = {"LD_PRELOAD": str(library), "FAKETIME": f"{shift:+}s", **_WALL_CLOCK}
         case.start()
         case.produce(case.messages // 2)
-        case.until_rows(case.due() * 3 // 4)
+        case.settle()  # a kill at work would be a fault of its own
     case.mark()

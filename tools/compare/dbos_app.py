@@ -48,7 +48,7 @@ def main(servers: str, topic: str, group: str, table: str, way: str) -> None:
 def _in_step(table: str) -> Insert:
     engine = sqlalchemy.create_engine(_url())
 
-    @DBOS.step(retries_allowed=True, max_attempts=5)  # type: ignore[untyped-decorator]
+    @DBOS.step(retries_allowed=True, max_attempts=6)  # type: ignore[untyped-decorator]
     def insert(*values: object) -> None:
         with engine.begin() as connection:
             connection.execute(_statement(table), dict(zip(_COLUMNS, values, strict=True)))

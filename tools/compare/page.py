@@ -30,8 +30,9 @@ the order of its key, and that every bad message was kept. Otherwise a cell cont
 - *after*: what an operator had to do, as the tool documents it.
 """
 _SPEEDS: Final = """\
-The speed of the same tools, each alone: a backlog of 10,000 messages, and then five messages per second. The time and
-the memory of Airflow are not included; see [what it costs](what-it-costs.md).
+The speed of the same tools, each alone: a backlog of 10,000 messages, or what a tool did of it in a minute; and then
+five messages per second. This package, DBOS, and Airflow's trigger call a function for the messages; the others write
+rows alone. Airflow's time and memory are not included for this package; see [what it costs](what-it-costs.md).
 """
 
 

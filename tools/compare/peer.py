@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import requires
 from pathlib import Path
@@ -37,8 +37,8 @@ class Peer(ABC):
     name: str
     settings: str
     """The settings that matter and where they are documented, in Markdown."""
-    is_python: ClassVar[bool] = False
-    """Whether its processes are Python's, whose clock can be moved."""
+    processes: ClassVar[int] = 1
+    """Processes of one installation."""
     without_group: str = ""
     """Why there is no consumer group to reset; empty if there is one."""
     patience: float = 40.0
@@ -57,7 +57,7 @@ class Peer(ABC):
 
     @abstractmethod
     def command(self, case: "Case", number: int) -> Command:
-        """Return the command of its process; of the second one of the same configuration, if `number` is 1."""
+        """Return the command of a process; those of a second installation come after those of the first."""
 
     def at_commit(self, case: "Case", *, lose_answer: bool) -> Breakpoint:
         """Return the point at which a transaction with rows is committed."""
@@ -75,6 +75,10 @@ class Peer(ABC):
         """Return the ids of further processes that belong to the tool alone."""
         return []
 
+    def is_busy(self, case: "Case") -> bool:
+        """Return whether it has work left that can still change rows."""
+        return False
+
     def halted(self, case: "Case") -> str:
         """Return where the tool itself reports that it does not continue; empty if it reports nothing."""
         return ""
@@ -82,6 +86,13 @@ class Peer(ABC):
     def remedy(self, case: "Case") -> str:
         """Do what the documentation tells an operator to do now; return it in words, or nothing."""
         return ""
+
+    def replay(self, case: "Case", offsets: Mapping[int, int]) -> str:
+        """Do what the documentation tells an operator to do to read from these offsets again; return it in words."""
+        case.stop()
+        case.reset_group(offsets)
+        case.again()
+        return "a reset of the group"
 
 
 def environment(name: str, lock: Path, *, build: Sequence[str] = ()) -> Path:

@@ -1,4 +1,4 @@
-"""`python streaming_app.py SERVERS TOPIC TABLE WAY CHECKPOINT JARS`: Structured Streaming with `foreachBatch`."""
+"""`python streaming_app.py SERVERS TOPIC TABLE WAY HOME JARS`: Structured Streaming with `foreachBatch`."""
 
 import os
 import sys
@@ -15,8 +15,10 @@ _UPSERT = 'ON CONFLICT (topic, partition, "offset") DO UPDATE SET key = excluded
 
 
 def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
-    """Run the query until it fails; the files are the checkpoint and the jars."""
-    checkpoint, jars = files
+    """Run the query until it fails; the files are the folder of checkpoints and the jars."""
+    home, jars = files
+    # A query with another checkpoint counts its batches from 0 again.
+    name = f"{table}-{os.environ.get('QUERY', 'first')}"
     spark = (
         SparkSession.builder.master("local[2, 4]")  # a cluster repeats a task as often by default
         .config("spark.jars", jars)
@@ -32,15 +34,15 @@ def main(servers: str, topic: str, table: str, way: str, *files: str) -> None:
         .option("kafka.bootstrap.servers", servers)
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
-        .option("startingOffsets", "earliest")
+        .option("startingOffsets", os.environ.get("STARTING_OFFSETS", "earliest"))
         .option("maxOffsetsPerTrigger", os.environ["MAX_OFFSETS"])
         .option("failOnDataLoss", os.environ.get("FAIL_ON_DATA_LOSS", "true"))
         .load()
         .selectExpr("topic", "partition", "offset", "CAST(key AS STRING) AS key", "value")
     )
     insert = f"INSERT INTO {table} {_COLUMNS} VALUES (%s, %s, %s, %s, %s, %s)"
-    write = {"upsert": _upsert(f"{insert} {_UPSERT}"), "once": _once(insert, table)}[way]
-    query = messages.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).start()
+    write = {"upsert": _upsert(f"{insert} {_UPSERT}"), "once": _once(insert, table, name)}[way]
+    query = messages.writeStream.foreachBatch(write).option("checkpointLocation", f"{home}/checkpoint-{name}").start()
     query.awaitTermination()
 
 
@@ -57,13 +59,13 @@ def _upsert(insert: str) -> Any:
     return write
 
 
-def _once(insert: str, table: str) -> Any:
+def _once(insert: str, table: str, name: str) -> Any:
     url = os.environ["EFFECTS_URL"]
-    claim = f"INSERT INTO {table}_batches VALUES (%s) ON CONFLICT DO NOTHING"
+    claim = f"INSERT INTO {table}_batches VALUES (%s, %s) ON CONFLICT DO NOTHING"
 
     def write(batch: DataFrame, batch_id: int) -> None:
         with psycopg.connect(url) as connection:
-            if connection.execute(claim.encode(), (batch_id,)).rowcount:
+            if connection.execute(claim.encode(), (name, batch_id)).rowcount:
                 connection.cursor().executemany(insert.encode(), _values(batch.toLocalIterator()))
 
     return write

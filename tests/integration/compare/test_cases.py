@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from compare.case import Case
+from compare.case import PARTITIONS, Case
 from compare.cases import FAULTS
 from compare.oracle import Verdict
 from compare.peer import Command, Peer
@@ -80,3 +80,29 @@ def test_a_consumer_that_is_killed_loses_or_doubles_one_message(
 @pytest.mark.long
 def test_a_message_that_the_database_refuses_stops_a_plain_consumer(site: Site) -> None:
     assert verdict(site, "after", "poison").lost
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("fault", "fewest", "most"), [("replay", PARTITIONS, 100), ("group-reset", 100, _MESSAGES)])
+def test_messages_that_are_read_again_double_the_rows_of_a_plain_consumer(
+    site: Site, fault: str, fewest: int, most: int
+) -> None:
+    found = verdict(site, "after", fault)
+    assert not found.lost, found
+    assert fewest <= found.doubled <= most, found
+
+
+@pytest.mark.long
+def test_a_tool_with_work_left_is_not_judged_yet(site: Site) -> None:
+    looks = iter([True] * 20 + [False] * 100)
+
+    class BusyConsumer(PlainConsumer):
+        patience = 100.0
+
+        def is_busy(self, case: Case) -> bool:
+            return next(looks)
+
+    with Case(site, BusyConsumer("after"), "busy", random=Random(1), messages=_MESSAGES) as case:
+        FAULTS["none"].inject(case)
+        assert case.settle().is_clean
+    assert not next(looks)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from compare.peer import Peer
+from compare.peers.airflow import AIRFLOW
 from compare.peers.dbos import DBOS_STEP, DBOS_TRANSACTION
 from compare.peers.debezium import DEBEZIUM
 from compare.peers.ours import OURS_CONNECT, OURS_SUBMITTED
@@ -18,5 +19,6 @@ PEERS: Final[dict[str, Peer]] = {
         DEBEZIUM,
         STREAMING_ONCE,
         STREAMING_UPSERT,
+        AIRFLOW,
     )
 }

@@ -19,8 +19,6 @@ _FAILED: Final = "SELECT count(*) FROM dbos.workflow_status WHERE status = 'ERRO
 class Dbos(Peer):
     """DBOS."""
 
-    is_python = True
-
     def __init__(self, way: str, settings: str) -> None:
         self.slug = f"dbos-{way}"
         self.name = f"DBOS, {way}"
@@ -73,5 +71,7 @@ DBOS_TRANSACTION: Final = Dbos(
     f"[`datasource.transaction`]({_DATASOURCES})",
 )
 DBOS_STEP: Final = Dbos(
-    "step", f"the [consumer]({_KAFKA}) as it is by default, and a [step]({_STEPS}) with `retries_allowed=True`"
+    "step",
+    f"the [consumer]({_KAFKA}) as it is by default, and a [step]({_STEPS}) with `retries_allowed=True` and "
+    "`max_attempts=6`",
 )

@@ -1,6 +1,7 @@
 """This package: the tasks of a trigger's Dags and a worker, on a Spark Connect server or by submitted applications."""
 
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Final
 
@@ -32,7 +33,6 @@ _LINGER: Final = KafkaTriggerDefinition.model_fields["linger"].default
 class Ours(Peer):
     """workorders."""
 
-    is_python = True
     patience = 100.0
     """A worker's runs are recovered a minute after its last heartbeat."""
 
@@ -98,9 +98,18 @@ class Ours(Peer):
         if not halted:
             return ""
         decision = "accept-topic" if "re-created" in halted else "skip-lost"
-        words = ["resolve", decision, case.topic, case.topic, "--reason", "comparison", "--yes"]
-        Task(case.site.command(*words)).wait()
+        _resolve(case, decision)
         return f"`workorders resolve {decision}`"
+
+    def replay(self, case: Case, offsets: Mapping[int, int]) -> str:
+        for partition, offset in offsets.items():
+            _resolve(case, "seek", "--partition", f"{partition}", "--offset", f"{offset}")
+        return "`workorders resolve seek`"
+
+
+def _resolve(case: Case, decision: str, *options: str) -> None:
+    words = ["resolve", decision, case.topic, case.topic, *options, "--reason", "comparison", "--yes"]
+    Task(case.site.command(*words)).succeed()
 
 
 OURS_CONNECT: Final = Ours("ours-connect", "this package, Spark Connect", on_server=True)

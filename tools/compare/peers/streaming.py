@@ -1,5 +1,7 @@
 """Spark Structured Streaming with `foreachBatch`: an upsert, or a transaction with the batch ID."""
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -43,13 +45,13 @@ class Streaming(Peer):
         if self._way == "upsert":
             case.site.admin(f'ALTER TABLE {case.table} ADD UNIQUE (topic, partition, "offset")')
         else:
-            case.site.admin(f"CREATE TABLE {case.table}_batches (batch_id bigint PRIMARY KEY)")
+            key = "query text, batch_id bigint, PRIMARY KEY (query, batch_id)"
+            case.site.admin(f"CREATE TABLE {case.table}_batches ({key})")
             case.site.admin(f"ALTER TABLE {case.table}_batches OWNER TO workorders")
 
     def command(self, case: Case, number: int) -> Command:
-        checkpoint = case.site.stack.home / f"checkpoint-{case.table}"
         jars = ",".join(map(str, case.site.stack.spark_jars))
-        given = [case.servers, case.topic, case.table, self._way, str(checkpoint), jars]
+        given = [case.servers, case.topic, case.table, self._way, str(case.site.stack.home), jars]
         home = _python().parents[1]
         variables = {
             "EFFECTS_URL": case.url(),
@@ -70,6 +72,13 @@ class Streaming(Peer):
         case.forget()
         case.start()
         return "a restart with `failOnDataLoss=false`"
+
+    def replay(self, case: Case, offsets: Mapping[int, int]) -> str:
+        starts = {case.topic: {str(partition): offset for partition, offset in offsets.items()}}
+        case.variables = {"STARTING_OFFSETS": json.dumps(starts), "QUERY": "again"}
+        case.forget()
+        case.start()
+        return "a new query with `startingOffsets`"
 
     def kept(self, case: Case) -> int:
         return int(case.site.admin(f"SELECT count(*) FROM {case.table} WHERE raw IS NOT NULL")[0][0])

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseHook, conf
 
+from workorders.airflow.connections import database_url
 from workorders.core.environment import THIS_MACHINE
 from workorders.core.exceptions import ConfigurationError
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM
 from workorders.kafka.spark.cache import token_file
 
 if TYPE_CHECKING:
+    from workorders.kafka.definition.trigger import KafkaTriggerDefinition
     from workorders.kafka.spark.connect import ConnectServer
 
 
@@ -88,6 +91,21 @@ def registry_settings(connection_id: str) -> dict[str, Any]:
     if connection.login:
         settings["basic.auth.user.info"] = f"{connection.login}:{connection.password or ''}"
     return settings | connection.extra_dejson
+
+
+def job_secrets(definition: "KafkaTriggerDefinition") -> JobSecrets:
+    """Return what the connections of a trigger lead to, for the processes that ingest.
+
+    Raises:
+        ConfigurationError: as `kafka_settings`.
+        airflow.exceptions.AirflowNotFoundException: there is no such connection.
+    """
+    registry = definition.registry_connection
+    return JobSecrets(
+        database_url(definition.database_connection),
+        kafka_settings(definition.kafka_connection),
+        None if registry is None else registry_settings(registry),
+    )
 
 
 def connect_server(connection_id: str) -> "ConnectServer | None":

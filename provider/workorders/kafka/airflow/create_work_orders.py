@@ -2,27 +2,22 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow import assets
-from workorders.airflow.connections import database_url
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
-from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.airflow import ingest_spans
-from workorders.kafka.airflow.connections import connect_server, kafka_settings, registry_settings
-from workorders.kafka.airflow.engines import load_engine
+from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
-from workorders.kafka.airflow.spark_submission import SubmitOperator
+from workorders.kafka.airflow.spark_submission import EngineOperator
 from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
-from workorders.kafka.client.secrets import JobSecrets
-from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
 from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAttempt, ingest_attempt
@@ -31,17 +26,10 @@ if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from workorders.kafka.spark.connect import ConnectSession
 
-_NOT_SUBMITTED: Final = (ConfigurationError, AirflowNotFoundException, OSError, ValueError)
-"""Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
-
-
-class CreateWorkOrdersOperator(SubmitOperator):
+class CreateWorkOrdersOperator(EngineOperator):
     """Creates the work orders of a planned batch and moves the ledger with Spark; see `IngestAttempt`.
 
-    The type of the Spark connection decides how: `spark` submits an application, `spark_connect` runs the batch on a
-    Spark Connect server that is running already, which saves the start of a JVM. Your own engine decides itself.
     A clear of the task of a finished batch ingests exactly that batch again.
 
     Args:
@@ -64,17 +52,12 @@ class CreateWorkOrdersOperator(SubmitOperator):
         listener_dag_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        conf = {**definition.spark.conf, **(kwargs.pop("conf", None) or {})}
         outlets = [*(kwargs.pop("outlets", None) or ()), assets.outlet(definition.name)]
-        of_trigger = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
-        of_trigger |= definition.spark.model_dump(exclude={"conf", "max_writers", "engine"})
-        super().__init__(**{**of_trigger, **kwargs}, conf=conf, outlets=outlets)
-        self.definition = definition
+        super().__init__(definition=definition, outlets=outlets, **kwargs)
         self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
         self.listener_dag_id = listener_dag_id
-        self._session: ConnectSession | None = None
         self._attempted: IngestAttempt | None = None
 
     @log_failure_wrapped
@@ -101,7 +84,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
         due: list[DueAlert] = []
         self._attempted = None
         try:
-            secrets, batch_id = self._secrets(), int(self.batch_id)
+            secrets, batch_id = job_secrets(self.definition), int(self.batch_id)
             with ingest_attempt(secrets, batch_id, application_name="workorders check") as attempt:
                 try:
                     self._attempt(context, attempt)
@@ -115,12 +98,6 @@ class CreateWorkOrdersOperator(SubmitOperator):
         finally:
             alerting.send(due, context)
 
-    def _secrets(self) -> JobSecrets:
-        database, kafka = self.definition.database_connection, self.definition.kafka_connection
-        registry = self.definition.registry_connection
-        settings = None if registry is None else registry_settings(registry)
-        return JobSecrets(database_url(database), kafka_settings(kafka), settings)
-
     def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]
         is_retry = tries_since_clear(ti.try_number, ti.max_tries) > 1
@@ -129,7 +106,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
             dag_ids = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
             with ingest_spans.of_attempt(attempt, self.log):
                 with GrowthWatch(attempt, dag_ids, self.log):
-                    failure = self._run(context, attempt)
+                    failure = self.run_engine(context, attempt, self._report)
                 attempt.settle(failure)
             if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before
                 return
@@ -162,30 +139,6 @@ class CreateWorkOrdersOperator(SubmitOperator):
         )
         self.defer(trigger=trigger, method_name="execute_complete")
 
-    def _run(self, context: "Context", attempt: IngestAttempt) -> str:
-        """Run the attempt where the connection leads; return why that was not possible or failed, or an empty text."""
-        engine = self.definition.spark.engine
-        try:
-            if engine is not None:
-                load_engine(engine, self._conn_id).submit(attempt.batch_id, attempt.epoch)
-            elif (server := connect_server(self._conn_id)) is not None:
-                # A task that submits loads neither PySpark nor Arrow.
-                from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
-                from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
-
-                conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
-                with ConnectSession(server, conf=conf) as self._session:
-                    return " ".join(ingest(attempt, self._session.open, self._report))
-            else:
-                arguments = ("--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch))
-                self.submit(context, arguments, attempt.secrets)
-        except (*_NOT_SUBMITTED, AirflowException, RuntimeError) as error:
-            what = "Nothing was submitted" if isinstance(error, _NOT_SUBMITTED) else "The Spark application failed"
-            failure = f"{what}: {reason(error)}"
-            self.log.error("%s", failure)
-            return failure
-        return ""
-
     def _report(self, text: str) -> None:
         for line in text.splitlines():
             self.log.info("%s", line)
@@ -198,14 +151,8 @@ class CreateWorkOrdersOperator(SubmitOperator):
         return ingest_lineage(self._attempted)
 
     def on_kill(self) -> None:
-        """End the growth of the batch, and the Spark application or the query on the server.
-
-        What another engine has submitted continues, and adds no ranges.
-        """
+        """End the growth of the batch, and what the engine does; what your own engine has submitted continues."""
         if self._attempted is not None:
             with suppress(psycopg.Error):
                 self._attempted.close_lease()
-        if self._session is not None:
-            self._session.release()
-        elif self.definition.spark.engine is None:
-            super().on_kill()
+        super().on_kill()

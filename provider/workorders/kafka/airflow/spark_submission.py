@@ -1,11 +1,10 @@
-"""Submits the Spark application of a batch, with what it needs where it runs: jars, this package, and its secrets."""
+"""Runs an attempt at a batch with Spark: on a server, or submitted with jars, this package, and its secrets."""
 
 import logging
 import os
 import re
-from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from inspect import unwrap
 from pathlib import Path
@@ -13,11 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
+from workorders.airflow.task_errors import reason
 from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.secrets import is_secret_setting
+from workorders.kafka.airflow.connections import connect_server
+from workorders.kafka.airflow.engines import load_engine
 from workorders.kafka.client.secrets import SECRET_VARIABLES, JobSecrets
 from workorders.kafka.definition.spark import DEFAULT_CONF
 from workorders.kafka.spark import kafka_source
@@ -30,6 +32,12 @@ from workorders.kafka.spark.programs import find_spark_submit, python_variables
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from workorders.kafka.definition.trigger import KafkaTriggerDefinition
+    from workorders.kafka.ingest.ingest_attempt import IngestAttempt
+    from workorders.kafka.spark.connect import ConnectSession
+
+_NOT_SUBMITTED: Final = (ConfigurationError, AirflowNotFoundException, OSError, ValueError)
+"""Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
 _IN_IMAGE: Final = "local:"
 """How Spark writes the path of a file that the machines of the driver and the executors have already."""
 _DRIVERS_VARIABLES: Final[Mapping[str, str]] = {
@@ -72,23 +80,57 @@ class TellingLines:
             yield line
 
 
-class SubmitOperator(SparkSubmitOperator):
-    """Submits an application of this package."""
+class EngineOperator(SparkSubmitOperator):
+    """Runs an attempt at a batch of a trigger where its Spark connection leads.
 
-    def __init__(self, **kwargs: Any) -> None:
-        kwargs.setdefault("application", default_application())
-        kwargs["conf"] = {**DEFAULT_CONF, **(kwargs.get("conf") or {})}
-        _add_kafka_source(kwargs)
+    The type of the connection decides how: `spark` submits an application, `spark_connect` runs the batch on a Spark
+    Connect server that is running already, which saves the start of a JVM. Your own engine decides itself.
+    """
+
+    def __init__(self, *, definition: "KafkaTriggerDefinition", **kwargs: Any) -> None:
+        spark = definition.spark
+        given: dict[str, Any] = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
         # With True, a task that is cleared after its success would find its old application and not submit again.
-        kwargs.setdefault("durable", False)
-        super().__init__(**kwargs)
+        given |= {"application": default_application(), "durable": False}
+        given |= spark.model_dump(exclude={"conf", "max_writers", "engine"})
+        given |= kwargs | {"conf": {**DEFAULT_CONF, **spark.conf, **(kwargs.get("conf") or {})}}
+        _add_kafka_source(given)
+        super().__init__(**given)
+        self.definition = definition
         self._printed = TellingLines()
+        self._session: ConnectSession | None = None
 
-    @abstractmethod
-    def execute(self, context: "Context") -> None:
-        """Submit when it is time for it."""
+    def run_engine(self, context: "Context", attempt: "IngestAttempt", report: Callable[[str], object]) -> str:
+        """Run the attempt, and return why that was not possible or failed, or an empty text."""
+        engine = self.definition.spark.engine
+        try:
+            if engine is not None:
+                load_engine(engine, self._conn_id).submit(attempt.batch_id, attempt.epoch)
+            elif (server := connect_server(self._conn_id)) is not None:
+                # A task that submits loads neither PySpark nor Arrow.
+                from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
+                from workorders.kafka.spark.driver import ingest  # noqa: PLC0415
 
-    def submit(self, context: "Context", arguments: Sequence[str], secrets: JobSecrets) -> None:
+                conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
+                with ConnectSession(server, conf=conf) as self._session:
+                    return " ".join(ingest(attempt, self._session.open, report))
+            else:
+                self.submit(context, attempt)
+        except (*_NOT_SUBMITTED, AirflowException, RuntimeError) as error:
+            what = "Nothing was submitted" if isinstance(error, _NOT_SUBMITTED) else "The Spark application failed"
+            failure = f"{what}: {reason(error)}"
+            self.log.error("%s", failure)
+            return failure
+        return ""
+
+    def on_kill(self) -> None:
+        """End the Spark application, or the query on the server; what another engine has submitted continues."""
+        if self._session is not None:
+            self._session.release()
+        elif self.definition.spark.engine is None:
+            super().on_kill()
+
+    def submit(self, context: "Context", attempt: "IngestAttempt") -> None:
         """Submit the application, and wait for its end.
 
         Raises:
@@ -97,16 +139,16 @@ class SubmitOperator(SparkSubmitOperator):
             AirflowException: the application failed; the text has how it ended, and the last lines that tell why.
             OSError: `spark-submit` cannot be started.
         """
-        self.application_args = list(arguments)
+        self.application_args = ["--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch)]
         _use_class_archive(self)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
         self._hook = None
-        with environment_of_driver(make_hook(self), secrets):
+        with environment_of_driver(make_hook(self), attempt.secrets):
             try:
                 # Airflow's wrapper warns of a call that does not come from `execute`, as after the task was deferred.
                 unwrap(SparkSubmitOperator.execute)(self, context)
             except AirflowException as error:
-                raise AirflowException(self._explain(error, secrets)) from error
+                raise AirflowException(self._explain(error, attempt.secrets)) from error
 
     def _get_hook(self) -> SparkSubmitHook:
         """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""

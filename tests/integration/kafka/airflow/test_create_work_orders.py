@@ -41,6 +41,7 @@ from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client import admin
 from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
 from workorders.kafka.ingest.ingest_attempt import IngestAttempt
@@ -83,15 +84,15 @@ class Task:
         #: Of the last run.
         self.outlet_events = OutletEventAccessors()
         self.submitted = 0
-        monkeypatch.setattr(create_work_orders, "database_url", lambda _: stack.database_url)
-        monkeypatch.setattr(create_work_orders, "kafka_settings", lambda _: stack.kafka_settings)
+        secrets = JobSecrets(stack.database_url, stack.kafka_settings)
+        monkeypatch.setattr(create_work_orders, "job_secrets", lambda _: secrets)
         for variable, value in (variables or {}).items():
             monkeypatch.setenv(variable, value)
         if variables is not None:
             return
         if application is None:
             monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[2]"}))
-            monkeypatch.setattr(self._operator, "_run", self._note)
+            monkeypatch.setattr(self._operator, "run_engine", self._note)
             monkeypatch.setattr(IngestAttempt, "settle", lambda *_: None)
         else:
             monkeypatch.setattr(SparkSubmitOperator, "execute", lambda *_: application())

@@ -217,6 +217,26 @@ def test_a_topic_that_the_file_does_not_name_any_more_is_not_read(stack: LocalSt
     assert growing.rounds == [f"{name} 0 [2, 3)"]
 
 
+def test_a_topic_that_is_deleted_while_a_batch_grows_ends_the_growth_of_no_other(
+    stack: LocalStack, topics: Topics, name: str
+) -> None:
+    gone = f"{name}-gone"
+    for topic in (name, gone):
+        topics.create(topic)
+        topics.produce(topic, ONE)
+    trigger = InProcessTrigger(stack, name, topics=[name, gone], linger=2.0)
+    growing = Growing(trigger, trigger.batch())
+
+    def arrive(rounds: int) -> None:
+        if rounds == 1:
+            topics.delete(gone)
+        if rounds < 3:
+            topics.produce(name, ONE)
+
+    growing.attempt(arrive)
+    assert growing.rounds == [f"{name} 0 [1, 2)", f"{name} 0 [2, 3)", f"{name} 0 [3, 4)"]
+
+
 def test_ranges_are_added_in_virtual_partitions(
     connection: Connection, stack: LocalStack, topics: Topics, name: str
 ) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from workorders.kafka.spark.installed_package import package_archive
 
 SPARK_SUBMIT = str(Path(sys.executable).with_name("spark-submit"))
 SECRETS = JobSecrets("postgresql://ann:hunter2@db/orders", {"sasl.password": "hunter2"})
+ATTEMPT: Any = SimpleNamespace(batch_id=7, epoch=1, secrets=SECRETS)
 REGISTRY = {"basic.auth.user.info": "ann:hunter2"}
 YARN_FILES = {
     "spark.yarn.appMasterEnv.WORKORDERS_DATABASE_URL_FILE": "/etc/workorders/url",
@@ -206,7 +208,7 @@ def test_the_properties_of_open_lineage_reach_spark_submit_without_their_secrets
     task = CreateWorkOrdersOperator(
         task_id="create", definition=define("orders"), batch_id=7, openlineage_inject_parent_job_info=True
     )
-    task.submit(Context(), ["--batch", "7", "--epoch", "1"], SECRETS)
+    task.submit(Context(), ATTEMPT)
     arguments = (tmp_path / "arguments").read_text()
     assert "--conf spark.openlineage.parentRunId=the-run" in arguments
     assert "--conf spark.openlineage.transport.url=http://lineage" in arguments
@@ -219,7 +221,7 @@ def attempted(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str, **argu
     replace_spark_submit(monkeypatch, folder, script)
     monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
     task = CreateWorkOrdersOperator(task_id="create", definition=define("orders"), batch_id=7, **arguments)
-    task.submit(Context(), [], SECRETS)
+    task.submit(Context(), ATTEMPT)
 
 
 def test_the_driver_is_a_process_of_this_python_unless_the_user_names_another(

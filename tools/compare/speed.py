@@ -49,7 +49,9 @@ class Speed:
 
 
 def measure(site: Site, peer: Peer) -> Speed:
-    """Measure one tool on a stack of its own, without the proxy for faults, which takes more time than some of the tools.
+    """Measure one tool on a stack of its own.
+
+    There is no proxy for faults: it takes more time than some of the tools.
 
     Raises:
         AssertionError: a row of the steady stream is missing at the end.

@@ -57,12 +57,15 @@ _numbers = count(1)
 class Case:
     """From entering the context until leaving it."""
 
-    def __init__(self, site: Site, peer: Peer, name: str, *, random: Random, messages: int) -> None:
+    def __init__(
+        self, site: Site, peer: Peer, name: str, *, random: Random, messages: int, has_proxy: bool = True
+    ) -> None:
         number = next(_numbers)
         self.site = site
         self.peer = peer
         self.random = random
         self.messages = messages
+        self._has_proxy = has_proxy
         self.topic = f"{peer.slug}-{name}-{number}"
         self.table = f"rows_{number}"
         self.insert = f"INSERT INTO {self.table}".encode()
@@ -95,9 +98,10 @@ class Case:
         self.stop()
 
     def url(self, database: str = DATABASE, scheme: str = "postgresql") -> str:
-        """Return the URI of a database, which leads through the proxy."""
+        """Return the URI of a database; if there is a proxy, it leads through that."""
         postgres = self.site.stack.postgres
-        return postgres.url(database, scheme=scheme).replace(f":{postgres.port}/", f":{self.site.postgres.port}/")
+        direct = postgres.url(database, scheme=scheme)
+        return direct.replace(f":{postgres.port}/", f":{self.site.postgres.port}/") if self._has_proxy else direct
 
     @property
     def servers(self) -> str:

@@ -9,11 +9,13 @@ import psycopg
 
 from compare.case import PARTITIONS, Case
 from compare.peer import Command, Peer, required
+from faults.role import GROWS_ON
 from faults.tasks import Task
 from support.attempt_on_server import ON_SERVER
 from support.definitions import define
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.worker.user_database import CREATE_TABLE
+from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 
 _REJECTED: Final = """
     SELECT count(*) FROM workorders.work_orders AS orders
@@ -25,6 +27,7 @@ _LEDGER: Final = """
     JOIN workorders.triggers ON triggers.id = ledger.trigger_id
     WHERE triggers.name = %(name)s AND ledger.status = 'stalled'
 """
+_LINGER: Final = KafkaTriggerDefinition.model_fields["linger"].default
 
 
 class Ours(Peer):
@@ -60,9 +63,10 @@ class Ours(Peer):
             "WORKORDERS_DATABASE_URL": case.url(),
             "EFFECTS_URL": case.url(),
             "COMPARE_TABLE": case.table,
+            GROWS_ON: "1",
             **({ON_SERVER: server.airflow_connection} if self._on_server else {}),
         }
-        trigger = define(case.topic, workflow=case.topic, linger=1)
+        trigger = define(case.topic, workflow=case.topic, linger=_LINGER)
         workflow = WorkflowDefinition.model_validate(
             {
                 "name": case.topic,

@@ -104,6 +104,11 @@ class Case:
         return direct.replace(f":{postgres.port}/", f":{self.site.postgres.port}/") if self._has_proxy else direct
 
     @property
+    def patience(self) -> float:
+        """Seconds in which a tool that works must have done something, on a machine as busy as it is now."""
+        return _slower() * _SECONDS
+
+    @property
     def servers(self) -> str:
         """The broker's address."""
         return self.site.stack.bootstrap_servers
@@ -196,7 +201,7 @@ class Case:
         Raises:
             AssertionError: there are fewer, and none is added.
         """
-        deadline = time.monotonic() + _slower() * _SECONDS
+        deadline = time.monotonic() + self.patience
         while self.rows() < count:
             assert time.monotonic() < deadline, f"{self.topic} has no {count} rows"
             time.sleep(_LOOK_SECONDS)
@@ -213,7 +218,7 @@ class Case:
         """
         state, changed, begun = self.verdict(), time.monotonic(), time.monotonic()
         while True:
-            assert time.monotonic() - begun < _slower() * _SECONDS, f"{self.topic} has not finished: {state}"
+            assert time.monotonic() - begun < self.patience, f"{self.topic} has not finished: {state}"
             self._tend()
             time.sleep(_LOOK_SECONDS)
             before, state = state, self.verdict()

@@ -77,7 +77,7 @@ def _killed_at_commit(case: Case, *, lose_answer: bool) -> None:
     case.produce()
     with case.site.postgres.breakpoint(case.peer.at_commit(case, lose_answer=lose_answer)) as point:
         case.start()
-        point.wait()
+        point.wait(case.patience)
         case.mark()
         case.stop()
     case.again()
@@ -110,7 +110,7 @@ def cut_during_commit(case: Case) -> None:
     case.produce()
     with case.site.postgres.breakpoint(case.peer.at_commit(case, lose_answer=True)) as point:
         case.start()
-        point.wait()
+        point.wait(case.patience)
         case.mark()
 
 

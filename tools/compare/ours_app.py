@@ -42,15 +42,20 @@ def _logged() -> Iterator[None]:
         print(f"ERROR {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
 
 
-def _ingest(connections: JobSecrets, definition: KafkaTriggerDefinition) -> None:
-    """Plan a batch, and make an attempt at each that is not finished: Airflow also retries a task that was killed."""
-    planned(connections, definition)
-    with connect(connections.database_url, application_name="workorders plan") as database:
-        unfinished = batches.list_unfinished(database, definition.name)
-    for batch_id in unfinished:
-        with _logged():
-            ingest(connections, batch_id)
-            commit(connections, batch_id)
+def _ingest(connections: JobSecrets, definition: KafkaTriggerDefinition, mine: set[int]) -> None:
+    """Plan a batch, and make an attempt at each of mine that is not finished: Airflow starts a failed task again."""
+    _, waiting = planned(connections, definition)
+    mine.update(waiting)
+    for batch_id in _unfinished(connections, definition):
+        if batch_id in mine:
+            with _logged():
+                ingest(connections, batch_id)
+                commit(connections, batch_id)
+
+
+def _unfinished(connections: JobSecrets, definition: KafkaTriggerDefinition) -> list[int]:
+    with connect(connections.database_url, application_name="workorders plan") as connection:
+        return batches.list_unfinished(connection, definition.name)
 
 
 def _execute(url: str, definition: WorkflowDefinition) -> None:
@@ -76,7 +81,9 @@ def main(trigger: str, workflow: str) -> None:
     connections = JobSecrets.from_environment()
     definition = KafkaTriggerDefinition.model_validate_json(trigger)
     executed = WorkflowDefinition.model_validate_json(workflow)
-    threading.Thread(target=_forever, args=(lambda: _ingest(connections, definition),), daemon=True).start()
+    # The tasks of a predecessor that was killed at work; a second process leaves those of the first alone.
+    mine = set(_unfinished(connections, definition))
+    threading.Thread(target=_forever, args=(lambda: _ingest(connections, definition, mine),), daemon=True).start()
     _forever(lambda: _execute(connections.database_url, executed))
 
 

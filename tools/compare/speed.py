@@ -75,6 +75,7 @@ def measure(site: Site, peer: Peer) -> Speed:
 
 def _backlog(site: Site, peer: Peer) -> tuple[int, float, float]:
     """Return how many rows a tool wrote of a backlog, in how many seconds, and with how many seconds of CPU."""
+    # A proxy is for faults, and takes more time than some of the tools.
     with Case(site, peer, "backlog", random=Random(1), messages=_BACKLOG, has_proxy=False) as case:
         case.produce()
         case.start()

@@ -112,6 +112,6 @@ def definition_of(dag_id: str, task_id: str) -> Mapping[str, Any] | None:
     dag = SerializedDagModel.get_dag(dag_id)
     if dag is None:
         return None
-    arguments: Any = BaseSerialization.deserialize(dag.get_task(task_id).start_trigger_args.trigger_kwargs)
-    definition = arguments.get("definition")
+    task: Any = dag.get_task(task_id)
+    definition = BaseSerialization.deserialize(task.start_trigger_args.trigger_kwargs).get("definition")
     return definition if isinstance(definition, dict) else None

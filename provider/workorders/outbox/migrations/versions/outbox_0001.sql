@@ -87,7 +87,16 @@ CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds (topic, buck
 -- Messages of held keys, with their ids, out of the way of all other messages.
 CREATE TABLE workorders.outbox_held (
     hold_id bigint NOT NULL REFERENCES workorders.outbox_holds (id),
-    LIKE workorders.outbox_messages,
+    id bigint NOT NULL,
+    enqueued_at timestamptz NOT NULL,
+    event_id uuid NOT NULL,
+    timestamp_ms bigint,
+    partition integer,
+    bucket smallint NOT NULL,
+    topic text COLLATE "C" NOT NULL,
+    key bytea,
+    value bytea,
+    headers jsonb,
     PRIMARY KEY (hold_id, id)
 );
 

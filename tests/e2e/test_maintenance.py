@@ -86,7 +86,7 @@ def come(stack: LocalStack, *versions: int) -> None:
 def gap_ages(stack: LocalStack) -> bool:
     """Return whether there is a gap that is older than the trigger's limit."""
     with connect(stack.database_url) as connection:
-        (gap,) = gaps.gaps(connection, "numbered")
+        (gap,) = gaps.list_gaps(connection, trigger="numbered")
         row = connection.execute("SELECT %s + interval '1.5 s' < now()", [gap.parked_since]).fetchone()
     return bool(row and row[0])
 

@@ -260,11 +260,5 @@ HOSTILE_SCHEMAS = (
         (Change("kafka/definition/json_schema_cost.py", "self._looks_within(levels) * size <= _MAX_LOOKS", "True"),),
         (f"{PROPERTY}::test_json_schema_is_bounded",),  # the only one whose process may hang
     ),
-    Mutation(
-        "every-two-long-numbers-compared",
-        4,
-        (Change("kafka/formats/json_schema.py", "if is_exact_as_a_set or", "if True or"),),
-        (f"{JSON_SCHEMA}::test_numbers_that_are_compared_with_one_another_are_exact_up_to_a_thousand",),
-    ),
 )
 """What a few bytes of a message, or of the schema that it names, may cost."""

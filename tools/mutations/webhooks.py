@@ -71,7 +71,7 @@ WEBHOOKS = (
     Mutation(
         "log-line-forged",
         5,
-        (Change("webhook/refusals.py", "            printable(path),", "            path,"),),
+        (Change("webhook/app.py", "printable(request.url.path),", "request.url.path,"),),
         (f"{APP}::test_a_line_of_the_log_cannot_be_forged",),
     ),
     Mutation(
@@ -87,7 +87,7 @@ WEBHOOKS = (
     Mutation(
         "secret-looked-up-for-a-caller-without-credentials",
         4,
-        (Change("webhook/callers.py", "if missing := method.missing(headers):", "if missing := None:"),),
+        (Change("webhook/callers.py", "if missing := method.missing(received.by_name):", "if missing := None:"),),
         ("unit/webhook/test_callers.py::test_a_caller_without_credentials_is_refused_without_a_look_up",),
     ),
     Mutation(

@@ -11,7 +11,7 @@ from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, ListingById, argument, option, state_option, takes
 from workorders.cli.output import JsonText, show_one, show_page
 from workorders.core.history import runs
-from workorders.core.history.work_orders import RunRow
+from workorders.core.history.runs import RunRow
 from workorders.core.states import RunState
 from workorders.core.steps import history as steps
 from workorders.core.steps.history import Step

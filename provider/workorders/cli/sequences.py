@@ -31,7 +31,10 @@ def list_(trigger: OfTrigger = None, limit: Limit = 50, as_json: AsJson = False,
       workorders sequences list --trigger orders
     """
     with connect(database) as connection:
-        show_rows(Gap, gaps.gaps(connection, trigger, limit=limit), as_json=as_json)
+        if trigger is not None:
+            triggers.find(connection, trigger)
+        found = gaps.list_gaps(connection, trigger=trigger, limit=limit, max_read=None)
+        show_rows(Gap, found, as_json=as_json)
 
 
 @app.command()

@@ -21,6 +21,7 @@ from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import export, search_index, work_orders
 from workorders.core.history.filters import Filter
+from workorders.core.history.runs import runs_of
 from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.states import WorkOrderState
@@ -107,7 +108,7 @@ def show(
     """  # noqa: D301 - the backslash is printed
     with connect(database) as connection:
         work_order = work_orders.get_work_order(connection, id_)
-        runs = work_orders.runs_of(connection, id_)
+        runs = runs_of(connection, id_)
         repeats = duplicates.summary(connection, id_)
         original = duplicates.original(connection, id_)
         batch = origin.find_batch(connection, work_order)

@@ -51,7 +51,7 @@ def page(
         source = source_of(connection, viewer, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
         decisions = list_decisions(connection, name, limit=_DECISIONS)
-        waiting = gaps.list_some(connection, trigger=name, limit=_GAPS)
+        waiting = gaps.list_gaps(connection, trigger=name, limit=_GAPS)
         oldest_age = oldest_ages(snapshot.take(connection, {OLDEST_AGE})).get(name)
         (status,) = partition_status.collect(connection, site.kafka if asks_kafka else None, name)
     status = readable(status, viewer)

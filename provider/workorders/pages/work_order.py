@@ -12,7 +12,8 @@ from workorders.core import workflows
 from workorders.core.admission import duplicates, gaps
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs, work_orders
-from workorders.core.history.work_orders import RunRow, WorkOrder
+from workorders.core.history.runs import RunRow, runs_of
+from workorders.core.history.work_orders import WorkOrder
 from workorders.core.items import Item
 from workorders.core.selectors import canonical
 from workorders.core.states import WAITING
@@ -54,7 +55,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         )
         dag_id = _dag_of(found)
         viewer.require(Right.READ, dag_id)
-        attempts = work_orders.runs_of(connection, found.id)
+        attempts = runs_of(connection, found.id)
         repeats = duplicates.summary(connection, found.id)
         original = duplicates.original(connection, found.id)
         gap = gaps.find_before(connection, found.id) if found.state == "parked" else None

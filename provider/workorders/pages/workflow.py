@@ -40,7 +40,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         summary = run_summary.summarize_runs(connection, name)
         counts = state_counts.latest_counts(connection, workflow=name)
         usage = limits.list_usage(connection, name)
-        waiting = gaps.list_some(connection, workflow=name, limit=_GAPS)
+        waiting = gaps.list_gaps(connection, workflow=name, limit=_GAPS)
     paused = site.paused_dags([dag_id]).get(dag_id, False)
     reads_texts = may_read_texts(viewer, [dag_id])
     return render(

@@ -48,7 +48,7 @@ class Method(Definition):
     signature_headers: ClassVar[frozenset[str]] = frozenset()
     """Headers that carry signatures in any form of the method, in lower case."""
     sends_secret: ClassVar[bool] = True
-    """Whether each request has the secret itself, so that nobody else can repeat one with another key."""
+    """Whether each request has the secret itself, so that no stranger can repeat one with another key."""
 
     connection: ConnectionId
     """Airflow connection that holds the secret: its password, and for `basic` its login as well."""

@@ -75,31 +75,22 @@ class Callers:
 
         No secret is looked up for a caller without credentials of the right form.
         """
-        method, headers = definition.authentication, received.by_name
+        method = definition.authentication
         if method == PUBLIC:
             return
-        if missing := method.missing(headers):
+        if missing := method.missing(received.by_name):
             raise _refused(method, missing)
         if not isinstance(method, SignatureMethod):
-            await self._require(method, lambda secret: method.fault(secret, headers))
+            await self._require(method, received)
 
     async def check_signature(
         self, definition: WebhookTriggerDefinition, received: Received, threads: CapacityLimiter
     ) -> None:
         """Authenticate by the signature of the complete body, if that is the webhook's method."""
-        method = definition.signature
-        if method is None:
-            return
-        headers, body = received.by_name, received.body
-        await self._require(
-            method,
-            lambda secret: method.fault(secret, headers, body, now=time.time()),
-            threads,
-        )
+        if definition.signature is not None:
+            await self._require(definition.signature, received, threads)
 
-    async def _require(
-        self, method: Method, find_fault: Callable[[Secret], str | None], threads: CapacityLimiter | None = None
-    ) -> None:
+    async def _require(self, method: Method, received: Received, threads: CapacityLimiter | None = None) -> None:
         """Refuse a caller that no secret of the webhook admits."""
         faults: list[str] = []
         unavailable: TryAgainError | None = None
@@ -109,7 +100,8 @@ class Callers:
             except TryAgainError as error:
                 unavailable = error
                 continue
-            fault = await run_sync(find_fault, secret, limiter=threads) if threads else find_fault(secret)
+            check = partial(method.fault, secret, received.by_name, received.body, now=time.time())
+            fault = await run_sync(check, limiter=threads) if threads else check()
             if fault is None:
                 return
             faults.append(fault)

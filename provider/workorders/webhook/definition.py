@@ -108,5 +108,5 @@ class WebhookTriggerDefinition(TriggerDefinition):
 
     @property
     def repeats_outputs(self) -> bool:
-        """Whether a repeated request gets the output of the first one, which nobody else may ask for."""
+        """Whether a repeated request gets the output of the first one, which only its caller may ask for."""
         return self.authentication != PUBLIC and self.authentication.sends_secret

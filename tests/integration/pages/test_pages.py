@@ -37,6 +37,7 @@ from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.trigger import Sequence
 from workorders.core.history import export, search_index, work_orders
+from workorders.core.history.runs import runs_of
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import RunResult
@@ -335,7 +336,7 @@ def test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_agai
         done = text_of(client.post(CONFIRM, data=data).text)
         assert ("1 of 1 done." in done, "work order from the start" in done) == (True, bool(chosen))
         with connect(stack.database_url) as connection:
-            assert work_orders.runs_of(connection, order)[-1].generation == generation
+            assert runs_of(connection, order)[-1].generation == generation
             finish_all(connection, name, "success" if chosen else "failed")
 
 

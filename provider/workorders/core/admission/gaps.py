@@ -14,7 +14,6 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workorders import times
-from workorders.core import triggers
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
@@ -96,24 +95,17 @@ class Decider:
     """The account of the operating system or of Airflow, independent of `actor`; None if it is unknown."""
 
 
-def gaps(connection: Connection, trigger: str | None = None, *, limit: int = 50) -> list[Gap]:
-    """Return sequences with parked work orders, the longest wait first."""
-    if trigger is not None:
-        triggers.find(connection, trigger)
-    return list_some(connection, trigger=trigger, limit=limit, max_read=None)
-
-
-def list_some(
+def list_gaps(
     connection: Connection,
     *,
     trigger: str | None = None,
     workflow: str | None = None,
-    limit: int,
+    limit: int = 50,
     max_read: int | None = 1_000,
 ) -> list[Gap]:
-    """Return sequences with parked work orders of a trigger, or of all triggers of a workflow, as a page shows them.
+    """Return sequences with parked work orders, of a trigger, of all triggers of a workflow, or all.
 
-    The longest wait comes first, among the first `max_read` sequences, so that the time does not grow with the gaps.
+    The longest wait comes first, among the first `max_read` sequences, so that a page takes no longer with more gaps.
     """
     wanted = {"trigger": trigger, "workflow": workflow, "max_read": max_read, "limit": limit}
     with connection.cursor(row_factory=class_row(Gap)) as cursor:

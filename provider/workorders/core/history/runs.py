@@ -9,11 +9,43 @@ from psycopg.rows import class_row
 
 from workorders.core import workflows
 from workorders.core.exceptions import UnknownRunError
-from workorders.core.history.work_orders import ALL, RunRow, get_work_order
+from workorders.core.history.work_orders import ALL, get_work_order
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.states import OWNER_GONE
 
 _QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One attempt at a work order."""
+
+    id: UUID
+    work_order_id: UUID
+    workflow: str
+    attempt: int
+    generation: int
+    """Runs of one generation share the results of their steps; a rerun from the start begins the next one."""
+    state: str
+    is_owner_gone: bool
+    """Whether its worker sent no heartbeat in its grace period, so that the run is to be recovered."""
+    created_at: datetime
+    not_before: datetime
+    """When it is due, while it is available."""
+    claimed_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    error_type: str | None
+    error: str | None
+    actor: str | None
+    """Who requested this run, or cancelled it; None for the first run and for automatic retries."""
+    reason: str | None
+
+    @property
+    def shown_state(self) -> str:
+        """Return the state for people: a run without an owner is not at work, whatever its row contains."""
+        return OWNER_GONE if self.is_owner_gone else self.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +73,7 @@ def list_runs(
     state: str | None = None,
     work_order: UUID | None = None,
     before: UUID | None = None,
-    limit: int = 20,
+    limit: int | None = 20,
 ) -> list[RunRow]:
     """Return runs that have a row, newest first; a work order that waits for its first run has none yet."""
     arguments = {
@@ -56,6 +88,11 @@ def list_runs(
     if work_order is not None and not found:
         get_work_order(connection, work_order)
     return found
+
+
+def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
+    """Return the runs of a work order, the first attempt first."""
+    return sorted(list_runs(connection, work_order=work_order_id, limit=None), key=lambda run: run.attempt)
 
 
 def get_run(connection: Connection, id_: UUID, *, max_characters: int = ALL) -> RunDetails:

@@ -4,7 +4,6 @@ Exact counts would slow down every change of a state. Counting takes about a sec
 is repeated after some minutes, and takes at most a twentieth of the time.
 """
 
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -35,19 +34,8 @@ def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> b
         age, took = fetch_row(connection, _QUERIES["age"], {})
         if age is not None and age < max(_SHORTEST_AGE_SECONDS, _SHARE * took) and not even_if_recent:
             return False
-        begun = time.monotonic()
-        rows = connection.execute(_QUERIES["recount"]).fetchall()
         connection.execute(_QUERIES["forget"])
-        connection.execute(
-            _QUERIES["write"],
-            {
-                "trigger_ids": [row[0] for row in rows],
-                "workflow_ids": [row[1] for row in rows],
-                "states": [row[2] for row in rows],
-                "counts": [row[3] for row in rows],
-                "seconds": time.monotonic() - begun,
-            },
-        )
+        connection.execute(_QUERIES["recount"])
     return True
 
 

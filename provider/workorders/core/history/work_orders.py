@@ -15,10 +15,8 @@ from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
-from workorders.core.states import OWNER_GONE
 
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
-_RUN_QUERIES = load_queries("workorders.core.history", "sql/runs.sql")
 
 ALL: Final = 2**30
 """Characters, or bytes: more than Postgres holds in a value."""
@@ -59,37 +57,6 @@ class WorkOrderSummary:
     position: int | None
     reason: str | None
     """Code of the rejection; None for a work order with an input."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
-    """One attempt at a work order."""
-
-    id: UUID
-    work_order_id: UUID
-    workflow: str
-    attempt: int
-    generation: int
-    """Runs of one generation share the results of their steps; a rerun from the start begins the next one."""
-    state: str
-    is_owner_gone: bool
-    """Whether its worker sent no heartbeat in its grace period, so that the run is to be recovered."""
-    created_at: datetime
-    not_before: datetime
-    """When it is due, while it is available."""
-    claimed_at: datetime | None
-    started_at: datetime | None
-    finished_at: datetime | None
-    error_type: str | None
-    error: str | None
-    actor: str | None
-    """Who requested this run, or cancelled it; None for the first run and for automatic retries."""
-    reason: str | None
-
-    @property
-    def shown_state(self) -> str:
-        """Return the state for people: a run without an owner is not at work, whatever its row contains."""
-        return OWNER_GONE if self.is_owner_gone else self.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +162,6 @@ def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = A
             f"There is no work order {id_} in this database; see `workorders work-orders list`."
         )
     return found
-
-
-def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
-    """Return the runs of a work order, the first attempt first."""
-    arguments = {"workflow_id": None, "state": None, "work_order_id": work_order_id, "before": None, "limit": None}
-    with connection.cursor(row_factory=class_row(RunRow)) as cursor:
-        return sorted(cursor.execute(_RUN_QUERIES["runs"], arguments, prepare=False), key=lambda run: run.attempt)
 
 
 def list_workflows_of(connection: Connection, ids: Collection[UUID]) -> list[str]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders.core.history.work_orders import RunRow
+from workorders.core.history.runs import RunRow
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 

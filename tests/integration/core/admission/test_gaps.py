@@ -59,7 +59,7 @@ def pass_time(connection: Connection, trigger: Trigger, interval: str) -> None:
 def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 4, 5)
     come(free, trigger, 1, key="without a gap")
-    (gap,) = gaps.gaps(free, trigger.name)
+    (gap,) = gaps.list_gaps(free, trigger=trigger.name)
     assert (gap.trigger, gap.name, gap.high_water_mark, gap.next_parked, gap.parked) == (
         trigger.name,
         '"order-7"',
@@ -76,12 +76,12 @@ def test_the_gaps_of_a_workflow_and_of_a_trigger_are_the_oldest_of_a_bounded_num
 ) -> None:
     for key in ("first", "second", "third"):
         come(free, trigger, 1, 3, key=key)
-    of_workflow = gaps.list_some(free, workflow=trigger.workflow, limit=2)
+    of_workflow = gaps.list_gaps(free, workflow=trigger.workflow, limit=2)
     assert [gap.name for gap in of_workflow] == ['"first"', '"second"']
-    assert gaps.list_some(free, trigger=trigger.name, limit=2) == of_workflow
-    assert gaps.list_some(free, trigger="unheard-of", limit=2) == []
-    assert gaps.list_some(free, workflow="unheard-of", limit=2) == []
-    assert len(gaps.list_some(free, trigger=trigger.name, limit=2, max_read=1)) == 1
+    assert gaps.list_gaps(free, trigger=trigger.name, limit=2) == of_workflow
+    assert gaps.list_gaps(free, trigger="unheard-of", limit=2) == []
+    assert gaps.list_gaps(free, workflow="unheard-of", limit=2) == []
+    assert len(gaps.list_gaps(free, trigger=trigger.name, limit=2, max_read=1)) == 1
 
 
 def test_a_parked_work_order_knows_its_number_and_what_is_missing_before_it(free: Connection, trigger: Trigger) -> None:
@@ -113,7 +113,7 @@ def test_skipping_lets_in_up_to_the_next_gap(free: Connection, trigger: Trigger)
     come(free, trigger, 1, 4, 5, 8)
     assert gaps.skip(free, trigger, key_of(free, trigger), ADA) == [4, 5]
     assert states(free, trigger) == {1: "pending", 4: "pending", 5: "pending", 8: "parked"}
-    (gap,) = gaps.gaps(free, trigger.name)
+    (gap,) = gaps.list_gaps(free, trigger=trigger.name)
     assert (gap.high_water_mark, gap.next_parked, gap.parked) == (5, 8, 1)
     come(free, trigger, 6, 7)
     assert set(states(free, trigger).values()) == {"pending"}
@@ -123,7 +123,7 @@ def test_releasing_lets_everything_in_in_order(free: Connection, trigger: Trigge
     come(free, trigger, 8, 1, 5, 4)
     assert gaps.release(free, trigger, key_of(free, trigger), ADA) == [4, 5, 8]
     assert set(states(free, trigger).values()) == {"pending"}
-    assert gaps.gaps(free, trigger.name) == []
+    assert gaps.list_gaps(free, trigger=trigger.name) == []
     come(free, trigger, 9)
     assert states(free, trigger)[9] == "pending"
 
@@ -209,7 +209,7 @@ def test_a_closed_gap_is_reported_once(free: Connection, trigger: Trigger) -> No
     assert alert.cleared
     assert alert.sentence.endswith("is closed; its high-water mark is 5.")
     assert gaps.claim_alerts(free, trigger) == []
-    assert gaps.gaps(free, trigger.name) == []
+    assert gaps.list_gaps(free, trigger=trigger.name) == []
 
 
 def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) -> None:

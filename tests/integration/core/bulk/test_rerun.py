@@ -15,6 +15,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
+from workorders.core.history.runs import runs_of
 from workorders.core.history.work_orders import UnknownWorkOrderError
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
@@ -66,7 +67,7 @@ def test_a_rerun_is_a_new_run_of_the_same_work_order_with_who_and_why(
     finish_all(connection, name, "failed")
     job = do(connection, "rerun", Filter(selected=(id_,)))
     assert (job.state, job.total, job.done, dict(job.skipped)) == ("finished", 1, 1, {})
-    assert [(run.attempt, run.state) for run in work_orders.runs_of(connection, id_)] == [
+    assert [(run.attempt, run.state) for run in runs_of(connection, id_)] == [
         (1, "failed"),
         (2, "available"),
     ]
@@ -87,7 +88,7 @@ def test_a_rerun_continues_the_generation_unless_it_is_from_the_start_or_the_wor
         do(connection, "rerun", Filter(selected=(id_,)), from_start=from_start)
     do(connection, "cancel", Filter(selected=(id_,)))
     do(connection, "rerun", Filter(selected=(id_,)))
-    assert [(run.state, run.generation) for run in work_orders.runs_of(connection, id_)] == [
+    assert [(run.state, run.generation) for run in runs_of(connection, id_)] == [
         ("failed", 1),
         ("lost", 1),
         ("failed", 1),
@@ -142,7 +143,7 @@ def test_a_job_continues_where_a_crash_left_it_and_does_nothing_twice(
     connection.rollback()
     ended = runner.run_job(connection, job.id, step=3)
     assert (ended.state, ended.done, ended.error) == ("finished", 7, None)
-    assert [len(work_orders.runs_of(connection, id_)) for id_ in ids] == [2] * 7
+    assert [len(runs_of(connection, id_)) for id_ in ids] == [2] * 7
 
 
 def test_a_step_that_fails_leaves_nothing_of_itself(
@@ -281,7 +282,7 @@ def test_a_rejected_work_order_gets_its_input_and_its_run_once_it_is_one(
     assert (good.state, good.reason) == ("requeued", None)
     assert good.body is not None
     assert "Zoë" in good.body
-    assert [(run.attempt, run.generation) for run in work_orders.runs_of(connection, ids[0])] == [(1, 1)]
+    assert [(run.attempt, run.generation) for run in runs_of(connection, ids[0])] == [(1, 1)]
     bad = work_orders.get_work_order(connection, ids[2])
     assert (bad.state, bad.reason, bad.raw) == ("rejected", "nul-character", rb'{"a":"\u0000"}')
     assert [run.work_order_id for run in claim(connection, name)] == [ids[0]]

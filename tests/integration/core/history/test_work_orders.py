@@ -14,6 +14,7 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownTriggerError, UnknownWorkflowError
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
+from workorders.core.history.runs import runs_of
 from workorders.core.history.work_orders import UnknownWorkOrderError, WorkOrder
 from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection
@@ -260,13 +261,13 @@ def test_an_unknown_work_order_is_reported(connection: Connection) -> None:
 def test_runs_come_in_the_order_of_their_attempts(connection: Connection, trigger: Trigger) -> None:
     create_for(connection, trigger, [accepted("s", 0)])
     id_ = only_id(connection, trigger)
-    assert work_orders.runs_of(connection, id_) == []
+    assert runs_of(connection, id_) == []
     for attempt, state in ((2, "available"), (1, "failed")):
         connection.execute(
             "INSERT INTO workorders.runs (id, work_order_id, workflow_id, attempt, state) VALUES (%s, %s, %s, %s, %s)",
             (uuid4(), id_, trigger.workflow_id, attempt, state),
         )
-    assert [(run.attempt, run.state) for run in work_orders.runs_of(connection, id_)] == [
+    assert [(run.attempt, run.state) for run in runs_of(connection, id_)] == [
         (1, "failed"),
         (2, "available"),
     ]

@@ -6,7 +6,8 @@ from support.work_orders import accepted
 from workorders.core import triggers
 from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import runs, work_orders
+from workorders.core.history import runs
+from workorders.core.history.runs import runs_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.steps.history import list_steps, list_steps_at_end
 
@@ -40,7 +41,7 @@ def test_a_run_has_the_steps_of_its_generation_that_were_finished_when_it_ended(
         [1, 2, 3],
         [4],
     ]
-    assert [run.generation for run in work_orders.runs_of(connection, again.work_order_id)] == [1, 1, 1, 2]
+    assert [run.generation for run in runs_of(connection, again.work_order_id)] == [1, 1, 1, 2]
 
 
 def test_a_replay_of_its_event_leaves_the_steps_and_the_runs_of_a_work_order(connection: Connection, name: str) -> None:
@@ -51,7 +52,7 @@ def test_a_replay_of_its_event_leaves_the_steps_and_the_runs_of_a_work_order(con
     before = list_steps(connection, run.work_order_id)
     create_for(connection, trigger, [accepted("s", 0)], fresh=False)
     assert list_steps(connection, run.work_order_id) == before
-    assert [found.id for found in work_orders.runs_of(connection, run.work_order_id)] == [run.run_id]
+    assert [found.id for found in runs_of(connection, run.work_order_id)] == [run.run_id]
 
 
 def test_a_large_result_is_read_as_far_as_it_is_shown(connection: Connection, name: str) -> None:

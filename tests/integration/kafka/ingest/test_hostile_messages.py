@@ -23,6 +23,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import export, search_index, work_orders
 from workorders.core.history import runs as run_history
 from workorders.core.history.filters import Filter
+from workorders.core.history.runs import runs_of
 from workorders.core.items import Item
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect
@@ -138,9 +139,7 @@ class Scene:
         for id_ in self.ids():
             found = work_orders.get_work_order(self.connection, id_)
             shown = [found.body, found.request]
-            shown += [
-                run_history.get_run(self.connection, run.id).output for run in work_orders.runs_of(self.connection, id_)
-            ]
+            shown += [run_history.get_run(self.connection, run.id).output for run in runs_of(self.connection, id_)]
             for text in shown:
                 assert text is None or json.loads(text, parse_int=str) is not None
 

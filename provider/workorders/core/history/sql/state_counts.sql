@@ -1,5 +1,8 @@
 -- name: recount
-SELECT trigger_id, workflow_id, state::text AS state, count(*)
+-- The clock is read when all are counted.
+INSERT INTO workorders.state_counts (trigger_id, workflow_id, state, work_orders, counted_at, seconds)
+SELECT trigger_id, workflow_id, state, count(*), now(),
+    extract(epoch FROM clock_timestamp() - statement_timestamp())::double precision
 FROM workorders.work_orders
 GROUP BY trigger_id, workflow_id, state;
 
@@ -8,14 +11,6 @@ LOCK TABLE workorders.state_counts IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: forget
 DELETE FROM workorders.state_counts;
-
--- name: write
-INSERT INTO workorders.state_counts (trigger_id, workflow_id, state, work_orders, counted_at, seconds)
-SELECT trigger_id, workflow_id, state, work_orders, now(), %(seconds)s
-FROM unnest(
-    %(trigger_ids)s::integer[], %(workflow_ids)s::integer[], %(states)s::workorders.work_order_state[],
-    %(counts)s::bigint[]
-) AS given (trigger_id, workflow_id, state, work_orders);
 
 -- name: age
 SELECT extract(epoch FROM now() - max(counted_at))::double precision, max(seconds) FROM workorders.state_counts;

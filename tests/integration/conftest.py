@@ -1,6 +1,7 @@
 """A separate name, topic, and trigger for every test, so that tests share one stack and nothing else."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.attempt_on_server import ON_SERVER
 from support.batch_submission import APPLICATION
+from support.command import Command
 from support.eventually import eventually
 from support.in_process_trigger import TEN, InProcessTrigger, after_ten
 from support.lost_broker import LostBroker
@@ -154,3 +156,11 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         )
 
     return run
+
+
+@pytest.fixture
+def workorders(stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command line, in an environment that knows the stack."""
+    monkeypatch.setenv("WORKORDERS_DATABASE_URL", stack.database_url)
+    monkeypatch.setenv("WORKORDERS_KAFKA", json.dumps(stack.kafka_settings))
+    return Command(monkeypatch, capsys)

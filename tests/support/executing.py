@@ -1,7 +1,9 @@
 """A workflow of a test's own, its work orders, and workers that execute them."""
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+import signal
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from support.eventually import eventually
@@ -79,6 +81,19 @@ class Executing:
         with connect(self.url) as connection:
             claiming.claim(connection, self.workflow, limit=1000, worker_id=add_worker(connection, self.workflow))
             expire_workers(connection, self.workflow)
+
+    def lose(self, is_time: Callable[[], object], **fields: Any) -> None:
+        """Execute everything in a process that is killed when it is time, and recover its runs."""
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.worker(**fields).work()
+            finally:
+                os._exit(1)
+        eventually(is_time, seconds=30, what="the run")
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        self.recover()
 
     def recover(self) -> Recovered:
         """Recover the runs of a worker as if it had sent no heartbeat for long, once it is in no transaction."""

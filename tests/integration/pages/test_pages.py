@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from html import unescape
+from pathlib import Path
 from secrets import token_hex
 from threading import BoundedSemaphore
 from typing import Any
@@ -21,6 +22,7 @@ from starlette.testclient import TestClient
 
 from local_stack.stack import LocalStack
 from support.admission import BY_NUMBER, event, ids, register
+from support.command import Command
 from support.eventually import eventually
 from support.executing import Executing
 from support.finished_steps import add_step
@@ -30,6 +32,7 @@ from support.outbox import Outbox, new_outbox
 from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
 from support.runs import finish_all
+from support.step_functions import CONNECTION, user_database
 from support.topics import Topics
 from support.working import expire_workers
 from workorders import dag_ids
@@ -338,6 +341,31 @@ def test_a_lost_work_order_shows_its_finished_steps_and_continues_or_starts_agai
         with connect(stack.database_url) as connection:
             assert runs_of(connection, order)[-1].generation == generation
             finish_all(connection, name, "success" if chosen else "failed")
+
+
+@pytest.mark.parametrize("way", ["page", "command"])
+def test_a_rerun_finishes_a_lost_run_that_had_committed_its_last_step_and_published_nothing(
+    stack: LocalStack, client: TestClient, workorders: Command, tmp_path: Path, way: str
+) -> None:
+    name, file = f"shop-{token_hex(4)}", tmp_path / "process"
+    shop = user_database(stack, name)
+    executing = Executing(
+        stack.database_url, name, None, callable="support.step_functions:count_and_stay", database=CONNECTION
+    )
+    executing.create([{"file": str(file)}])
+    executing.lose(file.exists, user_database=shop)
+    (order,) = executing.ids()
+    assert "Run 1 of 1 ended as lost" in text_of(client.get(f"/workorders/work-orders/{order}").text)
+    if way == "page":
+        confirm = client.get(f"{CONFIRM}?kind=rerun&selected={order}").text
+        assert ">Rerun 1</button>" in confirm
+        client.post(CONFIRM, data={**fields_of(confirm), "reason": "it had shipped"})
+    else:
+        assert workorders("work-orders", "rerun", order, "--reason", "it had shipped").code == 0
+    assert executing.worker(user_database=shop).work().states == {"success": 1}
+    assert executing.states() == [("success", "success")]
+    with psycopg.connect(shop) as connection:
+        assert connection.execute("SELECT name, number FROM counters").fetchall() == [("once", 1)]
 
 
 def test_all_that_match_are_cancelled_by_a_job_that_shows_its_progress(stack: LocalStack, pages_site: Site) -> None:

@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import psycopg
 from psycopg import conninfo
 from psycopg.generators import execute
-from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq import Escaping, ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 from psycopg.rows import tuple_row
 
@@ -28,6 +29,14 @@ from workorders.core.worker.steps import StepKey
 _QUERIES = load_queries("workorders.core.worker", "sql/user_database.sql")
 CREATE_TABLE: Final = _QUERIES["create_table"]
 
+_PARAMETERS: Final = {
+    **{"work_order_id": "$1", "generation": "$2", "name": "$3", "run_id": "$4", "result": "$4"},
+    **{"statement_timeout": "$5", "lock_timeout": "$6", "idle_timeout": "$7"},
+}
+_VERSION: Final = {"version": sha256(_QUERIES["prepare"].encode()).hexdigest()[:16]}
+"""In the names of prepared statements: behind a pooler, a session may have those of another release."""
+_NOT_PREPARED: Final = frozenset({"26000", "42P05"})
+"""A statement is gone, or one with its name is there: a pooler, or a function that has deallocated all."""
 _INSERTED: Final = b"INSERT 0 1"
 _NO_ROW: Final = "no row of this transaction"
 """In the error of `finish` if there is none, so that nothing is committed."""
@@ -53,12 +62,26 @@ class Committed:
 class _Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection whose transactions begin and end with queries that are needed anyway, and not by its user."""
 
-    def run(self, query: LiteralString, arguments: Mapping[str, Any]) -> list[PGresult]:
-        """Execute the statements of a query, and return their results.
+    is_prepared = False
 
-        A cursor would send a BEGIN before it, and prepare each result for being read.
+    def run(self, query: LiteralString, arguments: Mapping[str, str | int]) -> list[PGresult]:
+        """Execute the statements of a query with arguments as literals, and return their results.
+
+        A cursor would send a BEGIN before it, and take longer for arguments and results than Postgres for the rest.
         """
-        text = psycopg.ClientCursor(self).mogrify(query, arguments)
+        encoding = self.info.encoding
+        literal = Escaping(self.pgconn).escape_literal
+        values = {name: literal(str(value).encode(encoding)) for name, value in arguments.items()}
+        literals = {name: bytes(value).decode(encoding) for name, value in values.items()}
+        return self._run(query % {**literals, **_VERSION})
+
+    def prepare(self) -> None:
+        """Prepare the statements of a transaction, once."""
+        if not self.is_prepared:
+            self._run(_QUERIES["prepare"] % {**_PARAMETERS, **_VERSION})
+            self.is_prepared = True
+
+    def _run(self, text: str) -> list[PGresult]:
         with self.lock:
             self.pgconn.send_query(text.encode(self.info.encoding))
             results: list[PGresult] = self.wait(execute(self.pgconn))
@@ -91,6 +114,8 @@ class UserDatabase:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
+        #: Whether statements are prepared: until one was not there.
+        self.prepares = True
 
     def transact(self, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> Committed:
         """Call a function in a transaction that commits its writes with its result; or return a committed result.
@@ -108,6 +133,11 @@ class UserDatabase:
         """Whether a connection is kept, which may be broken."""
         return self._connection is not None and not self._connection.closed
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether the connection that is kept has an open transaction, which may have failed."""
+        return self._connection is not None and self._connection.info.transaction_status in _OPEN
+
     def connected(self) -> _Connection:
         """Return the connection, without what its last user has set in it; open one if there is none."""
         if self._connection is None or self._connection.closed:
@@ -118,7 +148,7 @@ class UserDatabase:
 
     def clear(self) -> None:
         """Roll back what is open, and close a connection that no other transaction can use."""
-        if self._connection and self._connection.info.transaction_status in _OPEN:
+        if self._connection and self.is_in_transaction:
             with suppress(psycopg.Error):
                 self._connection.undo()
         if self._connection and self._connection.info.transaction_status != TransactionStatus.IDLE:
@@ -133,7 +163,10 @@ class UserDatabase:
     def insert(self, connection: _Connection, run_id: str, key: StepKey) -> bool:
         """Begin a transaction with the row of a step, and return whether there was none; wait for another's."""
         try:
-            results = connection.run(_QUERIES["begin"], {**key._asdict(), "run_id": run_id, **self._limits})
+            if self.prepares:
+                connection.prepare()
+            query = _QUERIES["begin_prepared" if self.prepares else "begin"]
+            results = connection.run(query, {**key._asdict(), "run_id": run_id, **self._limits})
         except psycopg.errors.UndefinedTable as error:
             raise StepsTableMissingError(
                 f"The database of the Airflow connection {self._name} has no table workorders_steps, so "
@@ -168,6 +201,11 @@ class _Transaction:
                 if error.sqlstate in _CONFLICTS:
                     self._wait_after_conflict(error)
                     continue
+                # Not an error of the function's own statements.
+                is_ours = self._is_committing or not self._is_called
+                if error.sqlstate in _NOT_PREPARED and is_ours and self._database.prepares:
+                    self._database.prepares = False
+                    continue
                 # Such a session has ended before the COMMIT arrived.
                 self._is_committing &= not isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout)
                 is_broken = is_outage(error) or not self._database.is_connected
@@ -199,9 +237,10 @@ class _Transaction:
 
     def _finish(self, connection: _Connection, result: bytes) -> float:
         try:
-            results = connection.run(_QUERIES["finish"], {**self._key._asdict(), "result": result.decode()})
-        except psycopg.errors.InvalidTextRepresentation as error:
-            if _NO_ROW not in str(error):
+            query = _QUERIES["finish_prepared" if self._database.prepares else "finish"]
+            results = connection.run(query, {**self._key._asdict(), "result": result.decode()})
+        except (psycopg.errors.InvalidTextRepresentation, psycopg.errors.InvalidSqlStatementName) as error:
+            if _NO_ROW not in str(error) and (error.sqlstate not in _NOT_PREPARED or self._database.is_in_transaction):
                 raise
             raise StepError(
                 f"The function of context.transaction({self._key.name!r}) has ended the transaction by a COMMIT or "

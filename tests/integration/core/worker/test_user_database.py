@@ -11,6 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from local_stack.pgbouncer import PgBouncer
 from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.proxies import LosingProxy
@@ -397,6 +398,43 @@ def test_without_its_table_the_error_names_the_command(stack: LocalStack, make: 
 
     with pytest.raises(psycopg.errors.UndefinedTable):
         make().transact(str(uuid4()), key, missing)
+
+
+@pytest.mark.parametrize("when", ["within a transaction", "after it has committed"])
+def test_a_function_that_deallocates_all_is_called_again_only_after_a_rollback(
+    database: UserDatabase, url: str, key: StepKey, name: str, when: str
+) -> None:
+    def deallocate(connection: psycopg.Connection[Any]) -> bytes:
+        result = count(name)(connection)
+        connection.execute("DEALLOCATE ALL" if when == "within a transaction" else "COMMIT; DEALLOCATE ALL")
+        return result
+
+    if when == "within a transaction":
+        for each, number in (("count", b"1"), ("another", b"2")):
+            assert database.transact(str(uuid4()), key._replace(name=each), deallocate).result == number
+    else:
+        with pytest.raises(StepError, match="has ended the transaction"):
+            database.transact(str(uuid4()), key, deallocate)
+        with pytest.raises(StepError, match="has no result"):
+            database.transact(str(uuid4()), key, never)
+    assert number_of(url, name) == (2 if when == "within a transaction" else 1)
+
+
+def test_a_pooler_may_give_each_transaction_another_session(
+    stack: LocalStack, make: Make, key: StepKey, name: str
+) -> None:
+    url = user_database(stack, f"pooled_{uuid4().hex[:8]}")
+    pooler = PgBouncer(url.rsplit("/", 1)[1], "transaction")
+    pooler.start(stack.processes, stack.home, url)
+    databases = [make(pooler.url), make(pooler.url)]
+    with psycopg.connect(pooler.url) as other:
+        for number in range(6):
+            if number == 3:  # It keeps the session in which the statements are prepared.
+                other.execute("SELECT 1")
+            done = databases[number % 2].transact(str(uuid4()), key._replace(name=f"n{number}"), count(name))
+            assert done.result == b"%d" % (number + 1)
+    assert number_of(url, name) == 6
+    pooler.stop()
 
 
 def test_threads_take_turns_at_the_connection(database: UserDatabase, url: str, key: StepKey, name: str) -> None:

@@ -40,8 +40,12 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
 def test_a_file_or_a_module_with_a_mistake_gives_a_dag_that_fails_with_the_sentence(tmp_path: Path) -> None:
     write(tmp_path, "bad.yaml", "name: bad\n")
     write(tmp_path, "good.yaml", GOOD.format(name="good"))
-    dags = workflow_dags(tmp_path, ["no_such.module", "support.decorated_workflows"])
-    assert set(dags) == {"bad_refused", "no_such_module_refused", "good_runs", "first_steps_runs", "second_runs"}
+    dags = workflow_dags(tmp_path, ["no_such.module", "support.decorated_wrongly", "support.decorated_workflows"])
+    refused = {"bad_refused", "no_such_module_refused", "support_decorated_wrongly_refused"}
+    assert set(dags) == {*refused, "good_runs", "first_steps_runs", "second_runs"}
+    assert "support.decorated_wrongly:wrong, line 8: concurency: there is no such field" in (
+        dags["support_decorated_wrongly_refused"].doc_md or ""
+    )
     (task,) = dags["bad_refused"].tasks
     assert isinstance(task, ConfigurationErrorOperator)
     with pytest.raises(AirflowFailException, match=r"^bad\.yaml: expected either callable or dag_id\.$"):

@@ -9,9 +9,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, get_args
+
+import psutil
 
 from local_stack import jars, running, wheel
 from local_stack.airflow import restart_ended
@@ -20,7 +23,7 @@ from local_stack.pgbouncer import Pooling
 from local_stack.stack import CHECKOUT, LocalStack, say
 from local_stack.waiting import wait_until
 
-_START_SECONDS = 600.0
+_START_SECONDS = 1200.0
 _STOP_SECONDS = 60.0
 _RESTART_SECONDS = 5.0
 _FILE = running.environment_file(CHECKOUT)
@@ -114,7 +117,8 @@ def down() -> None:
         say("No stack of this checkout is running.")
         return
     say("Stopping the local stack ...")
-    stack.alive()[0].terminate()
+    with suppress(IndexError, psutil.NoSuchProcess):  # it has just ended by itself
+        stack.alive()[0].terminate()
     if not wait_until(lambda: not stack.alive(), seconds=_STOP_SECONDS):
         raise StackError(f"The stack did not end within {_STOP_SECONDS:g} s; its processes are {stack.alive()}.")
     say("Stopping the local stack ... stopped")

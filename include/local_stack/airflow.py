@@ -5,6 +5,7 @@ import secrets
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -12,7 +13,7 @@ import httpx
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes
 
-_MIGRATE_SECONDS = 180.0
+_MIGRATE_SECONDS = 300.0
 _START_SECONDS = 300.0
 _STOP_SECONDS = 30.0
 _PROBE_SECONDS = 5.0
@@ -246,7 +247,7 @@ class AirflowComponent:
         self.process = process
         self._airflow = airflow
         self._ready = ready
-        self._heartbeat_before: str | None = None
+        self._started_at = datetime.min.replace(tzinfo=UTC)
 
     def start(self) -> None:
         """Start the component and wait until it is well.
@@ -254,7 +255,7 @@ class AirflowComponent:
         Raises:
             StackError: It did not start.
         """
-        self._heartbeat_before = self._heartbeat()
+        self._started_at = datetime.now(UTC)
         self.process.start()
         self.wait()
 
@@ -277,17 +278,13 @@ class AirflowComponent:
     def _is_well(self) -> bool:
         if self._ready is not None:
             return self._ready in self.process.log.read_text(encoding="utf-8", errors="replace")
-        health = self._airflow.health().get(_HEALTH_NAMES[self.name])
+        name = _HEALTH_NAMES[self.name]
+        health = self._airflow.health().get(name)
         if health is None or health["status"] != "healthy":
             return False
         # A component that was killed counts as healthy until its last heartbeat is too old.
-        return self.name == "api-server" or self._heartbeat() != self._heartbeat_before
-
-    def _heartbeat(self) -> str | None:
-        if self._ready is not None:
-            return None
-        name = _HEALTH_NAMES[self.name]
-        return self._airflow.health().get(name, {}).get(f"latest_{name}_heartbeat")
+        heartbeat = health.get(f"latest_{name}_heartbeat")
+        return self.name == "api-server" or bool(heartbeat and datetime.fromisoformat(heartbeat) > self._started_at)
 
 
 def restart_ended(components: Iterable[AirflowComponent], restarts: Counter[str]) -> Iterator[str]:

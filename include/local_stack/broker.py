@@ -209,8 +209,9 @@ class Kafka:
     def _answers(self) -> bool:
         return accepts_connections(self._port) and self._brokers() > 0
 
-    def _brokers(self) -> int:
-        client = AdminClient({"bootstrap.servers": self.bootstrap_servers}, logger=_silent)
+    def _brokers(self, login: Mapping[str, str] | None = None) -> int:
+        """Return how many brokers a client sees, with a login if one is given; 0 for one that gets no answer."""
+        client = AdminClient(login or {"bootstrap.servers": self.bootstrap_servers}, logger=_silent)
         try:
             return len(client.list_topics(timeout=_PROBE_SECONDS).brokers)
         except KafkaException:

@@ -82,6 +82,9 @@ class LoginKafka(Kafka):
                 info = ScramCredentialInfo(mechanism, _ITERATIONS)
                 added = UserScramCredentialUpsertion(user, info, self.password.encode())
                 admin.alter_user_scram_credentials([added])[user].result(_ADMIN_SECONDS)
+        # The controller has answered, and the broker takes what it has written a moment later, in the same order.
+        last = self.login(list(_SCRAM)[-1], LIMITED)
+        self.process.wait_until(lambda: self._brokers(last) > 0, seconds=_ADMIN_SECONDS, what="Kafka's last user")
 
     def close(self) -> None:
         """Stop the issuer, which is a thread of this process. The supervisor ends the broker's process."""

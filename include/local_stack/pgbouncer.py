@@ -22,7 +22,7 @@ LIMITS: Final = {
 """Settings of a role whose sessions go through a pooler."""
 CERTIFIED_USER: Final = "certified"
 """The user of clients that need a certificate."""
-_START_SECONDS: Final = 60.0
+_START_SECONDS: Final = 120.0
 
 
 class PgBouncer:

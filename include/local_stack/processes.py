@@ -15,7 +15,7 @@ from typing import IO, Any
 from local_stack.errors import StackError
 from local_stack.waiting import wait_until
 
-_STOP_SECONDS = 20.0
+_STOP_SECONDS = 60.0
 _LOG_LINES = 12
 _SUPERVISOR_LOG = "supervisor.log"
 _INCLUDE = Path(__file__).resolve().parents[1]

@@ -7,7 +7,7 @@ from local_stack.debian import find_program
 from local_stack.ports import LOOPBACK, accepts_connections, free_port
 from local_stack.processes import ManagedProcess, Processes
 
-_START_SECONDS = 60.0
+_START_SECONDS = 120.0
 
 
 class Redis:

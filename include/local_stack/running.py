@@ -56,9 +56,10 @@ def write(file: Path, variables: Mapping[str, str], *, pids: tuple[int, ...], ur
 
 def find(file: Path) -> RunningStack | None:
     """Return the stack that the file names, None if there is no file or the stack has gone."""
-    if not file.exists():
+    try:
+        variables = read_variables(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
         return None
-    variables = read_variables(file.read_text(encoding="utf-8"))
     pairs = (pair.split(":") for pair in variables[_PROCESSES].split())
     stack = RunningStack(processes=tuple((int(pid), float(created)) for pid, created in pairs), url=variables[_URL])
     return stack if stack.alive() else None

@@ -21,7 +21,7 @@ from workorders.kafka.spark.cache import make_cache_folder
 
 _ARTIFACT, _VERSION = "apicurio-registry-app", "3.0.9"
 _SHA256: Final = "2b28181501a20cbf6efcd77f9b7153908fc01f3d3a7c32024c0bd9e1b04c8a43"
-_START_SECONDS: Final = 120.0
+_START_SECONDS: Final = 300.0
 _DOWNLOAD_SECONDS: Final = 60
 _PROBE_SECONDS: Final = 5.0
 

@@ -18,7 +18,7 @@ from workorders.kafka.spark.network import CIPHER, network_cipher
 # Two names of this machine: Spark runs the copy of a slow task on another host only.
 _WORKERS_HOSTS = (LOOPBACK, "localhost")
 _SERVERS, _SUBMITTER, _PYTHON, _WORK = "servers", "submitter", "python", "work"
-_START_SECONDS = 180.0
+_START_SECONDS = 300.0
 _REGISTERED = "Successfully registered with master"
 _DEPLOY = "org.apache.spark.deploy"
 # The daemons are small and live long; two cores compile nothing well for six JVMs at once.

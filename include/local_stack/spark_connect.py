@@ -8,7 +8,7 @@ from pathlib import Path
 from local_stack.ports import LOOPBACK, free_port
 from local_stack.processes import ManagedProcess, Processes
 
-_START_SECONDS = 180.0
+_START_SECONDS = 300.0
 _READY = "The Spark Connect server is ready on port"
 
 

@@ -1,5 +1,6 @@
 """While messages arrive, a batch grows, and one Dag run stands for all of its ranges."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -88,19 +89,17 @@ def test_a_task_that_is_killed_while_its_batch_grows_loses_and_doubles_nothing(
 ) -> None:
     before = len(backlog.trigger.batches())
     drained += let_wait(backlog, some_events(25 * SIZE, 2))
-    eventually(
-        lambda: any(
-            sum(part["batch_id"] == batch["id"] for part in backlog.trigger.ranges()) > 6
-            for batch in backlog.trigger.batches()[before:]
-        ),
-        seconds=SECONDS,
-        every=0.05,
-        what="a few rounds of a batch",
-    )
-    run = next(run for run in backlog.ingest_runs() if run.id == f"batch_{backlog.trigger.batches()[before]['id']}")
-    pid = backlog.create(run).pid
-    assert pid is not None
-    psutil.Process(pid).kill()
+
+    def grown() -> int | None:
+        rounds = Counter(part["batch_id"] for part in backlog.trigger.ranges())
+        return next((found["id"] for found in backlog.trigger.batches()[before:] if rounds[found["id"]] > 6), None)
+
+    batch = eventually(grown, seconds=SECONDS, every=0.05, what="a few rounds of a batch")
+    with backlog.trigger.planning_held():  # so that it does not end before it is killed
+        run = next(run for run in backlog.ingest_runs() if run.id == f"batch_{batch}")
+        pid = backlog.create(run).pid
+        assert pid is not None
+        psutil.Process(pid).kill()
     backlog.until_ingested(drained)
     assert backlog.create(run).try_number == 2
     assert {run.id for run in backlog.ingest_runs()} == {f"batch_{batch['id']}" for batch in backlog.trigger.batches()}

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from local_stack.airflow import AirflowComponent
+from local_stack.killing import kill_family
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
 from support.eventually import eventually
@@ -130,12 +131,8 @@ def another_triggerer(stack: LocalStack, api: AirflowApi) -> Iterator[None]:
             eventually(lambda: triggerers(api) == 2, seconds=SECONDS, what="two triggerers")
             yield
         finally:
-            children = psutil.Process(process.pid).children(recursive=True)
-            process.kill()
+            kill_family(process.pid, seconds=SECONDS)
             process.wait()
-            for child in children:
-                if child.is_running():
-                    child.kill()
 
 
 def triggerers(api: AirflowApi) -> int:

@@ -32,7 +32,7 @@ def test_a_few_runs_are_finished_soon_while_another_workflows_backlog_has_the_on
 ) -> None:
     sparse = Orders(airflow_stack.database_url, "sparse")
     file = str(tmp_path / "noted")
-    eventually(lambda: {"crowded_runs", "sparse_runs"} <= api.dags().keys(), seconds=SECONDS, what="the DAGs", every=1)
+    eventually(lambda: {"crowded_runs", "sparse_runs"} <= api.dag_ids(), seconds=SECONDS, what="the DAGs", every=1)
     crowded.create([{"file": file, "word": "crowded", "seconds": 0.2}] * BACKLOG)
     eventually(lambda: crowded.count("success") > 0, seconds=SECONDS, what="the first end of the backlog")
     sparse.create([{"file": file, "word": "sparse"}] * 3)

@@ -10,6 +10,7 @@ from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import jobs
+from workorders.core.bulk.jobs import Job
 from workorders.core.creation import manual
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.history import work_orders
@@ -64,14 +65,20 @@ def test_a_queued_rerun_is_done_by_the_next_dag_run(
     assert states()["cancelled"] == waiting
     queued = typed(airflow_stack, "work-orders", "rerun", *selection, "--state", "cancelled", "--detach")
     assert f"the Dag {dag_ids.MAINTENANCE} runs it" in queued.stderr
+
+    def newest() -> Job:
+        with connect(airflow_stack.database_url) as connection:
+            return jobs.list_jobs(connection, limit=1)[0]
+
+    # One of the scheduler's own Dag runs may be at work at it, and the one that is asked for then passes it over.
     eventually(
-        lambda: maintain(api, "run_bulk_jobs").state == "success" and "cancelled" not in states(),
+        lambda: maintain(api, "run_bulk_jobs").state == "success" and newest().state == "finished",
         seconds=SECONDS,
         what="the queued rerun",
     )
-    with connect(airflow_stack.database_url) as connection:
-        job = jobs.list_jobs(connection, limit=1)[0]
+    job = newest()
     assert (job.kind, job.state, job.done, job.reason) == ("rerun", "finished", waiting, "a test")
+    assert "cancelled" not in states()
 
 
 def come(stack: LocalStack, *versions: int) -> None:

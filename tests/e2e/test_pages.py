@@ -138,6 +138,7 @@ def test_a_person_finds_a_failed_work_order_reruns_it_and_sees_it_finish(
     assert page.url == shared
     ours.get_by_role("row").filter(has_text="not yet").get_by_role("link").click()
     expect(ours.get_by_text("Run 1 of 1 ended as failed: ValueError: not yet")).to_be_visible()
+    expect(page).to_have_url(re.compile(f"{VIEW}/work-orders/[0-9a-f-]+$"))
     order = page.url.rpartition("/")[2]
     ours.get_by_role("link", name="Rerun…").click()
     ours.get_by_label("Reason").fill("a bed is free now")

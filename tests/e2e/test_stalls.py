@@ -72,10 +72,7 @@ def test_other_partitions_and_other_triggers_continue_meanwhile(
 
 
 def test_a_failed_task_is_tried_again_after_1_2_4_and_8_seconds(stalls: Flow, stalled: Run) -> None:
-    eventually(
-        lambda: stalls.create(stalled).try_number > TRIES, seconds=SECONDS, what=f"{TRIES + 1} tries of {stalled.id}"
-    )
-    tries = stalls.api.tries(stalls.create(stalled))
+    tries = stalls.api.tries(stalls.until_begun(stalled, TRIES + 1))
     for number, delay in enumerate([1, 2, 4, 8][:TRIES], start=1):
         assert stalls.api.error(stalls.create(stalled), number).endswith(f"Next try in {delay} s.")
         pause = _time(tries[number + 1]["start_date"]) - _time(tries[number]["end_date"])

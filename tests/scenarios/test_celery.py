@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -128,7 +127,7 @@ def test_a_triggerer_a_scheduler_and_a_worker_are_killed_at_their_work_and_nothi
     wait = parcels.until_waiting()
     with commits_in_order(parcels.trigger):
         triggerer = next(part for part in both("triggerer", parts) if has_open(part, wait))
-        with planning_held(celery_stack, parcels.trigger.name):
+        with parcels.trigger.planning_held():
             triggerer.kill()
             produced += parcels.trigger.produce(some_events(EACH, PARTITIONS, first=EACH))
             schedulers = both("scheduler", parts)
@@ -159,14 +158,6 @@ def has_open(triggerer: AirflowComponent, task: Task) -> bool:
     """Return whether a triggerer runs the trigger of a deferred task, whose log it then has open."""
     folder = f"/dag_id={task.run.dag_id}/run_id={task.run.id}/task_id={task.id}/"
     return any(folder in file.path for file in psutil.Process(triggerer.process.pid).open_files())
-
-
-@contextmanager
-def planning_held(stack: LocalStack, trigger: str) -> Iterator[None]:
-    """Make the process that plans for a trigger wait for a lock, in the middle of its transaction."""
-    with psycopg.connect(stack.database_url) as connection:
-        connection.execute("SELECT FROM workorders.triggers WHERE name = %s FOR NO KEY UPDATE", (trigger,))
-        yield
 
 
 def until_at_work(components: list[AirflowComponent], tasks: Callable[[], list[Task]]) -> tuple[AirflowComponent, Task]:

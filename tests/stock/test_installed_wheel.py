@@ -130,7 +130,7 @@ def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: Ai
     orders = ObservedTrigger.on_stack(installed, "orders", "orders")
     orders.create_topic(2)
     places = orders.produce([(number % 2, b'{"order": %d}' % number) for number in range(_COUNT)])
-    assert wait_until(lambda: all(is_known(api, dag) for dag in _DAGS), seconds=_SECONDS), api.import_errors()
+    assert wait_until(lambda: all(map(api.knows, _DAGS)), seconds=_SECONDS), api.import_errors()
     assert api.import_errors() == []
     api.set_paused(_SWITCH, False)
     assert wait_until(lambda: orders.has_all(places), seconds=_SECONDS)
@@ -142,7 +142,7 @@ def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: Ai
 
 
 def test_a_dag_that_was_there_still_runs(api: AirflowApi) -> None:
-    assert wait_until(lambda: is_known(api, "theirs"), seconds=_SECONDS), api.import_errors()
+    assert wait_until(lambda: api.knows("theirs"), seconds=_SECONDS), api.import_errors()
     api.trigger("theirs", {})
     assert wait_until(lambda: [run.state for run in api.runs("theirs")] == ["success"], seconds=_SECONDS)
 
@@ -164,16 +164,9 @@ def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_
     assert wait_until(lambda: post("another").status_code == 401, seconds=_SECONDS)
     answer = post(SECRET)
     assert answer.status_code == 201
-    assert wait_until(lambda: is_known(api, "ship_runs"), seconds=_SECONDS), api.import_errors()
+    assert wait_until(lambda: api.knows("ship_runs"), seconds=_SECONDS), api.import_errors()
     api.set_paused("ship_runs", False)
     assert wait_until(lambda: state(installed, answer.json()["work_order_id"]) == "success", seconds=_SECONDS)
-
-
-def is_known(api: AirflowApi, dag: str) -> bool:
-    try:
-        return bool(api.get(f"/dags/{dag}"))
-    except httpx.HTTPStatusError:
-        return False
 
 
 def state(stack: LocalStack, work_order_id: str) -> str:

@@ -7,7 +7,12 @@ from urllib.parse import quote
 
 import httpx
 
+from support.eventually import eventually
+
 TIMEOUT_SECONDS = 60.0
+_PAGE = 100
+"""As many as Airflow gives at once."""
+_KNOWN_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,13 @@ class AirflowApi:
         """
         return self._answer(self._client.get(path, params=parameters))
 
-    def dags(self) -> dict[str, dict[str, Any]]:
-        """Return every DAG by its id, with its details."""
-        return {dag_id: self.get(f"/dags/{dag_id}/details") for dag_id in self.dag_ids()}
-
     def dag_ids(self) -> set[str]:
         """Return the id of every DAG, also of one that was found just now and has no details yet."""
         return {dag["dag_id"] for dag in self.get("/dags", limit=100, exclude_stale=True)["dags"]}
+
+    def knows(self, dag_id: str) -> bool:
+        """Return whether Airflow has a DAG with its details, and can start a run of it."""
+        return bool(self._client.get(f"/dags/{dag_id}/details").is_success)
 
     def import_errors(self) -> list[dict[str, Any]]:
         """Return the DAG files that could not be read."""
@@ -104,13 +109,18 @@ class AirflowApi:
 
     def runs(self, dag_id: str) -> list[Run]:
         """Return the runs of a DAG, oldest first; none for a DAG that Airflow has not read yet."""
-        answer = self._client.get(f"/dags/{dag_id}/dagRuns", params={"order_by": "run_after", "limit": 100})
-        if answer.status_code == httpx.codes.NOT_FOUND:
-            return []
-        return [
-            Run(dag_id, run["dag_run_id"], run["state"], run.get("note"), run.get("conf") or {})
-            for run in self._answer(answer)["dag_runs"]
-        ]
+        found: list[Run] = []
+        while True:
+            page = {"order_by": "run_after", "limit": _PAGE, "offset": len(found)}
+            answer = self._client.get(f"/dags/{dag_id}/dagRuns", params=page)
+            if answer.status_code == httpx.codes.NOT_FOUND:
+                return []
+            runs = self._answer(answer)["dag_runs"]
+            found += [
+                Run(dag_id, run["dag_run_id"], run["state"], run.get("note"), run.get("conf") or {}) for run in runs
+            ]
+            if len(runs) < _PAGE:
+                return found
 
     def tasks(self, run: Run) -> list[Task]:
         """Return the task instances of a run."""
@@ -162,7 +172,8 @@ class AirflowApi:
     def trigger(
         self, dag_id: str, conf: dict[str, Any], run_id: str | None = None, logical_date: str | None = None
     ) -> str:
-        """Start a run of a DAG with what its form was filled in with, and return the run's id."""
+        """Start a run of a DAG, once Airflow knows it, with what its form was filled in with; return the run's id."""
+        eventually(lambda: self.knows(dag_id), seconds=_KNOWN_SECONDS, what=f"the Dag {dag_id}")
         body = {"logical_date": logical_date, "conf": conf, **({"dag_run_id": run_id} if run_id else {})}
         answer = self._client.post(f"/dags/{dag_id}/dagRuns", json=body)
         return str(self._answer(answer)["dag_run_id"])

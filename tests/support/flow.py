@@ -72,17 +72,40 @@ class Flow:
 
         The group has none of a partition that never had a batch.
 
+        Raises:
+            AssertionError: that did not come true in time.
+        """
+        name = self.trigger.name
+        eventually(lambda: not self.unfinished(), seconds=SECONDS, what=f"{name}: the end of all ingest runs")
+        # What came behind the messages of a batch, such as an aborted transaction, is planned a moment later.
+        eventually(self._has_ended, seconds=SECONDS, what=f"{name}: the end of the log in ledger and group")
+
+    def _has_ended(self) -> bool:
+        ledger = self.trigger.next_offsets()
+        planned = {range_["partition"] for range_ in self.trigger.ranges()}
+        return (
+            ledger == self.trigger.last_stable_offsets()
+            and self.trigger.group_offsets() == {number: ledger[number] for number in planned}
+            and not self.unfinished()
+        )
+
+    def until_begun(self, run: Run, number: int) -> Task:
+        """Wait until a try to create the work orders of a run has begun, and return the task.
+
+        One that waits for a worker has its number already, and the times of the try before it.
 
         Raises:
             AssertionError: that did not come true in time.
         """
-        eventually(
-            lambda: not self.unfinished(), seconds=SECONDS, what=f"{self.trigger.name}: the end of all ingest runs"
-        )
-        ledger = self.trigger.next_offsets()
-        assert ledger == self.trigger.last_stable_offsets()
-        planned = {range_["partition"] for range_ in self.trigger.ranges()}
-        assert self.trigger.group_offsets() == {number: ledger[number] for number in planned}
+
+        def begun() -> Task | None:
+            task = self.create(run)
+            at_work = task.state not in {None, "scheduled", "queued"}
+            return task if task.try_number > number or (task.try_number == number and at_work) else None
+
+        task = eventually(begun, seconds=SECONDS, what=f"try {number} of {run.id}")
+        assert task is not None
+        return task
 
     def until_failed(self, run: Run) -> None:
         """Wait until a try to create the work orders of a run has failed.

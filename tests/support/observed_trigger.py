@@ -1,7 +1,8 @@
 """A trigger seen from outside: a producer that knows nothing of us, and questions to Kafka and Postgres."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -216,6 +217,13 @@ class ObservedTrigger:
                 {"name": self.name, "partition": partition, "offsets": list(offsets)},
             ).fetchone()
         return 0 if row is None else int(row[0])
+
+    @contextmanager
+    def planning_held(self) -> Iterator[None]:
+        """Let the process that plans for the trigger, or lets a batch grow, wait in its transaction until the end."""
+        with psycopg.connect(self.database_url) as connection:
+            connection.execute("SELECT FROM workorders.triggers WHERE name = %s FOR NO KEY UPDATE", (self.name,))
+            yield
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
         with psycopg.connect(self.database_url, row_factory=dict_row) as connection:

@@ -112,7 +112,7 @@ def running(app: FastAPI, port: int | None = None) -> Iterator[str]:
     server = uvicorn.Server(uvicorn.Config(app, host=LOOPBACK, port=chosen, log_level="warning"))
     thread = Thread(target=server.run)
     thread.start()
-    eventually(lambda: accepts_connections(chosen), seconds=20, what="the server of the pages")
+    eventually(lambda: accepts_connections(chosen), seconds=60, what="the server of the pages")
     try:
         yield f"http://{LOOPBACK}:{chosen}"
     finally:

@@ -61,9 +61,12 @@ def process_id(body: Any, context: Context) -> int:
 
 
 def note(body: dict[str, Any], context: Context) -> None:
-    """Append the input's word to the input's file, after the input's seconds."""
+    """Append the input's word to the input's file, after the input's seconds, and behind so many words."""
     time.sleep(body.get("seconds", 0))
-    with Path(body["file"]).open("a") as file:
+    path, words = Path(body["file"]), body.get("words", 0)
+    while words and len(path.read_text().split()) < words:
+        time.sleep(0.05)
+    with path.open("a") as file:
         file.write(f"{body['word']}\n")
 
 

@@ -55,7 +55,7 @@ class Drains:
             RuntimeError: it did not.
         """
         dags = {f"{name}_{kind}" for name in self._topics for kind in ("listener", "ingest")}
-        if not wait_until(lambda: dags <= self._api.dags().keys(), seconds=_READY_SECONDS):
+        if not wait_until(lambda: all(map(self._api.knows, dags)), seconds=_READY_SECONDS):
             raise RuntimeError(f"Airflow did not know all Dags after {_READY_SECONDS:g} s.")
         topic = self._produce(_WARM_UP, PARTITIONS)
         self._pause(_WARM_UP, paused=False)

@@ -16,8 +16,10 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+import psutil
 import pytest
 
+from support.alive import is_alive
 from support.eventually import eventually
 from support.proxies import LosingProxy
 from support.workers_by_chance import recover
@@ -62,22 +64,13 @@ class WorkerProcess:
     def kill(self) -> None:
         """Kill it, and recover its runs when the kernel has killed its processes."""
         pid = self._process.pid
-        functions = [
-            child for thread in Path(f"/proc/{pid}/task").glob("*/children") for child in thread.read_text().split()
-        ]
+        functions = [child.pid for child in psutil.Process(pid).children()]
         self._process.kill()
         self._process.wait()
         self._log.close()
-        eventually(lambda: not any(map(_is_alive, functions)), seconds=30, what="their end", every=0.01)
+        eventually(lambda: not any(map(is_alive, functions)), seconds=30, what="their end", every=0.01)
         if (worker := self._folder / str(pid)).exists() and (id_ := worker.read_text()):
             recover(self._database_url, self._name, UUID(id_))
-
-
-def _is_alive(pid: str) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @contextmanager

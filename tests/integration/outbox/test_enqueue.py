@@ -206,13 +206,13 @@ def test_writers_of_one_key_take_turns_and_others_do_not_wait(writer: Writer, na
     enqueue(first, OutboxMessage(topic=name, key="k", value="1"))
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(enqueue, second, OutboxMessage(topic=name, key="k", value="2"))
-        eventually(lambda: waits(other, second), seconds=10, what="The second writer waiting for the first")
+        eventually(lambda: waits(other, second), seconds=30, what="The second writer waiting for the first")
         enqueue(other, [OutboxMessage(topic=name, key="another", value="3"), OutboxMessage(topic=name, value="4")])
         other.commit()
         enqueue(first, OutboxMessage(topic=name, key="k", value="5"))
         assert not waiting.done()
         first.commit()
-        waiting.result(10)
+        waiting.result(30)
     second.commit()
     assert [value for key, value, *_ in rows(other, name) if key == b"k"] == [b"1", b"5", b"2"]
     assert {value for _, value, *_ in rows(other, name)} == {b"1", b"2", b"3", b"4", b"5"}
@@ -227,9 +227,9 @@ def test_a_writer_of_many_keys_takes_a_sixth_of_the_lock_table_at_most_and_still
     assert locks(looker, bulk) <= 1024
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(enqueue, single, OutboxMessage(topic=name, key="k0-77", value="single"))
-        eventually(lambda: waits(looker, single), seconds=10, what="The single writer waiting for the bulk")
+        eventually(lambda: waits(looker, single), seconds=30, what="The single writer waiting for the bulk")
         bulk.commit()
-        waiting.result(10)
+        waiting.result(30)
     single.commit()
     assert [value for key, value, *_ in rows(looker, name) if key == b"k0-77"] == [b"bulk", b"single"]
 
@@ -251,7 +251,7 @@ def test_two_calls_that_write_the_same_keys_in_other_orders_do_not_deadlock(writ
 
     with ThreadPoolExecutor() as pool:
         writes = [pool.submit(write, first, ["a", "held", "b"]), pool.submit(write, second, ["b", "held", "a"])]
-        eventually(lambda: waits(looker, first) and waits(looker, second), seconds=10, what="Both writers waiting")
+        eventually(lambda: waits(looker, first) and waits(looker, second), seconds=30, what="Both writers waiting")
         holder.rollback()
         for write_ in writes:
             write_.result(30)

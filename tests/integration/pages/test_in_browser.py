@@ -107,7 +107,6 @@ def page() -> Iterator[Page]:
             complaints.append(f"{message.text} {message.location}")
 
     with browser_page() as page:
-        page.set_default_timeout(20_000)
         page.on("console", complain)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
@@ -334,7 +333,8 @@ def test_an_update_on_its_way_does_not_undo_what_a_person_began(
 
 def test_boxes_ticked_before_the_script_came_are_counted(scene: Scene, address: str, page: Page) -> None:
     held = hold(page, "**/pages.js*")
-    page.goto(f"{address}/work-orders?workflow={scene.workflow}&since=all", wait_until="commit")
+    with page.expect_request("**/pages.js*"):
+        page.goto(f"{address}/work-orders?workflow={scene.workflow}&since=all", wait_until="commit")
     page.locator("input[name=selected]").first.check()
     expect(page.get_by_text("1 selected")).to_be_hidden()
     held[0].continue_()

@@ -877,7 +877,7 @@ def test_browsers_that_take_an_export_slowly_leave_the_pages_and_each_other_alon
             browser = stack_of_browsers.enter_context(httpx.Client(base_url=url, timeout=60))
             stack_of_browsers.enter_context(browser.stream("POST", CONFIRM, data=form, headers=OWN))
         for _ in range(int(OF_PAGES.total_tokens) + 1):
-            assert httpx.get(f"{url}/workorders/bulk", timeout=10).status_code == 200
+            assert httpx.get(f"{url}/workorders/bulk", timeout=60).status_code == 200
         eventually(lambda: open_transactions(stack) == 0, seconds=60, what="the end of every transaction of the pages")
         refused = httpx.post(f"{url}{CONFIRM}", data=form, headers=OWN, timeout=60)
         assert (refused.status_code, "sends 4 exports already" in refused.text) == (503, True)
@@ -900,7 +900,7 @@ def test_a_browser_that_takes_nothing_for_long_loses_its_place(
     monkeypatch.setattr(downloads, "_FREE", BoundedSemaphore(1))
     with (
         running(served(pages_site)) as url,
-        httpx.Client(base_url=url) as browser,
+        httpx.Client(base_url=url, timeout=60) as browser,
         browser.stream("POST", CONFIRM, data=form, headers=OWN),
     ):
         eventually(partial(is_complete, url, form), seconds=60, what="a place for another browser")
@@ -1024,7 +1024,8 @@ def test_a_change_whose_connection_is_lost_is_not_called_undone(stack: LocalStac
     def end_the_connection(change: Change) -> None:
         with connect(stack.database_url) as other:
             other.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders pages'"
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+                "WHERE application_name = 'workorders pages'"
             )
 
     executing = Executing(stack.database_url, name)

@@ -23,6 +23,10 @@ from workorders.webhook.authentication import Secret
 
 pytestmark = pytest.mark.integration
 
+# A server that is asked to end a session answers before it has.
+END_SESSIONS = """
+    SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'workorders webhook'
+"""
 BY_KEY = {"type": "api_key", "connection": "shop"}
 
 
@@ -377,9 +381,7 @@ def test_a_connection_that_died_between_two_requests_is_replaced(
     webhooks.define(name)
     assert webhooks.post(name).status_code == 201
     with psycopg.connect(stack.database_url, autocommit=True) as own:
-        own.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders webhook'"
-        )
+        own.execute(END_SESSIONS)
     assert webhooks.post(name).status_code == 201
 
 
@@ -391,9 +393,7 @@ def test_a_trigger_that_a_restored_database_lacks_is_registered_again(
     with psycopg.connect(stack.database_url, autocommit=True) as own:
         # To restore a database, its connections must end; the trigger is missing there, as under another name.
         own.execute("UPDATE workorders.triggers SET name = name || '-of-later' WHERE name = %s", [name])
-        own.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'workorders webhook'"
-        )
+        own.execute(END_SESSIONS)
     assert webhooks.post(name).status_code == 201
 
 

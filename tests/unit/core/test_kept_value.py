@@ -84,11 +84,11 @@ def test_while_reads_fail_the_last_value_is_valid_for_a_bounded_time(stale_secon
 def test_a_read_that_hangs_holds_no_caller_for_long_and_its_value_counts_when_it_ends(
     monkeypatch: pytest.MonkeyPatch, stale_seconds: float, last: str | None
 ) -> None:
-    monkeypatch.setattr(kept_value, "_SHORT_PATIENCE_SECONDS", 0.02)
-    monkeypatch.setattr(kept_value, "_PATIENCE_SECONDS", 0.05)
-
     async def scene(source: Source) -> None:
         assert await source.get() == "first"
+        # Not before: on a busy machine, the thread of a read may need as long to begin.
+        monkeypatch.setattr(kept_value, "_SHORT_PATIENCE_SECONDS", 0.02)
+        monkeypatch.setattr(kept_value, "_PATIENCE_SECONDS", 0.05)
         source.value, source.now = "second", 30
         source.continues.clear()
         assert [await source.get() for _ in range(2)] == [last] * 2

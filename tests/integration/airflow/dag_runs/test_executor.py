@@ -221,7 +221,7 @@ def test_the_runs_of_a_workflow_that_has_a_callable_by_now_are_lost_because_thei
 
 
 def test_a_retry_waits_for_the_dag_run_of_an_attempt_that_was_killed(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(retries=AT_ONCE, timeout=1)
+    executing = make(retries=AT_ONCE, timeout=5)
     executing.create([{"end": "running"}])
     going: list[int] = []
 
@@ -347,7 +347,7 @@ def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
 def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(
     make: Make, dag_runs: DagRuns
 ) -> None:
-    executing = make(processes=2, output_task="sum", timeout=2)
+    executing = make(processes=2, output_task="sum", timeout=6)
     executing.create([{"number": 0}, {"number": 1}])
     dag_runs.returned = 3
     dag_runs.never_answers = lambda message: (

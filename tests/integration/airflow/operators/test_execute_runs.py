@@ -142,7 +142,7 @@ def execute_until_finished(executing: Executing) -> None:
 
 
 def test_a_run_ends_as_the_dag_run_that_it_started(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(None, dag_id="visits", processes=2, timeout=2)
+    executing = make(None, dag_id="visits", processes=2, timeout=6)
     executing.create([{"end": end} for end in ("success", "failed", "success", "queued")])
     execute_until_finished(executing)
     assert [state for state, _ in executing.states()] == ["success", "failed", "success", "killed"]

@@ -79,7 +79,7 @@ def test_it_fires_when_a_dag_run_was_deleted(make: Make, airflow: DagRuns, loop:
 
 
 def test_it_fires_when_a_dag_run_has_lasted_too_long(make: Make, loop: asyncio.Runner) -> None:
-    executing = make(timeout=3)
+    executing = make(timeout=6)
     executing.create([{"end": "running"}])
     start(executing)
     fires_only_after(loop, executing, lambda: None)
@@ -103,7 +103,7 @@ def test_it_fires_for_the_runs_of_a_task_that_died_before_it_started_them(
 def test_it_waits_with_a_retry_for_the_dag_run_of_the_attempt_that_was_killed(
     make: Make, airflow: DagRuns, loop: asyncio.Runner
 ) -> None:
-    executing = make(timeout=2, retries={"max_retries": 1, "first_delay": 0})
+    executing = make(timeout=6, retries={"max_retries": 1, "first_delay": 0})
     executing.create([{"end": "running"}])
     start(executing)
     loop.run(first(executing))

@@ -68,7 +68,7 @@ def test_a_login_that_a_real_server_refuses_is_no_outage(stack: LocalStack, wron
 
 def test_a_session_that_a_real_server_ended_is_an_outage(stack: LocalStack, connection: Connection) -> None:
     with connect(stack.database_url, autocommit=True) as own:
-        connection.execute("SELECT pg_terminate_backend(%s)", (own.info.backend_pid,))
+        connection.execute("SELECT pg_terminate_backend(%s, 60000)", (own.info.backend_pid,))
         for _ in range(2):  # the server's own words, and then psycopg's
             with pytest.raises(psycopg.OperationalError) as raised:
                 own.execute("SELECT 1")

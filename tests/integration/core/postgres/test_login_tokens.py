@@ -103,7 +103,9 @@ def test_the_triggerers_pool_asks_for_each_of_its_connections(stack: LocalStack,
         try:
             first = await database.fetch("SELECT current_user", {})
             with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as admin:
-                admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (USER,))
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = %s", (USER,)
+                )
             with pytest.raises(psycopg.OperationalError):
                 await database.fetch("SELECT current_user", {})
             return [first, await database.fetch("SELECT current_user", {})]

@@ -287,7 +287,7 @@ def test_a_worker_that_does_not_own_the_run_stores_no_step_and_its_process_is_ki
         file.unlink()
         assert isinstance(ended.exception(30), OwnershipLostError) is not has_row
     assert executing.rows(STEPS) == []
-    eventually(lambda: not Path(f"/proc/{process}").exists(), seconds=10, what="the end of the process")
+    eventually(lambda: not Path(f"/proc/{process}").exists(), seconds=30, what="the end of the process")
 
 
 def test_a_zombie_that_wakes_up_after_its_retry_has_finished_writes_nothing_more(

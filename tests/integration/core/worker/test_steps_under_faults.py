@@ -63,7 +63,7 @@ class Faults:
             time.sleep(self._random.uniform(0.2, 2))
             if self._worker.poll() is not None:
                 self._worker = self._start()
-            if self.injected.total() >= self._orders / 20:
+            if self.injected.total() >= self._orders / 20 and self.injected["process killed"]:
                 continue
             self._kill_process()
             faults = [self._kill_worker, self._end_session, self._lose, self._lose, self._cut, self._freeze]
@@ -137,8 +137,9 @@ class Faults:
         proxy = self._random.choice(self._proxies)
         what = self._random.choice(["request", "answer"])
         proxy.lose(what)  # type: ignore[arg-type]
-        if proxy.lost.wait(0.5):
-            self.injected[f"COMMIT's {what} lost"] += 1
+        proxy.lost.wait(0.5)
+        # One that comes later, on a busy machine, is lost as well.
+        self.injected[f"COMMIT's {what} lost"] += 1
 
 
 def _signal(processes: list[int], number: signal.Signals) -> None:

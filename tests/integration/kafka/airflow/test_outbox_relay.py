@@ -3,6 +3,7 @@
 import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.kafka.airflow.outbox_relay import HeldMessagesError, OutboxTrigger, SendMessagesOperator
 from workorders.outbox import OutboxMessage
+from workorders.outbox.relay.relay import run_relay
 from workorders.outbox.store.leases import buckets_of
 
 pytestmark = pytest.mark.integration
@@ -86,16 +88,20 @@ def test_a_shard_that_is_busy_or_stalled_keeps_no_other_from_waiting_and_sending
     topics.create(name)
     of_shard = keys_by_shard(outbox, name)
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="first"))
+    ended, two = Event(), outbox.definition.model_copy(update={"shards": 2})
     with ThreadPoolExecutor(1) as worker:
-        busy = worker.submit(send(outbox, 0, shards=2, linger=6.0).execute, CONTEXT)
-        eventually(lambda: outbox.values(name), seconds=30, what="The first message")
-        assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
-        for n in range(3):
-            outbox.write(OutboxMessage(topic=name, key=of_shard[1], value=str(n)))
-            assert isinstance(wait(30, 1, 2), TaskSuccessEvent)
-            assert send(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
-        assert not busy.done()
-        busy.result(30)
+        busy = worker.submit(run_relay, outbox.connections, two, shard=0, linger=3600, stopped=ended.is_set)
+        try:
+            eventually(lambda: outbox.values(name), seconds=60, what="The first message")
+            assert isinstance(wait(0.2, 1, 2), TaskSkippedEvent)
+            for n in range(3):
+                outbox.write(OutboxMessage(topic=name, key=of_shard[1], value=str(n)))
+                assert isinstance(wait(30, 1, 2), TaskSuccessEvent)
+                assert send(outbox, 1, shards=2).execute(CONTEXT) == {"messages": 1}
+            assert not busy.done()
+        finally:
+            ended.set()
+        busy.result(60)
     outbox.ask("UPDATE workorders.outbox_shards SET checkpoint_batch = 7000 WHERE shard = 0")
     outbox.write(OutboxMessage(topic=name, key=of_shard[0], value="waits"))
     outbox.ask("INSERT INTO workorders.outbox_claims VALUES (0, 7001, %s, 0, ARRAY[1])", name)

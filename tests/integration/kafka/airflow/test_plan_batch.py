@@ -109,17 +109,17 @@ def test_no_transaction_is_open_while_airflow_is_asked(
     stack: LocalStack, planning: Planning, batch: int, topics: Topics
 ) -> None:
     topics.produce(planning.name, [b"{}"], 1)
-    asked: list[tuple[str, list[tuple[Any, ...]]]] = []
+    asked: list[tuple[str, set[tuple[Any, ...]]]] = []
 
     def own(message: Any) -> bool:
         with connect(stack.database_url) as other:
             states = other.execute("SELECT state FROM pg_stat_activity WHERE application_name = 'workorders plan'")
-            asked.append((type(message).__name__, states.fetchall()))
+            asked.append((type(message).__name__, set(states)))  # that of the batch before may still be ending
         return False
 
     planning.airflow.never_answers = own
     assert len(planning.started()) == 1
-    assert asked == [("GetDRCount", [("idle",)]), ("TriggerDagRun", [("idle",)])]
+    assert asked == [("GetDRCount", {("idle",)}), ("TriggerDagRun", {("idle",)})]
 
 
 def test_a_listener_that_dies_between_the_record_and_the_start_leaves_the_batch_to_the_next_one(

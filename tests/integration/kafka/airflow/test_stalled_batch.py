@@ -115,11 +115,23 @@ def trigger(connection: Connection, idle_trigger: InProcessTrigger, name: str) -
     return found
 
 
-def checked(wait: Wait, capfd: pytest.CaptureFixture[str]) -> None:
-    """Let a wait check its batch some times."""
-    looks: list[None] = []
-    wait.until(lambda: looks.append(None) or len(looks) > 40, "some checks")  # type: ignore[func-returns-value]
-    assert "Waiting for the next try of batch" in capfd.readouterr().out
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[[Wait], None]:
+    """Lets a wait check its batch some times."""
+    probe = StalledBatchTrigger._probe
+    made: list[str | None] = []
+
+    async def count(trigger: StalledBatchTrigger, *given: Any) -> str | None:
+        found = await probe(trigger, *given)
+        made.append(found)
+        return found
+
+    def check(wait: Wait) -> None:
+        wait.until(lambda: len(made) > 3, "some checks")
+        assert "Waiting for the next try of batch" in capfd.readouterr().out
+
+    monkeypatch.setattr(StalledBatchTrigger, "_probe", count)
+    return check
 
 
 def test_a_batch_that_stays_refused_wakes_no_worker_before_its_next_try_is_due_and_changes_nothing(
@@ -132,10 +144,10 @@ def test_a_batch_that_stays_refused_wakes_no_worker_before_its_next_try_is_due_a
 
 
 def test_a_decision_wakes_a_worker_before_the_next_try_is_due(
-    stack: LocalStack, cluster: KafkaAdmin, wait: Wait, name: str, *, capfd: pytest.CaptureFixture[str]
+    stack: LocalStack, cluster: KafkaAdmin, wait: Wait, name: str, *, checked: Callable[[Wait], None]
 ) -> None:
     wait.start(delay=HOUR)
-    checked(wait, capfd)
+    checked(wait)
     decided(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     assert wait.event() == "The batch or the definition of its trigger has changed; a worker makes the next try now."
 
@@ -150,10 +162,10 @@ def test_a_decision_while_nothing_waited_wakes_a_worker_when_the_next_try_is_due
 
 
 def test_a_changed_definition_of_the_trigger_wakes_a_worker(
-    wait: Wait, connection: Connection, trigger: Trigger, capfd: pytest.CaptureFixture[str]
+    wait: Wait, connection: Connection, trigger: Trigger, checked: Callable[[Wait], None]
 ) -> None:
     wait.start(delay=HOUR)
-    checked(wait, capfd)
+    checked(wait)
     connection.execute(
         """UPDATE workorders.triggers SET definition = definition || '{"max_rejected_share": 0.5}' WHERE id = %s""",
         (trigger.id,),
@@ -176,7 +188,7 @@ def test_a_batch_that_can_be_read_is_left_to_a_worker_when_its_next_try_is_due(
 
 
 def test_a_full_workflow_holds_the_batch_until_it_takes_work_orders_again(
-    stack: LocalStack, topics: Topics, connection: Connection, name: str, capfd: pytest.CaptureFixture[str]
+    stack: LocalStack, topics: Topics, connection: Connection, name: str, checked: Callable[[Wait], None]
 ) -> None:
     topics.create(name)
     topics.produce(name, TEN)
@@ -189,7 +201,7 @@ def test_a_full_workflow_holds_the_batch_until_it_takes_work_orders_again(
     wait = Wait(name, planned)
     try:
         wait.start(delay=HOUR)
-        checked(wait, capfd)
+        checked(wait)
         limit(connection, name, max_waiting=1000, on_reached="wait")
         connection.commit()
         assert wait.event() == ENDED
@@ -204,7 +216,7 @@ def test_a_cluster_that_is_unavailable_is_waited_for_and_a_corrected_connection_
     name: str,
     *,
     monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
+    checked: Callable[[Wait], None],
 ) -> None:
     topics.produce(name, TEN)
     planned = idle_trigger.batch()
@@ -213,7 +225,7 @@ def test_a_cluster_that_is_unavailable_is_waited_for_and_a_corrected_connection_
     wait = Wait(name, planned)
     try:
         wait.start(delay=HOUR)
-        checked(wait, capfd)
+        checked(wait)
         connect_kafka(monkeypatch, dict(stack.kafka_settings))
         monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", KafkaAdmin)
         assert wait.event() == ENDED

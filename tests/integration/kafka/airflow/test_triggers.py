@@ -193,7 +193,7 @@ def test_it_fires_for_an_unfinished_batch_without_a_run_at_work(
     assert airflow.asked == [], "the listener run that planned it may still be about to dispatch it"
     known.plan_long_ago()
     airflow.confs = {f"batch_{batch_id}": {}} if at_work else {}
-    event = known.event(ingest_dag_id="an_ingest", idle_after=1.0)
+    event = known.event(ingest_dag_id="an_ingest", idle_after=2.0 if at_work else SECONDS)
     assert isinstance(event, TaskSkippedEvent if at_work else TaskSuccessEvent)
     assert airflow.asked == ["GetDRCount"]
 
@@ -205,16 +205,20 @@ def test_an_airflow_that_does_not_answer_disturbs_no_wait(
     topics.produce(name, [b"{}"] * 3)
     known.plan()
     known.plan_long_ago()
-    assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=1.0), TaskSkippedEvent)
+    assert isinstance(known.event(ingest_dag_id="an_ingest", idle_after=2.0), TaskSkippedEvent)
     assert "Airflow did not answer which ingest runs exist" in capfd.readouterr().out
 
 
-def test_many_triggers_hold_as_few_connections_as_one(known: Waiting, stack: LocalStack) -> None:
+def test_many_triggers_hold_as_few_connections_as_one(
+    known: Waiting, stack: LocalStack, capfd: pytest.CaptureFixture[str]
+) -> None:
     async def connections_of(triggers: int) -> tuple[int, int]:
-        waits = asyncio.gather(*(first_event(known.trigger(idle_after=2.0)) for _ in range(triggers)))
-        await asyncio.sleep(1.5)
+        waits = [asyncio.create_task(first_event(known.trigger())) for _ in range(triggers)]
+        await until_logged(capfd, "Waiting for messages", times=triggers)
         while_they_wait = held(stack)
-        await waits
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
         return while_they_wait
 
     postgres, kafka = known.run(connections_of(1))
@@ -273,10 +277,10 @@ def test_wrong_credentials_fail_the_task_with_the_reason(
     assert "wrong-password" not in logged
 
 
-async def until_logged(capfd: pytest.CaptureFixture[str], text: str) -> str:
-    """Wait until the log contains a text, and return what was logged since it was read last."""
+async def until_logged(capfd: pytest.CaptureFixture[str], text: str, *, times: int = 1) -> str:
+    """Wait until the log contains a text so many times, and return what was logged since it was read last."""
     logged = ""
-    while text not in logged:
+    while logged.count(text) < times:
         await asyncio.sleep(POLL_SECONDS)
         logged += capfd.readouterr().out
     return logged

@@ -28,7 +28,7 @@ def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalSt
     topics.create(name)
     right = stack.kafka.sasl_settings
     assert run(KafkaAdmin(client_settings(right)).partitions([name])).require()
-    wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=3)
+    wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=30)
     with pytest.raises(
         KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused the client: .*check the credentials"
     ):
@@ -134,7 +134,7 @@ def test_an_unavailable_broker_is_reported_within_the_time_limit(name: str) -> N
         begin = time.monotonic()
         with pytest.raises(KafkaUnavailableError, match=r"^Kafka at 127\.0\.0\.1:\d+ did not answer: "):
             run(question)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 15
 
 
 def test_a_question_about_a_partition_that_is_not_there_is_an_unknown_topic(

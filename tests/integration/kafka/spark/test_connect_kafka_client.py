@@ -57,7 +57,7 @@ class Server:
             self._process = subprocess.Popen(
                 command, env={**stack.environment(), TOKEN_VARIABLE: TOKEN}, stdout=log, stderr=log
             )
-        assert wait_until(lambda: "is ready on port" in self._log.read_text(), seconds=180)
+        assert wait_until(lambda: "is ready on port" in self._log.read_text(), seconds=300)
         self.address = ConnectServer(name="pages", host="localhost", port=self._port, token=TOKEN)
 
     def shown(self) -> str:

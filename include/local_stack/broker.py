@@ -211,7 +211,7 @@ class Kafka:
 
     def _brokers(self, login: Mapping[str, str] | None = None) -> int:
         """Return how many brokers a client sees, with a login if one is given; 0 for one that gets no answer."""
-        client = AdminClient(login or {"bootstrap.servers": self.bootstrap_servers}, logger=_silent)
+        client = AdminClient({**(login or {"bootstrap.servers": self.bootstrap_servers})}, logger=_silent)
         try:
             return len(client.list_topics(timeout=_PROBE_SECONDS).brokers)
         except KafkaException:

@@ -111,7 +111,7 @@ class AirflowApi:
         """Return the runs of a DAG, oldest first; none for a DAG that Airflow has not read yet."""
         found: list[Run] = []
         while True:
-            page = {"order_by": "run_after", "limit": _PAGE, "offset": len(found)}
+            page: dict[str, str | int] = {"order_by": "run_after", "limit": _PAGE, "offset": len(found)}
             answer = self._client.get(f"/dags/{dag_id}/dagRuns", params=page)
             if answer.status_code == httpx.codes.NOT_FOUND:
                 return []

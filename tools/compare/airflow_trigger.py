@@ -21,7 +21,7 @@ class ObjectTrigger(KafkaSharedStreamTrigger):
         """Fire for objects, and let Airflow send all others to the dead letter topic."""
         async for value in shared_stream:
             try:
-                event = TriggerEvent(as_object(value))
+                event = TriggerEvent(as_object(value))  # type: ignore[no-untyped-call]
             except ValueError:
                 reject_shared_stream_event()
             else:

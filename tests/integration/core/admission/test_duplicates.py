@@ -1,7 +1,6 @@
 """An event that comes again is counted and found, whether it is kept as a separate work order or creates nothing."""
 
 from datetime import UTC, datetime, timedelta
-from uuid import UUID, uuid4
 
 import pytest
 
@@ -14,7 +13,7 @@ from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.maintenance import retention
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
@@ -128,17 +127,3 @@ def test_with_a_work_order_goes_what_was_counted_for_it(connection: Connection, 
         "SELECT count(*) FROM workorders.ignored_repeats WHERE work_order_id = %s", (made.id,)
     ).fetchone()
     assert row == (0,)
-
-
-def test_each_look_for_counts_without_a_work_order_has_a_bound(connection: Connection, trigger: Trigger) -> None:
-    connection.execute("DELETE FROM workorders.ignored_repeats")
-    ids = sorted(uuid4() for _ in range(5))
-    connection.execute(
-        "INSERT INTO workorders.ignored_repeats (work_order_id, count, last_at) SELECT unnest(%s::uuid[]), 1, now()",
-        [ids],
-    )
-    ends, left = [UUID(int=0)], []
-    while (end := duplicates.delete_orphans(connection, after=ends[-1], limit=2)) is not None:
-        ends.append(end)
-        left.append(fetch_row(connection, "SELECT count(*) FROM workorders.ignored_repeats", {})[0])
-    assert (ends[1:], left) == ([ids[1], ids[3], ids[4]], [3, 1, 0])

@@ -155,7 +155,7 @@ def test_each_look_for_counts_without_a_work_order_has_a_bound(connection: Conne
         "INSERT INTO workorders.ignored_repeats (work_order_id, count, last_at) SELECT unnest(%s::uuid[]), 1, now()",
         [ids],
     )
-    ends, left = [UUID(int=0)], []
+    ends, left = [UUID(int=0)], list[int]()
     while (end := duplicates.delete_orphans(connection, after=ends[-1], limit=2)) is not None:
         ends.append(end)
         left.append(fetch_row(connection, "SELECT count(*) FROM workorders.ignored_repeats", {})[0])

@@ -62,7 +62,7 @@ def show(
     """
     with connect(database) as connection:
         run = runs.get_run(connection, id_)
-        finished = steps.list_steps_at_end(connection, run)
+        finished = steps.list_steps(connection, run.work_order_id, until=run)
     output = None if run.output is None else JsonText(run.output)
     show_one(replace(run, output=output), as_json=as_json, columns=SHOWN_COLUMNS, steps=with_results(finished))
     if not as_json and (sentence := steps.describe_end(run.state, finished)):

@@ -118,7 +118,7 @@ def run_page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: st
     with site.reading() as connection:
         run = runs.get_run(connection, search.read_id(id_), max_characters=MAX_CHARACTERS)
         definition = workflows.find(connection, run.workflow).definition
-        finished = steps.list_steps_at_end(connection, run, max_characters=_RESULT_CHARACTERS)
+        finished = steps.list_steps(connection, run.work_order_id, until=run, max_characters=_RESULT_CHARACTERS)
     dag_id = dag_ids.of_workflow(run.workflow)
     viewer.require(Right.READ, dag_id)
     reads_texts = may_read_texts(viewer, [dag_id])

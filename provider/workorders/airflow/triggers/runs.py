@@ -145,7 +145,7 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
         self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, poller: SharedPoller
     ) -> str | None:
         rows = await database.fetch(*delegation.delegated_statement(workflow.name))
-        runs = [delegation.delegated_run(row) for row in rows]
+        runs = [DelegatedRun(*row) for row in rows]
         if any(run.seconds > definition.timeout for run in runs):
             return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):

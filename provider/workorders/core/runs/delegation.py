@@ -6,7 +6,7 @@ them. The system that does the work reports its state.
 A delegated run is `claimed` until its work is known to have been started, and `started` from then on.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, LiteralString
 from uuid import UUID, uuid5
@@ -30,7 +30,7 @@ class DelegatedRun:
     is_started: bool
     seconds: float
     """Time since its work was started, or since it was claimed."""
-    earlier: tuple[UUID, ...]
+    earlier: Sequence[UUID]
     """The attempts before it, newest first."""
 
 
@@ -53,13 +53,7 @@ def delegated_statement(workflow: str) -> tuple[LiteralString, dict[str, Any]]:
 
 def list_delegated(connection: Connection, workflow: Workflow) -> list[DelegatedRun]:
     """Return the unfinished delegated runs of a workflow, oldest first."""
-    return [delegated_run(row) for row in connection.execute(*delegated_statement(workflow.name))]
-
-
-def delegated_run(row: tuple[Any, ...]) -> DelegatedRun:
-    """Return the run of a row of `delegated_statement`."""
-    run_id, is_started, seconds, earlier = row
-    return DelegatedRun(run_id, is_started, seconds, tuple(earlier))
+    return [DelegatedRun(*row) for row in connection.execute(*delegated_statement(workflow.name))]
 
 
 def read_inputs(connection: Connection, workflow: Workflow, *, but: Collection[UUID]) -> list[ClaimedRun]:

@@ -41,14 +41,21 @@ class Step:
         return "transaction" if self.committed_elsewhere else "step"
 
 
-def list_steps(connection: Connection, work_order_id: UUID, *, max_characters: int = _MAX_CHARACTERS) -> Sequence[Step]:
-    """Return the steps that a work order has finished, by generation and time, with so much of each result."""
-    return _list(connection, work_order_id, None, None, max_characters)
+def list_steps(
+    connection: Connection, work_order_id: UUID, *, until: RunRow | None = None, max_characters: int = _MAX_CHARACTERS
+) -> Sequence[Step]:
+    """Return the steps that a work order has finished, by generation and time, with so much of each result.
 
-
-def list_steps_at_end(connection: Connection, run: RunRow, *, max_characters: int = _MAX_CHARACTERS) -> Sequence[Step]:
-    """Return the steps of a run's generation that were finished when the run ended, or by now; as `list_steps`."""
-    return _list(connection, run.work_order_id, run.generation, run.attempt, max_characters)
+    `until` one of its runs: those of its generation that were finished when it ended, or by now.
+    """
+    arguments = {
+        "work_order_id": work_order_id,
+        "generation": until and until.generation,
+        "attempt": until and until.attempt,
+        "max_characters": max_characters,
+    }
+    with connection.cursor(row_factory=class_row(Step)) as cursor:
+        return cursor.execute(_QUERIES["steps"], arguments).fetchall()
 
 
 def describe_end(state: str, finished: Sequence[Step]) -> str | None:
@@ -66,16 +73,3 @@ def describe_end(state: str, finished: Sequence[Step]) -> str | None:
         f"continues there: it gets their results, and does not execute them again. A step that was being executed is "
         f"executed again, unless it is a transaction that has committed."
     )
-
-
-def _list(
-    connection: Connection, work_order_id: UUID, generation: int | None, attempt: int | None, max_characters: int
-) -> Sequence[Step]:
-    arguments = {
-        "work_order_id": work_order_id,
-        "generation": generation,
-        "attempt": attempt,
-        "max_characters": max_characters,
-    }
-    with connection.cursor(row_factory=class_row(Step)) as cursor:
-        return cursor.execute(_QUERIES["steps"], arguments).fetchall()

@@ -119,7 +119,9 @@ class Child:
         self._state = ProcessState()
         self._send(Frame([READY]))
         if self._database_settings is not None:
-            self._prepare_database(self._database_settings, self._receive().first.decode())
+            from workorders.core.worker.user_database import UserDatabase  # noqa: PLC0415 - most workflows have none
+
+            self._database = UserDatabase(self._receive().first.decode(), self._database_settings)
         while True:
             frame = self._receive()
             # The function of the last run may not have waited for an answer.
@@ -151,11 +153,6 @@ class Child:
     def _require_current(self, run_id: str) -> None:
         if self._logging.context is None or self._logging.context.run_id != run_id:
             raise StepError("The run whose context this is has ended, so the step was not begun.")
-
-    def _prepare_database(self, settings: dict[str, Any], text: str) -> None:
-        from workorders.core.worker.user_database import UserDatabase  # noqa: PLC0415 - most workflows have none
-
-        self._database = UserDatabase(text, settings)
 
     def _receive(self) -> Frame:
         """Return the next frame; end the process when the parent has closed the pipe."""

@@ -9,7 +9,7 @@ from workorders.core.creation.work_orders import create_for
 from workorders.core.history import runs
 from workorders.core.history.runs import runs_of
 from workorders.core.postgres.connection import Connection
-from workorders.core.steps.history import list_steps, list_steps_at_end
+from workorders.core.steps.history import list_steps
 
 pytestmark = pytest.mark.integration
 
@@ -35,7 +35,7 @@ def test_a_run_has_the_steps_of_its_generation_that_were_finished_when_it_ended(
         ("step 1", "transaction", 2, 4, '"again"'),
     ]
     rows = [runs.get_run(connection, run.run_id) for run in [*finished, again]]
-    assert [[step.attempt for step in list_steps_at_end(connection, run)] for run in rows] == [
+    assert [[step.attempt for step in list_steps(connection, run.work_order_id, until=run)] for run in rows] == [
         [1],
         [1, 2],
         [1, 2, 3],

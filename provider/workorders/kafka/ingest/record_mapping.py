@@ -238,11 +238,10 @@ def _too_large(record: Record, stream: str | None, size: int) -> Item:
 
 def _texts_json(values: list[bytes | None]) -> list[bytes]:
     """Return each value as JSON, as `_text_json` does."""
-    try:
-        is_plain = not b"".join(values).translate(None, _PLAIN)  # type: ignore[arg-type]
-    except TypeError:  # one is null
-        is_plain = False
-    return [b'"%b"' % value for value in values] if is_plain else list(map(_text_json, values))
+    known = [value for value in values if value is not None]
+    if len(known) == len(values) and not b"".join(known).translate(None, _PLAIN):
+        return [b'"%b"' % value for value in known]
+    return list(map(_text_json, values))
 
 
 def _text_json(value: bytes | None) -> bytes:

@@ -37,7 +37,7 @@ def _ready_items(connection: Connection, trigger: triggers.Trigger, count: int) 
 
 def _mapped(connection: Connection, trigger: triggers.Trigger, count: int) -> _Work:
     batches = messages.record_batches(_TOPIC, 0, count)
-    items = (item for batch in batches for item in map_batch(RecordMapping(), batch, _STREAM))
+    items = (item for batch in batches for item in map_batch(RecordMapping(), (_TOPIC, 0), batch, _STREAM))
     return _creation(connection, trigger, items, count)
 
 

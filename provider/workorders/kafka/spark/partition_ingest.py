@@ -41,7 +41,7 @@ RESULT_SCHEMA = "outcome string"
 """What Spark gets of a range: its outcome as JSON."""
 # The type must be exactly that of RESULT_SCHEMA: Spark checks it after the function, so after its commit.
 _AS_RESULT = json.ParseOptions(explicit_schema=pyarrow.schema([("outcome", pyarrow.string())]))
-_FIELDS = ("topic", "partition", "offset", "key", "value", "timestamp_ms", "timestampType")
+_FIELDS = ("offset", "key", "value", "timestamp_ms", "timestampType")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,7 +99,7 @@ class PartitionIngest:
         stream = stream_name(attempt.range.partition, attempt.generation)
         for batch in record_batches:
             _require_one_partition(attempt, batch)
-            yield from map_batch(self.mapping, batch, stream)
+            yield from map_batch(self.mapping, attempt.range.partition.topic_partition, batch, stream)
 
     def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
         """Ingest on a separate connection, and return the outcome."""
@@ -191,25 +191,28 @@ def _row(outcome: RangeOutcome) -> pyarrow.RecordBatch:
     return read.to_batches()[0]
 
 
-def map_batch(mapping: RecordMapping, batch: pyarrow.RecordBatch, stream: str) -> Iterator[Item]:
+def map_batch(
+    mapping: RecordMapping, place: tuple[str, int], batch: pyarrow.RecordBatch, stream: str
+) -> Iterator[Item]:
     """Return the items of a batch, one by one.
 
     Args:
         mapping: of the trigger.
-        batch: with the columns `topic` (string), `partition` (int32), `offset` (int64), `key`, `value` (binary),
+        place: the topic and partition of all its messages.
+        batch: with the columns `offset` (int64), `key`, `value` (binary),
             `timestamp_ms` (int64: milliseconds, since a Spark timestamp spoils -1 and the year 300000),
             `timestampType` (int32), `headers` (list of struct of key and value; null when a record has none).
         stream: the name of the topic and partition within the trigger.
     """
     records = zip(*(batch[name].to_pylist() for name in _FIELDS), _headers(batch["headers"]), strict=True)
     odd = compute.match_substring_regex(batch["value"], pattern=SUSPICIOUS_PATTERN).to_pylist()
-    return mapping.map_records(records, odd, stream)
+    return mapping.map_records(place, records, odd, stream)
 
 
 def _headers(column: pyarrow.ListArray) -> list[Headers]:
     """Return the headers of each record."""
     # `to_pylist` of this column would make a dict for each header, which takes twice as long.
     names, values = (field.to_pylist() for field in column.flatten().flatten())
-    pairs = list(zip(names, values, strict=True))
+    pairs = tuple(zip(names, values, strict=True))
     counts = [count or 0 for count in column.value_lengths().to_pylist()]
     return [pairs[end - count : end] for count, end in zip(counts, accumulate(counts), strict=True)]

@@ -19,6 +19,7 @@ from workorders.kafka.formats.payloads import Payloads
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import Record
 
+PLACE = ("orders", 0)
 STREAM = "orders/0"
 
 
@@ -52,6 +53,7 @@ def test_the_request_tells_where_the_message_came_from() -> None:
         "timestamp_type": "CreateTime",
         "headers": [["h", "v"]],
     }
+    assert request(topic="50%d")["topic"] == "50%d"
 
 
 def test_a_rejected_message_keeps_its_raw_bytes_and_the_reason() -> None:
@@ -84,7 +86,8 @@ def test_a_null_value_is_rejected_and_an_empty_one_is_something_else() -> None:
 def test_a_value_that_is_no_input_is_rejected_alone(value: bytes | None, place: int) -> None:
     given = [record(offset=offset, value=value if offset == place else b"{}") for offset in range(3)]
     odd = [one.value is not None and needs_slow_check(one.value) for one in given]
-    found = list(RecordMapping(max_message_bytes=20_000).map_records(given, odd, STREAM))
+    fields = [(offset, *rest) for _topic, _partition, offset, *rest in given]
+    found = list(RecordMapping(max_message_bytes=20_000).map_records(PLACE, fields, odd, STREAM))
     assert [one.position for one in found] == [0, 1, 2]
     assert [one.position for one in found if one.rejection is not None] == [place]
     assert found[place].raw == value
@@ -224,7 +227,7 @@ headers = st.lists(st.tuples(st.text(st.characters(exclude_categories=["Cs"]), m
 records = st.builds(
     Record,
     topic=st.just("orders"),
-    partition=st.just(3),
+    partition=st.just(0),
     offset=st.integers(0, 2**63 - 1),
     key=keys,
     value=values,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.record_batches import record_batch
-from unit.kafka.ingest.test_record_mapping import STREAM, filtering, mappings, record, records
+from unit.kafka.ingest.test_record_mapping import PLACE, STREAM, filtering, mappings, record, records
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
@@ -185,7 +185,7 @@ def test_items_go_to_the_stream_of_their_log_and_the_topic_is_proved_with_the_ex
 
 
 def check(mapping: RecordMapping, many: list[Record], batch: pyarrow.RecordBatch) -> None:
-    assert list(map_batch(mapping, batch, STREAM)) == [mapping.map_record(one, STREAM) for one in many]
+    assert list(map_batch(mapping, PLACE, batch, STREAM)) == [mapping.map_record(one, STREAM) for one in many]
 
 
 @given(st.lists(records, max_size=12), mappings | filtering, st.integers(0, 3))
@@ -212,7 +212,7 @@ import pyarrow
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.spark.partition_ingest import map_batch
 for batch in pyarrow.ipc.open_stream(sys.stdin.buffer):
-    assert len(list(map_batch(RecordMapping(), batch, "s"))) == 3
+    assert len(list(map_batch(RecordMapping(), ("orders", 0), batch, "s"))) == 3
 assert "pandas" not in sys.modules
 """
 

@@ -219,10 +219,10 @@ class Case:
         state, changed, begun = self.verdict(), time.monotonic(), time.monotonic()
         while True:
             assert time.monotonic() - begun < self.patience, f"{self.topic} has not finished: {state}"
-            self._tend()
+            restarted = self._tend()
             time.sleep(_LOOK_SECONDS)
             before, state = state, self.verdict()
-            if before != state:
+            if restarted or before != state:
                 changed = time.monotonic()
             waited = time.monotonic() - changed
             complete = not (state.lost or state.bad_kept < state.bad or self.peer.is_busy(self))
@@ -256,11 +256,14 @@ class Case:
         records = (record for text in logged for record in _RECORD.split(text))
         return any(_ERROR.search(record) and _ABOUT_BAD not in record for record in records)
 
-    def _tend(self) -> None:
-        for process in self._processes:
-            if not process.running and self.restarts < self._most_restarts:
-                self.restarts += 1
-                process.start()
+    def _tend(self) -> bool:
+        """Start processes again that have ended; return whether there was one, which needs time to start."""
+        ended = [process for process in self._processes if not process.running]
+        started = ended[: self._most_restarts - self.restarts]
+        for process in started:
+            self.restarts += 1
+            process.start()
+        return bool(started)
 
     @property
     def _most_restarts(self) -> int:

@@ -35,10 +35,8 @@ WEBHOOKS = (
     Mutation(
         "guessed-key-fetches-a-result",
         4,
-        (Change("webhook/app.py", "(is_own or definition.repeats_outputs):", "True:"),),
-        (
-            "integration/webhook/test_app.py::TestAfterCompletion::test_no_caller_fetches_the_output_of_another_one_by_a_key",
-        ),
+        (Change("webhook/definition.py", " != PUBLIC and self.authentication.sends_secret", " is not None"),),
+        ("unit/webhook/test_definition.py::test_a_repeated_request_gets_the_output_only_from_who_sent_the_secret",),
     ),
     Mutation(
         "old-event-of-a-known-sender-accepted",

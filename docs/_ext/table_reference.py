@@ -11,14 +11,14 @@ _TABLE: Final = re.compile(r"((?:^--.*\n)*)^CREATE (?:UNLOGGED )?TABLE workorder
 _COLUMN: Final = re.compile(r"((?:^    --.*\n)*)^    ([a-z]\w*) ([^\n]*?),?$", re.M)
 
 
-def table_reference() -> str:
-    """Return a section for every table, with its columns."""
+def table_reference(*names: str) -> str:
+    """Return a section for each of these tables, with its columns."""
     folder = Path(workorders.__file__).parent
     statements = "\n".join(
         path.read_text(encoding="utf-8") for path in sorted(folder.rglob("migrations/versions/*.sql"))
     )
     tables = {name: "\n\n".join(_section(name, comment, body)) for comment, name, body in _TABLE.findall(statements)}
-    return "\n\n".join(tables[name] for name in sorted(tables))
+    return "\n\n".join(tables[name] for name in names)
 
 
 def _section(name: str, comment: str, body: str) -> Iterator[str]:

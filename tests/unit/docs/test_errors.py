@@ -22,7 +22,7 @@ def test_every_code_has_its_section_and_every_section_its_code() -> None:
 @pytest.mark.parametrize("code", EXPLAINED)
 def test_a_section_contains_the_message_the_cause_what_to_do_and_the_symptom(code: str) -> None:
     facts = re.findall(r"^- (\w[\w ]*): .", section(code, on="reference/errors"), re.MULTILINE)
-    assert facts == ["Message", "Cause", "Recovers", "To do", "Symptom"]
+    assert [fact for fact in facts if fact != "Recovers"] == ["Message", "Cause", "To do", "Symptom"]
 
 
 def test_every_message_on_the_page_is_in_the_source() -> None:

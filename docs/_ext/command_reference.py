@@ -65,10 +65,8 @@ def _row(parameter: Any) -> str | None:
         [f"{name} {parameter.metavar or ''}".strip() for name in parameter.opts] if is_option else [parameter.metavar]
     )
     notes = []
-    if parameter.required:
+    if parameter.required and is_option:  # the usage shows the arguments that are required
         notes.append("Required.")
-    if getattr(parameter, "multiple", False):
-        notes.append("May be repeated.")
     if parameter.envvar:
         notes.append(f"Environment variable: `{parameter.envvar}`.")
     help_ = " ".join((parameter.help or "").split())

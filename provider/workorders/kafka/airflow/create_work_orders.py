@@ -41,8 +41,7 @@ class CreateWorkOrdersOperator(SubmitOperator):
     """Creates the work orders of a planned batch and moves the ledger with Spark; see `IngestAttempt`.
 
     The type of the Spark connection decides how: `spark` submits an application, `spark_connect` runs the batch on a
-    Spark Connect server that is running already, which saves the start of a JVM. Your own engine decides itself.
-    A clear of the task of a finished batch ingests exactly that batch again.
+    Spark Connect server. A clear of the task of a finished batch ingests exactly that batch again.
 
     Args:
         definition: the trigger; a batch of another one is refused. Each try uses its fields, not those of the batch.

@@ -36,19 +36,17 @@ def _all(command: Any, context: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _section(command: Any, context: Any, common: list[str]) -> Iterator[str]:
-    inner = getattr(command, "commands", {})
-    yield f"{'###' if context.parent.parent is None else '####'} `{context.command_path}`"
+    rows, pieces = [], []
+    if not getattr(command, "commands", {}) or command.invoke_without_command:
+        rows = _rows(command)
+        pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
+    yield f"{'###' if context.parent.parent is None else '####'} `{' '.join([context.command_path, *pieces])}`"
     description, examples = _parted(command.help)
     yield description
-    if not inner or command.invoke_without_command:
-        pieces = [piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]"]
-        if pieces:
-            yield f"```text\n{' '.join([context.command_path, *pieces])}\n```"
-        rows = _rows(command)
-        if own := [row for row in rows if row not in common]:
-            yield "\n".join([*_HEAD, *own])
-        if shared := [re.findall(r"`(--[a-z-]+)", row)[0] for row in rows if row in common]:
-            yield f"[Common options](#common-options): {', '.join(f'`{name}`' for name in shared)}."
+    if own := [row for row in rows if row not in common]:
+        yield "\n".join([*_HEAD, *own])
+    if shared := [re.findall(r"`(--[a-z-]+)", row)[0] for row in rows if row in common]:
+        yield f"[Common options](#common-options): {', '.join(f'`{name}`' for name in shared)}."
     if examples:
         yield f"```sh\n{examples}\n```"
 
@@ -65,7 +63,7 @@ def _row(parameter: Any) -> str | None:
         [f"{name} {parameter.metavar or ''}".strip() for name in parameter.opts] if is_option else [parameter.metavar]
     )
     notes = []
-    if parameter.required and is_option:  # the usage shows the arguments that are required
+    if parameter.required and is_option:  # the heading shows the arguments that are required
         notes.append("Required.")
     if parameter.envvar:
         notes.append(f"Environment variable: `{parameter.envvar}`.")

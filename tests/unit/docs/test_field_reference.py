@@ -23,3 +23,13 @@ def test_a_field_has_its_type_its_default_and_its_limits(kind: str, field: str, 
 
 def test_the_fields_of_a_variant_name_it() -> None:
     assert "### `authentication.header` with `type: hmac`\n" in field_reference("webhook")
+
+
+def test_a_field_that_every_trigger_has_is_explained_once() -> None:
+    assert "### `notify`\n" in field_reference("trigger")
+    assert [type_ for type_ in ("kafka", "webhook", "cron", "manual") if "### `notify`" in field_reference(type_)] == []
+
+
+def test_a_field_that_several_variants_share_is_explained_once_and_names_them() -> None:
+    (section,) = (part for part in field_reference("webhook").split("### ") if "`authentication.connection`" in part)
+    assert "- With `type`: `api_key`, `basic`, " in section

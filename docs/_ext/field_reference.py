@@ -52,7 +52,7 @@ def _fields(schema: Schema, definitions: Mapping[str, Schema], path: str, shared
             continue
         yield f"### `{path}{name}`"
         yield _description(field)
-        yield _list(_facts(field, definitions, required=name in schema.get("required", ())))
+        yield _facts(field, definitions, required=name in schema.get("required", ()))
         parts = _parts(field, definitions)
         if len(parts) > 1:
             yield from _variants(parts, definitions, f"{path}{name}.")
@@ -68,7 +68,7 @@ def _variants(parts: list[Schema], definitions: Mapping[str, Schema], path: str)
     for part in parts:
         for name, field in part["properties"].items():
             if name != "type":
-                facts = _list(_facts(field, definitions, required=name in part.get("required", ())))
+                facts = _facts(field, definitions, required=name in part.get("required", ()))
                 sections.setdefault((name, _description(field), facts), []).append(part["properties"]["type"]["const"])
     for (name, description, facts), types in sections.items():
         yield f"### `{path}{name}`" + (f" with `type: {types[0]}`" if len(types) == 1 else "")
@@ -80,28 +80,23 @@ def _description(field: Schema) -> str:
     return " ".join(field.get("description", "").split())
 
 
-def _list(facts: Iterator[str]) -> str:
-    return "\n".join(f"- {fact}" for fact in facts)
-
-
-def _facts(field: Schema, definitions: Mapping[str, Schema], *, required: bool) -> Iterator[str]:
+def _facts(field: Schema, definitions: Mapping[str, Schema], *, required: bool) -> str:
     unit = _unit(field)
     types = list(dict.fromkeys(_types(field, definitions)))
     if not required and field.get("default") is None and len(types) > 1:
         types = [type_ for type_ in types if type_ != "`null`"]  # the same as no field
-    yield f"Type: {' or '.join(types)}"
+    facts = [f"- Type: {' or '.join(types)}"]
     if required:
-        yield "Required"
+        facts.append("required")
     elif field.get("default") not in (None, "", [], {}):
-        yield f"Default: {_value(field['default'], unit)}"
+        facts.append(f"default {_value(field['default'], unit)}")
     limits = [
         words.format(_value(option[key], unit))
         for option in [field, *field.get("anyOf", ())]
         for key, words in _LIMITS.items()
         if key in option and not (unit and option[key] == 0)
     ]
-    if limits:
-        yield f"Limits: {', '.join(dict.fromkeys(limits))}"
+    return "; ".join([*facts, *dict.fromkeys(limits)])
 
 
 def _types(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:

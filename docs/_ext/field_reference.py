@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from workorders.core.definitions.json_schema import schema_of, trigger_schema, workflow_schema
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.outbox.relay.definition import RelayDefinition
 
 Schema = Mapping[str, Any]
@@ -28,45 +29,74 @@ _LIMITS: Final = {
 }
 _SCHEMAS: Final[Mapping[str, Callable[[], Schema]]] = {
     "workflow": workflow_schema,
+    "trigger": partial(schema_of, TriggerDefinition),
     "outbox": partial(schema_of, RelayDefinition),
 }
 
 
 def field_reference(kind: str) -> str:
-    """Return a section for every field of a kind of file: `workflow`, `outbox`, or the name of a trigger type."""
-    schema = _SCHEMAS[kind]() if kind in _SCHEMAS else trigger_schema(kind)
-    return "\n\n".join(_fields(schema, schema.get("$defs", {}), "", None))
+    """Return a section for every field of a kind of file: `workflow`, `outbox`, `trigger`, or a trigger type.
 
-
-def _fields(schema: Schema, definitions: Mapping[str, Schema], path: str, variant: str | None) -> Iterator[str]:
-    for name, field in schema["properties"].items():
-        if variant and name == "type":
-            continue
-        yield f"### `{path}{name}`" + (f" with `type: {variant}`" if variant else "")
-        yield " ".join(field.get("description", "").split())
-        yield "\n".join(f"- {fact}" for fact in _facts(field, definitions, required=name in schema.get("required", ())))
-        below = f"{path}{name}.<name>." if _named(field) else f"{path}{name}."
-        for type_, part in _parts(field, definitions):
-            yield from _fields(part, definitions, below, type_)
-
-
-def _facts(field: Schema, definitions: Mapping[str, Schema], *, required: bool) -> Iterator[str]:
-    unit = _unit(field)
-    yield f"Type: {' or '.join(dict.fromkeys(_types(field, definitions)))}"
-    if required:
-        yield "Required"
-    elif field.get("default") not in (None, "", [], {}):
-        yield f"Default: {_value(field['default'], unit)}"
+    The fields that every trigger has are those of `trigger`; a trigger type's are the others.
+    """
+    if kind in _SCHEMAS:
+        schema, shared = _SCHEMAS[kind](), {}
     else:
-        yield "Default: none"
+        schema, shared = trigger_schema(kind), {**_SCHEMAS["trigger"]()["properties"], "type": None}
+    return "\n\n".join(_fields(schema, schema.get("$defs", {}), "", shared))
+
+
+def _fields(schema: Schema, definitions: Mapping[str, Schema], path: str, shared: Schema) -> Iterator[str]:
+    for name, field in schema["properties"].items():
+        if name in shared and shared[name] in (None, field):
+            continue
+        yield f"### `{path}{name}`"
+        yield _description(field)
+        yield _facts(field, definitions, required=name in schema.get("required", ()))
+        parts = _parts(field, definitions)
+        if len(parts) > 1:
+            yield from _variants(parts, definitions, f"{path}{name}.")
+        else:
+            below = f"{path}{name}.<name>." if _named(field) else f"{path}{name}."
+            for part in parts:
+                yield from _fields(part, definitions, below, {})
+
+
+def _variants(parts: list[Schema], definitions: Mapping[str, Schema], path: str) -> Iterator[str]:
+    """Give the fields of mappings that a file tells apart by `type`; what several of them share, once."""
+    sections: dict[tuple[str, str, str], list[str]] = {}
+    for part in parts:
+        for name, field in part["properties"].items():
+            if name != "type":
+                facts = _facts(field, definitions, required=name in part.get("required", ()))
+                sections.setdefault((name, _description(field), facts), []).append(part["properties"]["type"]["const"])
+    for (name, description, facts), types in sections.items():
+        yield f"### `{path}{name}`" + (f" with `type: {types[0]}`" if len(types) == 1 else "")
+        yield description
+        yield facts if len(types) == 1 else f"- With `type`: {', '.join(f'`{type_}`' for type_ in types)}\n{facts}"
+
+
+def _description(field: Schema) -> str:
+    return " ".join(field.get("description", "").split())
+
+
+def _facts(field: Schema, definitions: Mapping[str, Schema], *, required: bool) -> str:
+    unit = _unit(field)
+    types = list(dict.fromkeys(_types(field, definitions)))
+    if not required and field.get("default") is None and len(types) > 1:
+        types = [type_ for type_ in types if type_ != "`null`"]  # the same as no field
+    facts = [f"- Type: {' or '.join(types)}"]
+    if required:
+        facts.append("required")
+    elif field.get("default") not in (None, "", [], {}):
+        facts.append(f"default {_value(field['default'], unit)}")
     limits = [
         words.format(_value(option[key], unit))
         for option in [field, *field.get("anyOf", ())]
         for key, words in _LIMITS.items()
         if key in option and not (unit and option[key] == 0)
     ]
-    if limits:
-        yield f"Limits: {', '.join(dict.fromkeys(limits))}"
+    return "; ".join([*facts, *dict.fromkeys(limits)])
 
 
 def _types(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[str]:
@@ -118,13 +148,10 @@ def _value(value: Any, unit: str | None) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
-def _parts(field: Schema, definitions: Mapping[str, Schema]) -> Iterator[tuple[str | None, Schema]]:
-    """Give the mappings that a field may hold, each with the type by which a file tells it from the others."""
+def _parts(field: Schema, definitions: Mapping[str, Schema]) -> list[Schema]:
+    """Return the mappings that a field may hold; of several, each has a `type`."""
     options = [field, *field.get("anyOf", ()), *field.get("oneOf", ()), *_named(field)]
-    parts = [definitions[option["$ref"].rsplit("/", 1)[-1]] for option in options if "$ref" in option]
-    for part in parts:
-        type_ = part["properties"].get("type", {}).get("const") if len(parts) > 1 else None
-        yield type_, part
+    return [definitions[option["$ref"].rsplit("/", 1)[-1]] for option in options if "$ref" in option]
 
 
 def _named(field: Schema) -> list[Schema]:

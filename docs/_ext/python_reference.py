@@ -12,8 +12,11 @@ from pydantic import BaseModel
 
 _GIVEN: Final = {"Context"}
 """Classes whose objects a program is given, and does not make."""
-_OF_AIRFLOW: Final = {"execute", "template_fields"}
-"""Members that Airflow uses, and programs do not."""
+_NOT_FOR_PROGRAMS: Final = {
+    *("execute", "execute_complete", "get_openlineage_facets_on_complete", "on_kill", "path", "template_fields"),
+    *("encoded_messages", "test_connection"),
+}
+"""Members that Airflow or the package uses, and programs do not."""
 _SECTION: Final = re.compile(r"^(Args|Raises|Returns):\n((?: +.*\n|\n)*)", re.MULTILINE)
 _ENTRY: Final = re.compile(r"^([\w.*]+): ", re.MULTILINE)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -66,7 +69,7 @@ def _fields(node: ast.ClassDef) -> Iterator[str]:
 
 
 def _is_public(member: str) -> bool:
-    return not member.startswith("_") and member not in _OF_AIRFLOW
+    return not member.startswith("_") and member not in _NOT_FOR_PROGRAMS
 
 
 def _function(heading: str, name: str, node: _Function) -> Iterator[str]:

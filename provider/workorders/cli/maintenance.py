@@ -34,8 +34,7 @@ def migrate(
     the tables, and grants the others their rights, in the same transaction. The first time, the user needs CREATEROLE.
     New roles have no password. An upgrade may add tables, so give --roles each time if you use the roles.
 
-    --sql reads the version of the tables, and prints the SQL from there: for people who let another role or another
-    tool change tables. It prints nothing if there is nothing to do.
+    --sql prints the SQL from the version of the tables on, for another role or tool to run.
 
     Examples:
       workorders db migrate

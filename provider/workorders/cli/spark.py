@@ -53,8 +53,8 @@ def serve(
 def archive() -> None:
     """Archive Spark's classes, so that applications start faster.
 
-    Run it once where Airflow's workers run, as their user, with their JAVA_HOME and WORKORDERS_SPARK_JARS. The ingest
-    tasks use the archive if it fits. It has about 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
+    Run it once where Airflow's workers run, as their user, with their JAVA_HOME and WORKORDERS_SPARK_JARS. The archive
+    has about 200 MB, in ~/.cache/workorders or XDG_CACHE_HOME.
 
     Example:
       workorders spark archive
@@ -70,9 +70,8 @@ def jars(
 ) -> None:
     """Download the jars of Spark's Kafka source, compare them with known checksums, and print their paths.
 
-    They are the value of WORKORDERS_SPARK_JARS. Without that variable, each submitted application asks for the jars by
-    their Maven coordinate, without a check, for which it needs a network or a cache. With it,
-    `workorders spark archive` can shorten the start of applications.
+    They are the value of WORKORDERS_SPARK_JARS. Without that variable, each submitted application gets the jars from
+    Maven Central, unchecked.
 
     Examples:
       export WORKORDERS_SPARK_JARS=$(workorders spark jars)

@@ -54,10 +54,8 @@ def status(
 ) -> None:
     """Show the status of every partition of the Kafka triggers.
 
-    With --check, exits with 1 if a partition is stalled or does not match Kafka, if Kafka does not answer, if a
-    listener does not look, or if messages wait and none becomes a work order. Without TRIGGER, also if work orders of a
-    workflow wait and none runs, if messages of the outbox are held, if its last relay failed, or if a bulk operation
-    failed.
+    With --check, exits with 1 if a partition or a listener needs attention, or if Kafka does not answer. Without
+    TRIGGER, also if a workflow, the outbox, or a bulk operation needs attention.
 
     \b
     ledger          the first offset without a work order

@@ -71,9 +71,8 @@ def serve(
     """Serve webhooks without Airflow's API server, until stopped.
 
     For callers that cannot reach the API server. The URLs are the same: /workorders/webhooks/PATH. Serves the folder of
-    WORKORDERS_TRIGGERS, otherwise the webhooks of the database. The secrets and the database are Airflow connections:
-    in variables AIRFLOW_CONN_..., in a secrets backend, or in Airflow's metadata database if it is configured here. Put
-    a proxy with TLS before an address that other machines reach.
+    WORKORDERS_TRIGGERS, otherwise the webhooks of the database. Airflow connections name the secrets and the database.
+    Put a proxy with TLS before an address that other machines reach.
 
     Examples:
       workorders webhooks serve

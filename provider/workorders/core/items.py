@@ -26,10 +26,7 @@ class Rejection(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One event of a source, already validated: an input (`body`) or a rejection.
-
-    A named tuple and not a dataclass: a batch makes a hundred thousand of them, and this is the cheapest to make.
-    """
+    """One event of a source, already validated: an input (`body`) or a rejection."""
 
     stream: str | None
     """Name of an ordered source within the trigger; None when the event has no source key."""

@@ -44,8 +44,8 @@ _SAFE = "the work orders are safe in the ledger, which does not depend on the gr
 class CommitOffsetsOperator(BaseOperator):
     """Commits the ledger's positions to the trigger's consumer group, for lag tools and people.
 
-    It commits the ledger's current positions and not the batch's ends, one commit after the other. So a late or
-    repeated commit can neither overtake the ledger nor move the group back. The group is not joined.
+    It commits the ledger's current positions and not the batch's ends, so a late or repeated commit cannot move the
+    consumer group back. The operator does not join it.
 
     Args:
         definition: the trigger.

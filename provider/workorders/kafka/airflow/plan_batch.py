@@ -33,14 +33,7 @@ _UNDONE = "No offset was committed: messages wait in Kafka, and the next try sta
 class PlanBatchOperator(BaseOperator):
     """Records the next batch of a trigger, and starts the ingest runs of the unfinished batches without an active one.
 
-    These are:
-
-    - the new one;
-    - one that a listener run planned before it died;
-    - one whose Dag run was deleted, or marked as failed or as success. It holds its partitions until it is finished, so
-      it is dispatched again.
-
-    A Dag run that has ended is started again, and an active one is not changed.
+    These are the new one, and those whose Dag run was deleted or has ended. An active Dag run is not changed.
 
     Args:
         definition: the trigger.

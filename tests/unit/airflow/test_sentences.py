@@ -24,6 +24,7 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
+from workorders.kafka.airflow.spark_submission import EngineOperator
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
 from workorders.outbox.relay.definition import RelayDefinition
@@ -76,6 +77,7 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
 """How each is made, how its sentence begins, and what it contains of what was not done."""
 ELSEWHERE: Final = {
     ConfigurationErrorOperator: "it fails by design, with the sentence of a file",
+    EngineOperator: "it is the base of the operator that creates work orders",
 }
 
 ASKED: Final[dict[str, Any]] = {

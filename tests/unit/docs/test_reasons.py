@@ -11,7 +11,7 @@ from support.documents import section
 
 PROVIDER = CHECKOUT / "provider"
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)+")
-CODE_IS_ARGUMENT = {"Rejection": 0, "AdmissionRejection": 1}
+CODE_IS_ARGUMENT = {"Rejection": 0, "AdmissionRejection": 1, "RefusedPayloadError": 1}
 
 
 def reasons(file: Path) -> Iterator[str]:
@@ -22,10 +22,10 @@ def reasons(file: Path) -> Iterator[str]:
             yield from chosen_from(call.args)
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in CODE_IS_ARGUMENT):
             continue
-        match call.args[CODE_IS_ARGUMENT[call.func.id]]:
-            case ast.Constant(value=str(code)):
+        match call.args[CODE_IS_ARGUMENT[call.func.id] :]:
+            case [ast.Constant(value=str(code)), *_]:
                 yield code
-            case ast.Name(id=name):
+            case [ast.Name(id=name), *_]:
                 module = importlib.import_module(".".join(file.relative_to(PROVIDER).with_suffix("").parts))
                 constant = getattr(module, name, None)
                 yield from chosen_from(tree) if constant is None else [constant]

@@ -2,13 +2,15 @@
 
 import math
 import re
+import sys
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from io import BytesIO
+from itertools import count, islice
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -20,6 +22,7 @@ from workorders.kafka.formats.decoded import (
     BAD_VALUE,
     MAX_DEPTH,
     Budget,
+    OverBudgetError,
     ReadPayload,
     RefusedPayloadError,
     UnsafeSchemaError,
@@ -62,7 +65,7 @@ def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
     field = {"name": "value", "type": main}
     whole = fastavro.parse_schema({"type": "record", "name": "WorkordersMessage", "fields": [field]}, named)
     Types(named).require_bounded(whole)
-    return partial(_read, whole)
+    return partial(_read, whole, named)
 
 
 class Size(NamedTuple):
@@ -160,6 +163,10 @@ def _applies(schema: Mapping[str, Any], logical: str) -> bool:
     return True
 
 
+class _OddValueError(ValueError):
+    """A value has no exact text; the message is a clause after its path."""
+
+
 _budget: Final = ContextVar[Budget]("budget")
 
 
@@ -180,14 +187,10 @@ def _number(value: float, *_schemas: Any) -> float | str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _refused(clause: str) -> RefusedPayloadError:
-    return RefusedPayloadError(f"{clause}; {BAD_VALUE}")
-
-
 def _decimal(value: bytes, schema: Mapping[str, Any], *_schemas: Any) -> str:
     """Return all digits of a decimal, also those beyond its schema's precision."""
     if not 0 < len(value) <= _MAX_DECIMAL_BYTES:
-        raise _refused(f"a decimal does not have 1 to {_MAX_DECIMAL_BYTES} bytes")
+        raise _OddValueError(f"is a decimal that does not have 1 to {_MAX_DECIMAL_BYTES} bytes")
     unscaled, scale = int.from_bytes(value, "big", signed=True), schema.get("scale", 0)
     _budget.get().spend(scale)
     digits = f"{abs(unscaled):0{scale + 1}d}"
@@ -209,7 +212,7 @@ def _date(days: int, *_schemas: Any) -> date | str:
 def _time(per_second: int, value: int, *_schemas: Any) -> str:
     seconds, fraction = divmod(value, per_second)
     if not 0 <= seconds < _SECONDS_PER_DAY:
-        raise _refused("a time of day is before 00:00 or after 23:59:59")
+        raise _OddValueError("is a time of day before 00:00 or after 23:59:59")
     width = 6 if per_second <= _MICROS else 9
     digits = f".{fraction * 10**width // per_second:0{width}d}" if fraction else ""
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{digits}"
@@ -228,7 +231,7 @@ def _uuid(value: str | bytes, *_schemas: Any) -> str:
     if isinstance(value, bytes):
         return str(UUID(bytes=value))
     if _UUID.fullmatch(value) is None:
-        raise _refused("a UUID does not have 32 hexadecimal digits and four hyphens")
+        raise _OddValueError("is not a UUID of 32 hexadecimal digits and four hyphens")
     return value
 
 
@@ -252,10 +255,19 @@ _TEXTS: Final[dict[str, Callable[..., Any]]] = {
 fastavro.read.LOGICAL_READERS |= _TEXTS
 
 
-def _read(schema: Any, payload: bytes, budget: Budget) -> bytes:
+def _read(schema: Any, named: Mapping[str, Any], payload: bytes, budget: Budget) -> bytes:
     stream = BytesIO(payload)
     _budget.set(budget)
-    whole: Any = fastavro.schemaless_reader(stream, schema, None)
+    try:
+        whole: Any = fastavro.schemaless_reader(stream, schema, None)
+    except OverBudgetError:
+        raise
+    except Exception:
+        # To find the wrong value of a long payload, piece by piece, would take too long.
+        _budget.set(Budget(0, sys.maxsize))
+        with suppress(OverBudgetError):
+            _require_readable(named, BytesIO(payload), schema["fields"][0]["type"], "")
+        raise
     if stream.tell() != len(payload):
         raise RefusedPayloadError(f"{len(payload) - stream.tell()} bytes follow the value; {BAD_BYTES}")
     # A copy, because orjson's results have a buffer of 1 KiB: to keep those of a block takes four times as long as to
@@ -265,3 +277,58 @@ def _read(schema: Any, payload: bytes, budget: Budget) -> bytes:
 
 def _base64(value: bytes) -> str:
     return b64encode(value).decode()
+
+
+def _require_readable(named: Mapping[str, Any], stream: BytesIO, schema: Any, path: str) -> None:
+    """Read a value piece by piece.
+
+    Raises:
+        RefusedPayloadError: names the first piece that cannot be read, by its path.
+    """
+    match schema:
+        case {"type": "record" | "error", "fields": fields}:
+            for field in fields:
+                _require_readable(named, stream, field["type"], f"{path}/{field['name']}")
+        case {"type": "array", "items": inner}:
+            for place in _places(stream, path):
+                _require_readable(named, stream, inner, f"{path}/{place}")
+        case {"type": "map", "values": inner}:
+            for _ in _places(stream, path):
+                _piece(stream, "string", f"{path}/*")
+                _require_readable(named, stream, inner, f"{path}/*")
+        case list():
+            index = _piece(stream, "long", path)
+            if not 0 <= index < len(schema):
+                raise RefusedPayloadError.at(path, "is of a type that its union does not have", BAD_BYTES)
+            _require_readable(named, stream, schema[index], path)
+        case {"type": dict() | list() as inner}:
+            _require_readable(named, stream, inner, path)
+        case str() if schema in named:
+            _require_readable(named, stream, named[schema], path)
+        case _:
+            _piece(stream, schema, path)
+
+
+def _places(stream: BytesIO, path: str) -> Iterator[int]:
+    places = count()
+    while size := _piece(stream, "long", path):
+        if size < 0:
+            _piece(stream, "long", path)  # the bytes of the block
+        yield from islice(places, abs(size))
+
+
+def _piece(stream: BytesIO, schema: Any, path: str) -> Any:
+    _budget.get().spend(1)
+    try:
+        return fastavro.schemaless_reader(stream, schema, None)
+    except OverBudgetError:
+        raise
+    except _OddValueError as error:
+        raise RefusedPayloadError.at(path, str(error), BAD_VALUE) from None
+    except EOFError:
+        clause = "is cut off: the bytes end before the value does"
+    except UnicodeDecodeError:
+        clause = "is a text that is not UTF-8"
+    except Exception:  # noqa: BLE001 - a symbol that an enum does not have is one of several
+        clause = "is not a value of its type"
+    raise RefusedPayloadError.at(path, clause, BAD_BYTES)

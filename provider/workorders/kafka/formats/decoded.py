@@ -9,6 +9,7 @@ Headers = Sequence[tuple[str | bytes, bytes | None]]
 MAX_DEPTH: Final = 200
 """Levels of a schema's types; orjson writes 254."""
 _MAX_NAME: Final = 256
+_MAX_PATH: Final = 200
 _FREE: Final = 64 * 1024
 _BYTES_PER_BYTE: Final = 1000
 
@@ -76,6 +77,19 @@ class RefusedPayloadError(ValueError):
         """Keep the reason of the rejection."""
         super().__init__(clause)
         self.code = code
+
+    @classmethod
+    def at(cls, path: str, clause: str, remedy: str) -> "RefusedPayloadError":
+        """Return the error of a value that cannot be JSON without being changed.
+
+        Args:
+            path: of the value, as a JSON Pointer into the result, with `*` for the key of a map, which is data. Each
+                rejection stores it, so of a long one the end is kept.
+            clause: what is wrong with the value.
+            remedy: what the sender can do.
+        """
+        shown = path if len(path) <= _MAX_PATH else f"...{path[-_MAX_PATH:]}"
+        return cls(f"{shown or 'it'} {clause}; {remedy}")
 
 
 class UnsafeSchemaError(ValueError):

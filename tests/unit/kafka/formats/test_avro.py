@@ -290,40 +290,50 @@ def test_a_value_at_and_past_the_limits_of_its_type_is_exact(type_: Any, payload
 LINES: dict[str, Any] = {
     "type": "array", "items": {"type": "record", "name": "L", "fields": [{"name": "sku", "type": ["null", DECIMAL]}]}
 }  # fmt: skip
-TIMES = "00:00 or after 23:59:59"
-BAD_VALUE = "; the sender must correct the value"
-BAD_BYTES = "; the sender must write by the schema whose id it sends"
+BAD_VALUE = "the sender must correct the value"
+BAD_BYTES = "the sender must write by the schema whose id it sends"
 
 
 @pytest.mark.parametrize(
     ("type_", "payload", "fault"),
     [
-        (DECIMAL, sized(b""), f": a decimal does not have 1 to 1000 bytes{BAD_VALUE}"),
-        (LINES, b"\x04\x02\x02\1\x02\0\0", f": a decimal does not have 1 to 1000 bytes{BAD_VALUE}"),
-        (logical("int", "time-millis"), zigzag(-1), f": a time of day is before {TIMES}{BAD_VALUE}"),
-        (
-            logical("long", "time-micros"),
-            zigzag(86_400_000_000),
-            f": a time of day is before {TIMES}{BAD_VALUE}",
-        ),
-        (
-            logical("string", "uuid"),
-            sized(b"{%b}" % str(ID).encode()),
-            f": a UUID does not have 32 hexadecimal digits and four hyphens{BAD_VALUE}",
-        ),
-        ("string", b"\x04\xff\xff", f" (UnicodeDecodeError){BAD_BYTES}"),
-        ("string", b"\x05a", f" (EOFError){BAD_BYTES}"),
-        ("string", b"", f" (EOFError){BAD_BYTES}"),
-        (["null", "string"], b"\x08", f" (IndexError){BAD_BYTES}"),
-        ({"type": "enum", "name": "E", "symbols": ["X"]}, b"\x04", f" (IndexError){BAD_BYTES}"),
+        (DECIMAL, sized(b""), f"/a is a decimal that does not have 1 to 1000 bytes; {BAD_VALUE}"),
+        (logical("int", "time-millis"), zigzag(-1), f"/a is a time of day before 00:00 or after 23:59:59; {BAD_VALUE}"),
+        (logical("long", "time-micros"), zigzag(86_400_000_000), "/a is a time of day before 00:00 or after 23:59:59;"),
+        (logical("string", "uuid"), sized(b"{%b}" % str(ID).encode()), "/a is not a UUID of 32 hexadecimal digits and"),
+        ("string", b"\x04\xff\xff", f"/a is a text that is not UTF-8; {BAD_BYTES}"),
+        ("string", b"\x05a", f"/a is cut off: the bytes end before the value does; {BAD_BYTES}"),
+        ("string", b"", "/a is cut off"),
+        (["null", "string"], b"\x08", f"/a is of a type that its union does not have; {BAD_BYTES}"),
+        ({"type": "enum", "name": "E", "symbols": ["X"]}, b"\x04", f"/a is not a value of its type; {BAD_BYTES}"),
+        (LINES, b"\x04\x02\x02\1\x02\0\0", f"/a/1/sku is a decimal that does not have 1 to 1000 bytes; {BAD_VALUE}"),
+        (LINES, b"\x01\x06\x02\x02\1\x02\x02\0\0", "/a/1/sku is a decimal that does not have 1 to 1000 bytes;"),
+        ({"type": "map", "values": "string"}, b"\x02\x06Ann\x05a", "/a/* is cut off"),
     ],
     ids=str,
 )
-def test_a_value_without_an_exact_text_is_rejected_with_its_fault_and_no_data(
+def test_a_value_without_an_exact_text_is_rejected_with_its_path_and_no_data(
     type_: Any, payload: bytes, fault: str
 ) -> None:
     found = decode(decoder(field(type_)), framed(7, payload))
-    assert found == Rejection("undecodable", f"the value violates schema 7{fault}")
+    assert isinstance(found, Rejection)
+    assert found.code == "undecodable"
+    assert found.detail.startswith(f"the value violates schema 7: {fault}")
+
+
+def test_a_long_path_is_shown_by_its_end() -> None:
+    found = decode(decoder(chain(150, "x" * 256)), framed(7, b""))
+    assert isinstance(found, Rejection)
+    path = f"/{'x' * 256}"[-200:]
+    assert found.detail == (
+        f"the value violates schema 7: ...{path} is cut off: the bytes end before the value does; {BAD_BYTES}"
+    )
+
+
+def test_the_wrong_value_of_a_long_message_is_not_looked_for() -> None:
+    schema = field({"type": "array", "items": "string"})
+    found = decode(decoder(schema), framed(7, zigzag(70_000) + b"\x02a" * 70_000 + b"\x02\x05"))
+    assert found == Rejection("undecodable", f"the value violates schema 7 (EOFError); {BAD_BYTES}")
 
 
 @pytest.mark.parametrize(

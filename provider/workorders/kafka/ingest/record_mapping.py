@@ -137,7 +137,7 @@ class RecordMapping:
             offsets = map(itemgetter(0), records)
             return map(_new_item, zip(repeat(stream), offsets, requests, values, repeat(None), repeat(None)))
         return (
-            self._item(Record(*place, *record), stream, request, odd=is_odd is True)
+            self._item(Record._make((*place, *record)), stream, request, odd=is_odd is True)
             for record, request, is_odd in zip(records, requests, odd, strict=True)
         )
 

@@ -86,7 +86,7 @@ def test_a_null_value_is_rejected_and_an_empty_one_is_something_else() -> None:
 def test_a_value_that_is_no_input_is_rejected_alone(value: bytes | None, place: int) -> None:
     given = [record(offset=offset, value=value if offset == place else b"{}") for offset in range(3)]
     odd = [one.value is not None and needs_slow_check(one.value) for one in given]
-    fields = [(offset, *rest) for _topic, _partition, offset, *rest in given]
+    fields: list[Any] = [(offset, *rest) for _topic, _partition, offset, *rest in given]
     found = list(RecordMapping(max_message_bytes=20_000).map_records(PLACE, fields, odd, STREAM))
     assert [one.position for one in found] == [0, 1, 2]
     assert [one.position for one in found if one.rejection is not None] == [place]

@@ -25,7 +25,7 @@ from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 from workorders.kafka.client.admin import KafkaAdmin, run
-from workorders.kafka.ledger import batches, positions, virtual_partitions
+from workorders.kafka.ledger import batches, positions, stalls, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
 pytestmark = pytest.mark.integration
@@ -137,7 +137,7 @@ def test_a_batch_is_shown_from_planned_to_finished(
     connection.commit()
     assert (listed()["finished_at"], listed()["created"], listed()["rejected"]) == (None, 9, 1)
     epoch = positions.take_epoch(connection, batch)
-    positions.stall(connection, trigger, second, epoch=epoch, error="The disk is full.", delay_seconds=9)
+    stalls.record(connection, batches.load(connection, batch), epoch, {second: "The disk is full."})
     connection.commit()
     text = workorders("batches", "show", str(batch)).out
     assert "The disk is full." in text

@@ -48,15 +48,21 @@ class Load:
     _stop_writing: threading.Event = field(default_factory=threading.Event)
     _stop_relaying: threading.Event = field(default_factory=threading.Event)
     _changes: dict[str, Any] = field(default_factory=dict)
+    #: How many drains have begun and not ended; its lock is held to begin one.
+    _draining: int = 0
+    _drains: threading.Condition = field(default_factory=threading.Condition)
 
     def pause_relays(self) -> None:
-        """End all drains after their batch, and begin none."""
-        self._stop_relaying.set()
+        """End all drains after their batch, wait for their ends, and begin none."""
+        with self._drains:
+            self._stop_relaying.set()
+            assert self._drains.wait_for(lambda: self._draining == 0, 60), "a relay does not end"
 
     def unpause_relays(self, **changes: Any) -> None:
         """Let relays drain again, with another definition."""
-        self._changes = changes
-        self._stop_relaying = threading.Event()
+        with self._drains:
+            self._changes = changes
+            self._stop_relaying = threading.Event()
 
     def write(self, seed: int) -> None:
         """Write transactions, some slow, some rolled back, with one key or several."""
@@ -96,13 +102,21 @@ class Load:
     def relay(self) -> None:
         """Drain again and again, as Airflow does."""
         while not self._stop_writing.is_set():
-            stopped = self._stop_relaying
-            if stopped.wait(0.01):
+            with self._drains:
+                stopped, changes = self._stop_relaying, self._changes
+                is_paused = stopped.is_set()
+                self._draining += not is_paused
+            if is_paused:
+                self._stop_writing.wait(0.01)
                 continue
             try:
-                (self.relayed or self.outbox).relay_until(stopped, **self._changes)
+                (self.relayed or self.outbox).relay_until(stopped, **changes)
             except (WorkOrdersError, psycopg.Error):
                 time.sleep(0.1)
+            finally:
+                with self._drains:
+                    self._draining -= 1
+                    self._drains.notify_all()
 
     @contextmanager
     def running(self, *, writers: int = 4, relays: int = 2) -> Iterator[None]:

@@ -25,6 +25,7 @@ from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.airflow.outbox_relay import SendMessagesOperator
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
+from workorders.kafka.airflow.spark_submission import EngineOperator
 from workorders.kafka.airflow.triggers import NewMessagesTrigger, WaitForMessagesSensor
 from workorders.kafka.partitions import OffsetRange
 from workorders.outbox import OutboxMessage
@@ -43,8 +44,8 @@ MADE: dict[type[BaseOperator], Make] = {
         task_id="commit", definition=define(name), batch_id=batch_id, **unlimited_retries()
     ),
 }
-ELSEWHERE = {SendMessagesOperator}
-"""It has its own outbox, below."""
+ELSEWHERE = {SendMessagesOperator, EngineOperator}
+"""The first has its own outbox, below; the other is the base of the operator that creates work orders."""
 
 
 @pytest.fixture(params=WRONG)

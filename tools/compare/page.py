@@ -1,7 +1,7 @@
 """Writes what a run has measured into the page that compares this package with others."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,8 +31,8 @@ the order of its key, and that every bad message was kept. Otherwise a cell cont
 """
 _SPEEDS: Final = """\
 The speed of the same tools, each alone: a backlog of 10,000 messages, or what a tool did of it in a minute; and then
-five messages per second. This package, DBOS, and Airflow's trigger call a function for the messages; the others write
-rows alone. Airflow's time and memory are not included for this package; see [what it costs](what-it-costs.md).
+five messages per second. This package and DBOS call a function for each message; the others write rows alone. The time
+and the memory of Airflow are not included; see [what it costs](what-it-costs.md).
 """
 
 
@@ -44,7 +44,8 @@ def write(
     names = {slug: peer.name for slug, peer in peers.items()}
     shown = {result.peer: names[result.peer] for result in results}
     fast = [_SPEEDS, speed.table(speeds, names)] if speeds else []
-    lines = [_BEGIN, "", _LEGEND, table(results, shown), *fast, _tools(peers), *_conditions(results, about), "", _END]
+    tools = _tools([peers[slug] for slug in shown])
+    lines = [_BEGIN, "", _LEGEND, table(results, shown), *fast, tools, *_conditions(results, about), "", _END]
     part = "\n".join(lines)
     whole = _PART.sub(lambda _: part, text) if _PART.search(text) else f"{text.rstrip()}\n\n{part}\n"
     PAGE.write_text(whole, encoding="utf-8")
@@ -61,8 +62,8 @@ def table(results: Sequence[Result], names: Mapping[str, str]) -> str:
     return "\n".join([f"| fault | {' | '.join(names.values())} |", f"| --- |{' --- |' * len(names)}", *rows, ""])
 
 
-def _tools(peers: Mapping[str, Peer]) -> str:
-    lines = [f"- **{peer.name}** ({peer.version()}): {peer.settings}." for peer in peers.values()]
+def _tools(peers: Iterable[Peer]) -> str:
+    lines = [f"- **{peer.name}** ({peer.version()}): {peer.settings}." for peer in peers]
     return "\n".join(["The tools were configured as they document it:", "", *lines, ""])
 
 

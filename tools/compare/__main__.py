@@ -46,6 +46,8 @@ class Comparison:
         """Inject faults into one tool, one after the other, on a stack of its own; what is wrong is reproduced."""
         with self._site(peer.slug) as site:
             for fault in faults:
+                if peer.only and fault.slug not in peer.only:
+                    continue
                 result = self._case(site, peer, fault, self.seed)
                 site.stack.keep_logs |= result is not None and result.is_damaged
                 if result and result.is_damaged and (again := self._case(site, peer, fault, self.seed + 1)):
@@ -127,7 +129,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
     parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
-    parser.add_argument("--lanes", type=int, default=2, help="how many tools meet faults at the same time")
+    parser.add_argument("--lanes", type=int, default=3, help="how many tools meet faults at the same time")
     given = parser.parse_args()
     if given.list:
         print(*(f"{slug:24} {fault.name}" for slug, fault in FAULTS.items()), sep="\n")

@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from compare.oracle import POISON, Sent, Verdict, judge, read_journal
 from compare.peer import Peer
 from faults.arrived import Message
-from faults.contents import ACCEPTED
+from faults.contents import ACCEPTED, kind, value
 from faults.site import PYTHON_PATH, Site
 from faults.tasks import Task
 from local_stack.processes import ManagedProcess
@@ -184,6 +184,13 @@ class Case:
             value = b'{"producer": %d, "seq": %d, "text": "\\u0000"}' % (self._producers, number)
             self.topics.produce(self.topic, [value], partition=number, key=b"%d" % number)
             self.sent.append(Sent(self._producers, number, POISON, f"{number}"))
+
+    def produce_one(self) -> None:
+        """Write one message that is no other one's."""
+        self._producers += 2
+        number = next(number for number in count() if kind(number) == ACCEPTED)
+        self.topics.produce(self.topic, [value(self._producers, number)], partition=0, key=b"0")
+        self.sent.append(Sent(self._producers, number, ACCEPTED, "0"))
 
     def found(self) -> list[Message]:
         """Return the contents of the rows, in the order in which they were inserted."""

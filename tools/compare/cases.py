@@ -1,22 +1,32 @@
 """The faults: each is one function that gets a case, starts the tool, injects, and lifts the fault again."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import faults
 from compare.case import PARTITIONS, Case
 from faults.catalogue import NotPossibleError
 from faults.disk import small_disk
 from faults.processes import pause
+from faults.site import PYTHON_PATH
 from local_stack.debian import find_program
 from local_stack.errors import StackError
+from local_stack.java import find_java
 
 Injection = Callable[[Case], None]
 
 _HOUR: Final = 3600
-_WALL_CLOCK: Final = {"DONT_FAKE_MONOTONIC": "1", "FAKETIME_DISABLE_SHM": "1"}
-"""Of faketime: it moves the time of day alone, and leaves nothing in shared memory when it is killed."""
+_ANOTHER_CLOCK: Final = Path(faults.__file__).with_name("another_clock")
+_JAVA_AT: Final = """\
+#!/bin/sh
+export LD_PRELOAD={library} FAKETIME={shift:+}s
+# The time of day alone: waits take as long as they should. Nothing is left in shared memory when it is killed.
+export DONT_FAKE_MONOTONIC=1 FAKETIME_FORCE_MONOTONIC_FIX=0 FAKETIME_DISABLE_SHM=1
+exec {java} "$@"
+"""
 _TIMES: Final = 5
 _KILLS: Final = 3
 _REPLAYED: Final = 100
@@ -241,15 +251,31 @@ def two_consumers(case: Case) -> None:
 
 @fault("clock an hour ahead, then an hour behind")
 def clock_step(case: Case) -> None:
+    for shift in (_HOUR, -_HOUR):
+        case.forget()
+        case.variables = _java_clock(case, shift) if case.peer.in_java else _python_clock(shift)
+        case.start()
+        case.produce(case.messages // 2)
+        case.settle()  # a kill at work would be a fault of its own
+    case.mark()
+
+
+def _python_clock(shift: int) -> dict[str, str]:
+    return {
+        "PYTHONPATH": os.pathsep.join([str(_ANOTHER_CLOCK), PYTHON_PATH]),
+        "FAULTS_CLOCK_SECONDS": str(shift),
+    }
+
+
+def _java_clock(case: Case, shift: int) -> dict[str, str]:
+    """Return a Java with another clock. A Python process under faketime does not sleep, or for an hour too long."""
     try:
         find_program("faketime", "faketime")
     except StackError as reason:
         raise NotPossibleError(str(reason)) from reason
     library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-    for shift in (_HOUR, -_HOUR):
-        case.forget()
-        case.variables = {"LD_PRELOAD": str(library), "FAKETIME": f"{shift:+}s", **_WALL_CLOCK}
-        case.start()
-        case.produce(case.messages // 2)
-        case.settle()  # a kill at work would be a fault of its own
-    case.mark()
+    program = case.site.stack.home / f"{case.topic}{shift:+}" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(_JAVA_AT.format(library=library, shift=shift, java=find_java().program), encoding="utf-8")
+    program.chmod(0o755)
+    return {"JAVA_HOME": str(program.parents[1])}

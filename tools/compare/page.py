@@ -27,7 +27,7 @@ the order of its key, and that every bad message was kept. Otherwise a cell cont
 - *stopped*: the tool does not continue, and an operator can see it. The messages are still in Kafka.
 - *failed, kept*: a person can find the message in the tool, and repeat it.
 - *bad gone*: messages that are no JSON object, and that the tool does not have.
-- *after*: what an operator had to do, as the tool documents it.
+- *after*: what an operator had to do, as the tool documents it, or what else had to come.
 """
 _SPEEDS: Final = """\
 The speed of the same tools, each alone: a backlog of 10,000 messages, or what a tool did of it in a minute; and then

@@ -37,6 +37,10 @@ class Peer(ABC):
     name: str
     settings: str
     """The settings that matter and where they are documented, in Markdown."""
+    only: ClassVar[frozenset[str]] = frozenset()
+    """The faults that it meets; all if empty."""
+    in_java: ClassVar[bool] = False
+    """Whether a JVM does the work, not Python."""
     processes: ClassVar[int] = 1
     """Processes of one installation."""
     without_group: str = ""

@@ -55,6 +55,8 @@ class Debezium(Peer):
         f"[`errors.tolerance=all` with a dead letter queue]({_CONNECT})"
     )
 
+    in_java = True
+
     def version(self) -> str:
         coordinate = next(root for root in connect_jars.ROOTS if root.startswith("io.debezium:"))
         return f"Debezium JDBC sink {coordinate.rsplit(':', 1)[1]}"
@@ -80,7 +82,9 @@ class Debezium(Peer):
             "errors.deadletterqueue.topic.name": _dead(case),
             **debezium_sink.connection_settings(case.url()),
         }
-        return Command(debezium_sink.command(home, worker, sink, _TRANSFORM, _JVM_OPTIONS))
+        words = debezium_sink.command(home, worker, sink, _TRANSFORM, _JVM_OPTIONS)
+        java = case.variables.get("JAVA_HOME")
+        return Command([f"{java}/bin/java", *words[1:]] if java else words)
 
     def kept(self, case: Case) -> int:
         dead = consumed(case.site.kafka_settings, _dead(case))

@@ -24,6 +24,7 @@ class Streaming(Peer):
     """Structured Streaming."""
 
     without_group = "the positions are in the query's checkpoint, and no consumer group is used"
+    in_java = True
     patience = 60.0
 
     def __init__(self, way: str, name: str, settings: str) -> None:

@@ -12,7 +12,6 @@ from workorders.airflow import assets
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
-from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
 from workorders.kafka.airflow.spark_submission import EngineOperator
@@ -106,10 +105,9 @@ class CreateWorkOrdersOperator(EngineOperator):
         if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
             self._attempted = attempt
             dag_ids = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
-            with ingest_spans.of_attempt(attempt, self.log):
-                with GrowthWatch(attempt, dag_ids, self.log):
-                    failure = self.run_engine(context, attempt, self._report)
-                attempt.settle(failure)
+            with GrowthWatch(attempt, dag_ids, self.log):
+                failure = self.run_engine(context, attempt, self._report)
+            attempt.settle(failure)
             if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before
                 return
         created, rejected = attempt.created

@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-STEPS = "integration/core/steps/test_retention.py"
+STEPS = "integration/core/maintenance/test_steps.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 
 DELETED_IS_NOT_NEW = (
@@ -87,7 +87,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "results-of-transactions-deleted-before-the-last-run",
         0,
-        (Change("core/steps/sql/retention.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
+        (Change("core/maintenance/sql/steps.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
         (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
     ),
 )

@@ -149,7 +149,11 @@ def _admit_parked(
     with connection.transaction():
         if limited is not None:  # before the sequence, as every transaction does
             limits.lock(connection, trigger.workflow_id, limited, own=0)
-        state = _lock_with_gap(connection, trigger, key)
+        state = _lock(connection, trigger, key)
+        if not state.parked:
+            raise GapRefusedError(
+                f"Sequence {key} of trigger {trigger.name} has no gap: no work order is parked; nothing was changed."
+            )
         admitted: list[Numbered] = []
         while state.parked:
             before, state.high_water_mark = state.high_water_mark, min(state.parked) - 1
@@ -166,15 +170,6 @@ def _admit_parked(
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]
-
-
-def _lock_with_gap(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
-    state = _lock(connection, trigger, key)
-    if not state.parked:
-        raise GapRefusedError(
-            f"Sequence {key} of trigger {trigger.name} has no gap: no work order is parked; nothing was changed."
-        )
-    return state
 
 
 def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:

@@ -48,7 +48,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "cleared-time-created-again-after-retention",
         2,
-        (Change("cron/schedule.py", "isinstance(due, Interval) and due.is_cleared:", "False:"),),
+        (Change("cron/schedule.py", "made.created and due.is_cleared:", "False:"),),
         (
             "integration/cron/test_schedule.py"
             "::test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothing",

@@ -12,7 +12,7 @@ from support.consumed import consumed
 from support.definition_files import write_definitions
 from support.eventually import eventually
 from support.flow import SECONDS
-from support.otlp_collector import OtlpCollector, tags_of
+from support.otlp_collector import OtlpCollector
 from support.spans import PARENT, TRACE
 from support.topics import Topics
 
@@ -61,7 +61,7 @@ def test_one_trace_leads_through_airflow_from_the_producer_to_what_is_published_
     def of_trace() -> dict[str, Span]:
         return {span.name: span for span in list(collector.spans) if span.trace_id.hex() == TRACE}
 
-    wanted = {f"create {NAME}", f"run {NAME}", f"send {out}"}
+    wanted = {f"run {NAME}", f"send {out}"}
     eventually(lambda: wanted <= of_trace().keys(), seconds=SECONDS, what=f"spans {wanted}")
     eventually(
         lambda: any(tags.get("trigger") == NAME for _, tags in collector.values("airflow.workorders.ingest.lag")),
@@ -69,21 +69,10 @@ def test_one_trace_leads_through_airflow_from_the_producer_to_what_is_published_
         what="the lag of the trigger",
     )
 
-    def ends() -> tuple[Span, Span] | None:
-        """Return the spans of the batch and of its task, which end behind those of the message."""
-        spans = {span.span_id: span for span in list(collector.spans)}
-        batch = next((span for span in spans.values() if span.name == f"ingest {NAME}"), None)
-        return (batch, spans[batch.parent_span_id]) if batch and batch.parent_span_id in spans else None
-
-    batch, task = eventually(ends, seconds=SECONDS, what="the spans of the batch and of its task") or (Span(), Span())
     found = of_trace()
     assert found.keys() == wanted
     run_id = found[f"run {NAME}"].span_id.hex()
     parents = {name: span.parent_span_id.hex() for name, span in found.items()}
-    assert parents == {f"create {NAME}": PARENT, f"run {NAME}": PARENT, f"send {out}": run_id}
+    assert parents == {f"run {NAME}": PARENT, f"send {out}": run_id}
     headers = [dict(message.headers() or []) for message in consumed(stack.kafka_settings, out)]
     assert {header["traceparent"] for header in headers} == {f"00-{TRACE}-{run_id}-01".encode()}
-    assert [span.name for span in list(collector.spans)].count(batch.name) == 1
-    assert [link.trace_id.hex() for link in batch.links] == [TRACE]
-    assert [link.span_id for link in found[f"create {NAME}"].links] == [batch.span_id]
-    assert tags_of(task.attributes)["airflow.task_id"] == "create_work_orders"

@@ -16,7 +16,7 @@ _SECONDS = 60.0
 def run_of(body: Any, *, request: Any = None, ordering_key: int | None = None) -> ClaimedRun:
     """Return a claimed run with that input."""
     content = json.dumps(request or {}).encode()
-    return ClaimedRun(uuid4(), uuid4(), 1, 0, ordering_key, "orders", None, None, content, json.dumps(body).encode())
+    return ClaimedRun(uuid4(), uuid4(), 1, ordering_key, "orders", None, None, content, json.dumps(body).encode())
 
 
 def calling(function: str = "behave", **fields: Any) -> WorkflowDefinition:

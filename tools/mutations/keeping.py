@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-STEPS = "integration/core/steps/test_retention.py"
+STEPS = "integration/core/maintenance/test_steps.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 
 DELETED_IS_NOT_NEW = (
@@ -48,7 +48,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "cleared-time-created-again-after-retention",
         2,
-        (Change("cron/schedule.py", "isinstance(due, Interval) and due.is_cleared:", "False:"),),
+        (Change("cron/schedule.py", "made.created and due.is_cleared:", "False:"),),
         (
             "integration/cron/test_schedule.py"
             "::test_a_cleared_task_of_a_time_that_retention_may_have_deleted_creates_nothing",
@@ -87,7 +87,7 @@ DELETED_IS_NOT_NEW = (
     Mutation(
         "results-of-transactions-deleted-before-the-last-run",
         0,
-        (Change("core/steps/sql/retention.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
+        (Change("core/maintenance/sql/steps.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
         (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
     ),
 )

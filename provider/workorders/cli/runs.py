@@ -10,11 +10,10 @@ import typer
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, ListingById, argument, option, state_option, takes
 from workorders.cli.output import JsonText, show_one, show_page
-from workorders.core.history import runs
+from workorders.core.history import runs, steps
 from workorders.core.history.runs import RunRow
+from workorders.core.history.steps import Step
 from workorders.core.states import RunState
-from workorders.core.steps import history as steps
-from workorders.core.steps.history import Step
 from workorders.visible_text import safe
 
 app = typer.Typer(no_args_is_help=True)

@@ -8,7 +8,7 @@ import typer
 from workorders.cli.connections import airflow_database_url, connect, connect_to_write
 from workorders.cli.options import Database, option, parse_seconds
 from workorders.cli.output import count
-from workorders.core.steps.retention import purge_steps
+from workorders.core.maintenance.steps import purge_steps
 from workorders.core.worker.user_database import CREATE_TABLE
 
 app = typer.Typer(no_args_is_help=True)

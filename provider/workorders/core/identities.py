@@ -6,15 +6,11 @@ New rows would then get numbers that exist, or messages of the outbox numbers be
 from dataclasses import dataclass
 from typing import Final
 
-from psycopg.sql import SQL, Composed, Identifier, Literal
-
 from workorders.core.exceptions import SchemaError
-from workorders.core.postgres.connection import SCHEMA, Connection
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES: Final = load_queries("workorders.core", "sql/identities.sql")
-_MOVED: Final = {"outbox_messages": "outbox_held"}
-"""Tables to which rows move with their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +31,11 @@ def find_behind(connection: Connection) -> list[SequenceBehind]:
     """Return the sequences that are behind their rows, of those that the user may read."""
     # A separate transaction, so that none is left open.
     with connection.transaction():
-        numbers = [_numbers(*row) for row in connection.execute(_QUERIES["columns"])]
+        numbers = [query for (query,) in connection.execute(_QUERIES["queries"])]
         if not numbers:
             return []
-        query = SQL("SELECT * FROM ({}) AS found WHERE highest > last").format(SQL(" UNION ALL ").join(numbers))
-        return [SequenceBehind(*row) for row in connection.execute(query)]
-
-
-def _numbers(table: str, column: str, sequence: str) -> Composed:
-    """Return the query of a column's sequence, of its last number, and of the highest one in a row."""
-    names = [name for name in (table, _MOVED.get(table)) if name]
-    rows = (SQL("SELECT {} FROM {}").format(Identifier(column), Identifier(SCHEMA, name)) for name in names)
-    return SQL(
-        "SELECT {table}, {sequence}, coalesce(pg_sequence_last_value({sequence}), 0) AS last, max({column}) AS highest "
-        "FROM ({rows}) AS rows"
-    ).format(
-        table=Literal(table),
-        sequence=Literal(sequence),
-        column=Identifier(column),
-        rows=SQL(" UNION ALL ").join(rows),
-    )
+        query = f"SELECT * FROM ({' UNION ALL '.join(numbers)}) AS found WHERE highest > last"
+        return [SequenceBehind(*row) for row in connection.execute(query.encode())]
 
 
 def advance(connection: Connection) -> list[SequenceBehind]:

@@ -16,7 +16,7 @@ else:
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.trace import Span, SpanContext, Tracer
+    from opentelemetry.trace import Span, Tracer
 
 HEADERS: Final = ("traceparent", "tracestate")
 """By which a sender gives its context."""
@@ -38,11 +38,6 @@ def sent_context(headers: Mapping[str, str]) -> "Context":
     """Return the context that a sender gave in these headers; without one, that of a new trace."""
     given = {name: headers[name] for name in HEADERS if name in headers}
     return TraceContextTextMapPropagator().extract(given, context=trace.set_span_in_context(trace.INVALID_SPAN))
-
-
-def span_in(context: "Context") -> "SpanContext":
-    """Return the span of a context, to link to it."""
-    return trace.get_current_span(context).get_span_context()
 
 
 def traceparent_of(span: "Span") -> str | None:

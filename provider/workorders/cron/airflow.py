@@ -13,7 +13,7 @@ from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.definition import CronTriggerDefinition
-from workorders.cron.schedule import Due, ExpiredTimeError, Interval, ManualRun, create
+from workorders.cron.schedule import Due, ExpiredTimeError, create
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -107,8 +107,8 @@ def _due(context: "Context") -> Due:
     # Not by the interval alone: Airflow gives a Dag run that a person starts the last interval or a chosen one, so that
     # it would find an old work order or take the place of the next scheduled one.
     if run.run_type in _BY_SCHEDULE and start is not None and end is not None:
-        return Interval(start, end, is_cleared=bool(run.clear_number), conf=run.conf or {})
-    return ManualRun(run.run_after, key=f"{run.dag_id}/{run.run_id}", conf=run.conf or {})
+        return Due(time=end, start=start, is_cleared=bool(run.clear_number), conf=run.conf or {})
+    return Due(time=run.run_after, key=f"{run.dag_id}/{run.run_id}", conf=run.conf or {})
 
 
 _DOC = """

@@ -31,35 +31,20 @@ class ExpiredTimeError(WorkOrdersError):
     """Retention may have deleted the work order of a cleared Dag run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval of the schedule."""
-
-    start: datetime
-    end: datetime
-    is_cleared: bool = False
-    """Whether its Dag run was cleared, so that the interval may have had a work order."""
-    conf: Mapping[str, Any] = field(default_factory=dict)
-    """The conf of a backfill, whose fields replace those of the input."""
-
-    @property
-    def time(self) -> datetime:
-        """The scheduled time: the end of the interval."""
-        return self.end
-
-
-@dataclass(frozen=True, slots=True)
-class ManualRun:
-    """A Dag run that a person or another Dag started: a separate event, outside of the schedule."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """An interval of the schedule; or a Dag run that a person or another Dag started, which is a separate event."""
 
     time: datetime
-    key: str
-    """Identifies the Dag run; its time does not, because two may start within a second."""
+    """The scheduled time, which is the end of the interval; or when that Dag run was started."""
+    start: datetime | None = None
+    """Beginning of the interval; None for a Dag run that was started."""
+    key: str | None = None
+    """Identifies a Dag run that was started; its time does not, because two may start within a second."""
+    is_cleared: bool = False
+    """Whether the Dag run of the interval was cleared, so that the interval may have had a work order."""
     conf: Mapping[str, Any] = field(default_factory=dict)
     """The conf of the Dag run, whose fields replace those of the input."""
-
-
-Due = Interval | ManualRun
 
 
 def create(connection: Connection, definition: CronTriggerDefinition, due: Due) -> CreateResult:
@@ -73,17 +58,16 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
     """
     with connection.transaction():
         trigger = triggers.register_definition(connection, definition)
-        stream, position = (STREAM, int(due.end.timestamp())) if isinstance(due, Interval) else (None, None)
+        stream, position = (None, None) if due.start is None else (STREAM, int(due.time.timestamp()))
         body, request = _input(connection, definition, trigger, due)
         rejection = validate_body(body, MAX_BODY_BYTES, odd=needs_slow_check(body))
         if rejection is None:
             item = Item(stream, position, request, body)
         else:
             item = Item(stream, position, request, None, rejection, body)
-        key = due.key if isinstance(due, ManualRun) else None
-        made = create_one(connection, trigger, item, key=key, key_scope=MANUAL_RUN)
-        if made.created and isinstance(due, Interval) and due.is_cleared:
-            _require_kept(connection, trigger, due.end)
+        made = create_one(connection, trigger, item, key=due.key, key_scope=MANUAL_RUN)
+        if made.created and due.is_cleared:
+            _require_kept(connection, trigger, due.time)
         return made
 
 
@@ -108,7 +92,7 @@ def _input(
     output = _last_output(connection, trigger, due.time) if definition.use_last_output else None
     request: dict[str, Any] = {
         "scheduled_for": _text(due.time),
-        "interval_start": _text(due.start) if isinstance(due, Interval) else None,
+        "interval_start": None if due.start is None else _text(due.start),
         "schedule": definition.schedule,
         "timezone": definition.timezone,
         "input": "definition" if output is None else "last_output",

@@ -11,13 +11,12 @@ from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import duplicates, gaps
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.history import runs, work_orders
+from workorders.core.history import runs, steps, work_orders
 from workorders.core.history.runs import RunRow, runs_of
 from workorders.core.history.work_orders import WorkOrder
 from workorders.core.items import Item
 from workorders.core.selectors import canonical
 from workorders.core.states import WAITING
-from workorders.core.steps import history as steps
 from workorders.kafka.ledger import origin
 from workorders.outbox import admin
 from workorders.pages import forms, search

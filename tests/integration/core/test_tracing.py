@@ -1,12 +1,10 @@
 """One trace from the span of a producer to a message that a run published, over every part in between."""
 
-import logging
 from collections import Counter
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from local_stack.stack import LocalStack
@@ -16,18 +14,11 @@ from support.in_process_trigger import InProcessTrigger
 from support.outbox import Outbox, new_outbox
 from support.spans import PARENT, TRACE, ids_of, parent_of
 from support.topics import Topics
-from workorders.kafka.airflow import ingest_spans
 from workorders.outbox.enqueue import enqueue_published
 
 pytestmark = pytest.mark.integration
 
-log = logging.getLogger(__name__)
-
 ANOTHER = "c" * 32
-
-
-def work_order_of(span: ReadableSpan) -> object:
-    return dict(span.attributes or {})["workorders.work_order.id"]
 
 
 def ingest(outbox: Outbox, name: str) -> None:
@@ -36,11 +27,11 @@ def ingest(outbox: Outbox, name: str) -> None:
     trigger = InProcessTrigger(cast("LocalStack", parts), f"{name}-in", topics=[name], workflow=name)
     batch_id = trigger.plan().batch_id
     assert batch_id is not None
-    with trigger.begun(batch_id) as attempt, ingest_spans.of_attempt(attempt, log):
+    with trigger.begun(batch_id):
         trigger.ingest_messages(batch_id)
 
 
-def test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_what_is_published(
+def test_one_trace_leads_from_the_producers_span_over_its_run_to_what_is_published(
     stack: LocalStack, topics: Topics, spans: InMemorySpanExporter, name: str
 ) -> None:
     out = topics.create(f"{name}.out")
@@ -55,13 +46,9 @@ def test_one_trace_leads_from_the_producers_span_over_its_batch_and_its_run_to_w
     assert outbox.relay().messages == 4
 
     found = spans.get_finished_spans()
-    (batch,) = (span for span in found if span.name == f"ingest {name}-in")
-    assert {f"{link.context.trace_id:032x}" for link in batch.links} == {TRACE, ANOTHER}
-    created, run, *sent = (span for span in found if ids_of(span)[0] == TRACE)
-    assert [span.name for span in (created, run, *sent)] == [f"create {name}-in", f"run {name}", *[f"send {out}"] * 2]
-    assert (parent_of(created), parent_of(run)) == (PARENT, PARENT)
-    assert [link.context.span_id for link in created.links] == [batch.context.span_id]
-    assert work_order_of(created) == work_order_of(run)
+    run, *sent = (span for span in found if ids_of(span)[0] == TRACE)
+    assert [span.name for span in (run, *sent)] == [f"run {name}", *[f"send {out}"] * 2]
+    assert parent_of(run) == PARENT
     assert {parent_of(span) for span in sent} == {ids_of(run)[1]}
     published = [dict(message.headers() or []).get("traceparent") for message in consumed(outbox.kafka, out)]
     (other,) = (span for span in found if span.name == run.name and span is not run)

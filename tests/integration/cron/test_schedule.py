@@ -23,7 +23,7 @@ from workorders.core.workers import add_worker
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
-from workorders.cron.schedule import Interval, ManualRun, create
+from workorders.cron.schedule import Due, create
 
 pytestmark = pytest.mark.integration
 
@@ -37,8 +37,8 @@ def define(name: str, **fields: Any) -> CronTriggerDefinition:
     )
 
 
-def due(hours: int = 0) -> Interval:
-    return Interval(NINE + (hours - 1) * HOUR, NINE + hours * HOUR)
+def due(hours: int = 0) -> Due:
+    return Due(start=NINE + (hours - 1) * HOUR, time=NINE + hours * HOUR)
 
 
 def body_of(connection: Connection, made: CreateResult) -> str:
@@ -95,7 +95,7 @@ def test_the_last_successful_output_is_the_next_input(own: Connection, name: str
     assert body_of(own, create(own, definition, due(-1))) == '{"first":true}'
 
 
-@pytest.mark.parametrize("interval", [due(1), ManualRun(NINE + HOUR, "click")], ids=["next", "manual"])
+@pytest.mark.parametrize("interval", [due(1), Due(time=NINE + HOUR, key="click")], ids=["next", "manual"])
 def test_the_next_run_and_a_manual_one_continue_from_the_last_output_with_every_digit(
     own: Connection, name: str, interval: Any
 ) -> None:
@@ -206,7 +206,7 @@ def test_the_conf_of_a_dag_run_goes_over_the_last_output_and_keeps_its_digits(ow
     definition = define(name, use_last_output=True)
     create(own, definition, due(0))
     work(own, name, "success", b'{"cursor": 12345678901234567890123, "page": 1}')
-    made = create(own, definition, ManualRun(NINE + HOUR, "click", {"page": 2}))
+    made = create(own, definition, Due(time=NINE + HOUR, key="click", conf={"page": 2}))
     assert body_of(own, made) == '{"page":2,"cursor":12345678901234567890123}'
 
 

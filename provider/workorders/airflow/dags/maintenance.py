@@ -32,12 +32,11 @@ def _maintenance_dag(database_connection: str) -> DAG:
         schedule="*/5 * * * *",
         catchup=False,
         max_active_runs=_LONG_DUTIES,
-        description="Does what is due: bulk operations, lost runs, retention, the search index, alerts of gaps",
+        description="Does what is due: bulk operations, lost runs, retention, and the search index",
         tags=_TAGS,
         doc_md=_MAINTENANCE_DOC.format(
             overview=page_path(),
             search=page_path("work-orders"),
-            parked=page_path("work-orders", state="parked"),
             jobs=page_path("bulk"),
         ),
     ) as dag:
@@ -61,18 +60,15 @@ def _metrics_dag(database_connection: str) -> DAG:
 _MAINTENANCE_DOC = """
 Does for the whole database what is due. Each task is one duty:
 
-* `run_bulk_jobs` runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the
-  limits of a workflow, and orphaned ones, whose process died. [The page of bulk operations]({jobs}), or
-  `workorders bulk list`, shows them. One that fails makes the task fail, and is not retried.
+* `run_bulk_jobs` runs pending reruns and cancels: those created with `--detach`, and orphaned ones, whose process
+  died. [The page of bulk operations]({jobs}), or `workorders bulk list`, shows them. One that fails makes the task
+  fail, and is not retried.
 * `recover_lost_runs` recovers the lost runs of every workflow, also of one whose Dag is paused.
 * `delete_expired` erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, once
   per day. It also deletes the rows of old batches. `workorders retention run --dry-run` counts what is due.
   [The overview]({overview}) leads to the page of each workflow, which shows what is deleted when.
 * `refresh_search_index` adds new work orders to the full-text index of [the search]({search}), and counts work orders
   by state.
-* `check_gaps` fails once for each gap in a trigger's sequence that is open longer than `alert_after` or parks more
-  than `alert_above_parked`, and calls the notifiers that `notify` names. Its log contains what to do.
-  [The work orders that wait]({parked}) have their own page.
 
 Nothing of this is done while this Dag is paused.
 """

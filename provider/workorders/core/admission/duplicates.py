@@ -46,11 +46,6 @@ class Repeats:
         return self.kept + self.ignored
 
 
-def duplicate_of(id_: bytes) -> str:
-    """Return the detail of the rejection of a duplicate."""
-    return f"duplicate of {UUID(bytes=id_)}"
-
-
 def ignore(connection: Connection, repeats: Sequence[RepeatOf]) -> Ignored:
     """Delete what was written for repeats, and count them for the holders of their keys."""
     if not repeats:

@@ -1,8 +1,4 @@
-"""Gaps in sequences: a list of them, the decisions of an operator about one, and alerts.
-
-As with stalls, the statement that finds a due alert also records it, and it is sent after the commit. A crash between
-the two loses the alert, and none is sent twice.
-"""
+"""Gaps in sequences: a list of them, and the decisions of an operator about one."""
 
 import json
 from contextlib import suppress
@@ -13,7 +9,6 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders import times
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
@@ -51,7 +46,6 @@ class Gap:
     """The work order of that number."""
     parked: int
     parked_since: datetime | None
-    alerted: bool
 
     @property
     def missing(self) -> str:
@@ -68,21 +62,6 @@ class GapBefore(Gap):
 
     number: int
     """The number of the work order."""
-
-
-@dataclass(frozen=True, slots=True)
-class GapAlert:
-    """An alert about one gap; notifiers are called with it."""
-
-    trigger: str
-    key: UUID
-    """The sequence. It contains no data of an event."""
-    high_water_mark: int | None
-    parked: int
-    since: datetime
-    sentence: str
-    cleared: bool
-    """Whether the gap is closed or given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +149,11 @@ def _admit_parked(
     with connection.transaction():
         if limited is not None:  # before the sequence, as every transaction does
             limits.lock(connection, trigger.workflow_id, limited, own=0)
-        state = _lock_with_gap(connection, trigger, key)
+        state = _lock(connection, trigger, key)
+        if not state.parked:
+            raise GapRefusedError(
+                f"Sequence {key} of trigger {trigger.name} has no gap: no work order is parked; nothing was changed."
+            )
         admitted: list[Numbered] = []
         while state.parked:
             before, state.high_water_mark = state.high_water_mark, min(state.parked) - 1
@@ -187,15 +170,6 @@ def _admit_parked(
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]
-
-
-def _lock_with_gap(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
-    state = _lock(connection, trigger, key)
-    if not state.parked:
-        raise GapRefusedError(
-            f"Sequence {key} of trigger {trigger.name} has no gap: no work order is parked; nothing was changed."
-        )
-    return state
 
 
 def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
@@ -220,40 +194,3 @@ def _record(
     numbers = {"from_number": from_number, "to_number": to_number, "released": released}
     arguments = {**asdict(decider), "trigger_id": trigger.id, "key": key, "kind": kind, **numbers}
     connection.execute(_QUERIES["record"], arguments)
-
-
-def list_watched(connection: Connection) -> list[tuple[str, list[str]]]:
-    """Return each trigger with sequences by its name, and the notifiers of its stored definition."""
-    return connection.execute(_QUERIES["watched"]).fetchall()
-
-
-def claim_alerts(connection: Connection, trigger: Trigger) -> list[GapAlert]:
-    """Return the alerts that are due for the sequences of a trigger, and record them; commits.
-
-    The thresholds are those of the stored definition of the trigger.
-    """
-    with connection.transaction():
-        found = connection.execute(_QUERIES["thresholds"], {"trigger_id": trigger.id}).fetchone()
-        if found is None:
-            return []
-        arguments = {"trigger_id": trigger.id, "above_parked": found[0], "after_seconds": found[1]}
-        closed = connection.execute(_QUERIES["claim_closed"], arguments).fetchall()
-        opened = connection.execute(_QUERIES["claim_open"], arguments).fetchall()
-    return [_closed(trigger.name, *row) for row in closed] + [_open(trigger.name, *row) for row in opened]
-
-
-def _open(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
-    sentence = (
-        f"Trigger {trigger}: sequence {key} has a gap above number {mark} since {times.show(since)}, and {parked} work "
-        f"orders are parked above it. They are kept, and admitted when the gap is filled. To give it up, run "
-        f'`workorders sequences skip {trigger} {key} --reason "..."`, or release instead of skip.'
-    )
-    return GapAlert(trigger, key, mark, parked, since, sentence, cleared=False)
-
-
-def _closed(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
-    sentence = (
-        f"Trigger {trigger}: the gap of sequence {key} that began at {times.show(since)} is closed; its "
-        f"high-water mark is {mark}."
-    )
-    return GapAlert(trigger, key, mark, parked, since, sentence, cleared=True)

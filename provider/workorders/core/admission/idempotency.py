@@ -12,7 +12,6 @@ from uuid import UUID
 
 import psycopg
 
-from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import DUPLICATE, RepeatOf
 from workorders.core.admission.rules import AdmissionRejection, AdmissionState, Chunk, Observer, Rule, StreamIds
 from workorders.core.items import Item
@@ -117,7 +116,7 @@ class IdempotencyRule(Rule):
             if self._settings.ignores(position):
                 state.ignored.append(RepeatOf(row[ID_OF], holder))
             else:
-                detail = duplicates.duplicate_of(holder)
+                detail = f"duplicate of {UUID(bytes=holder)}"
                 state.rejections.append(AdmissionRejection(row[ID_OF], DUPLICATE, detail, holder))
 
     def write(self, state: AdmissionState) -> None:

@@ -212,7 +212,19 @@ class SequenceRule(Rule):
 
     def write(self, state: AdmissionState) -> None:
         """Write what is parked and released, and the high-water marks."""
-        write(state.connection, state.trigger, self._decision, self._sequences)
+        connection, trigger, decision = state.connection, state.trigger, self._decision
+        if decision.parked:  # these wait for no run
+            connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(decision.parked))
+        write_released(connection, trigger.id, decision.released)
+        write_order_overrides(connection, trigger, decision.admitted_in_order)
+        moved = {part.sequence for part in decision.admitted_in_order}
+        write_high_water_marks(
+            connection,
+            trigger.id,
+            {key: self._sequences[key].high_water_mark for key in moved},
+            Counter(part.sequence for part in decision.parked),
+            Counter(part.sequence for part in decision.released),
+        )
 
 
 def lock(
@@ -274,24 +286,6 @@ def _fetch_parked(
     }
     for key, number, id_ in connection.execute(_QUERIES["parked"], arguments):
         sequences[key.bytes].parked[number] = id_.bytes
-
-
-def write(
-    connection: Connection, trigger: Trigger, decision: Decision, sequences: Mapping[bytes, SequenceState]
-) -> None:
-    """Write what is parked, what is released, and the high-water marks."""
-    if decision.parked:  # these wait for no run
-        connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(decision.parked))
-    write_released(connection, trigger.id, decision.released)
-    write_order_overrides(connection, trigger, decision.admitted_in_order)
-    moved = {part.sequence for part in decision.admitted_in_order}
-    write_high_water_marks(
-        connection,
-        trigger.id,
-        {key: sequences[key].high_water_mark for key in moved},
-        Counter(part.sequence for part in decision.parked),
-        Counter(part.sequence for part in decision.released),
-    )
 
 
 def write_released(connection: Connection, trigger_id: int, released: Sequence[Numbered]) -> None:

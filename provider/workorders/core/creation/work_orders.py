@@ -1,7 +1,6 @@
 """`create_for`: creates the work orders of every trigger."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from itertools import compress, islice, starmap
 from operator import add
@@ -141,8 +140,13 @@ class _Writer:
             self._know_stream(stream)
         chunk = Chunk(ids, items)
         try:
-            with _new_source_keys(self._trigger), self._connection.transaction():
+            with self._connection.transaction():
                 created = self._write_once(chunk, prefetch)
+        except psycopg.errors.UniqueViolation as error:
+            raise DuplicateItemsError(
+                f"Trigger {self._trigger.name} announced new events, but one of them has a work order "
+                f"({error.diag.message_detail}); nothing was created."
+            ) from error
         except VALUE_ERRORS as error:
             if len(items) > 1:
                 middle = len(items) // 2
@@ -221,17 +225,6 @@ class _Writer:
         for tails, state in zip(self._tails, (_ACCEPTED_STATE, _REJECTED_STATE), strict=True):
             suffix = binary_rows.work_order_suffix(self._trigger.id, self._trigger.workflow_id, number, state)
             tails[stream] = suffix + no_key
-
-
-@contextmanager
-def _new_source_keys(trigger: Trigger) -> Iterator[None]:
-    try:
-        yield
-    except psycopg.errors.UniqueViolation as error:
-        raise DuplicateItemsError(
-            f"Trigger {trigger.name} announced new events, but one of them has a work order "
-            f"({error.diag.message_detail}); nothing was created."
-        ) from error
 
 
 def rejection_of(error: psycopg.Error) -> Rejection:

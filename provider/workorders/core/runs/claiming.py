@@ -30,8 +30,6 @@ class ClaimedRun:
     run_id: UUID
     work_order_id: UUID
     attempt: int
-    retry: int
-    """How many automatic retries came before it, since the work order was created or a person asked for a rerun."""
     ordering_key: int | None
     """A worker executes runs with the same ordering key one after the other, in the order given."""
     trigger: str

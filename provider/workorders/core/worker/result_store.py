@@ -74,45 +74,6 @@ class RunSummary:
         return f"{counts or 'no runs'}{again}"
 
 
-class _KeptResults:
-    """Results that wait until another transaction ends, which has written to a key to which their runs publish.
-
-    Within an ordering key, and within a key of a topic, no result passes one that is kept back.
-    """
-
-    def __init__(self) -> None:
-        self.results: list[RunResult] = []
-        self._reserved: set[Hashable] = set()
-        self._due_at = 0.0
-
-    @property
-    def is_due(self) -> bool:
-        """Whether there are results, and it is time to try them again."""
-        return len(self.results) > 0 and time.monotonic() >= self._due_at
-
-    def take(self) -> list[RunResult]:
-        """Remove and return all results."""
-        taken, self.results = self.results, []
-        self._reserved.clear()
-        return taken
-
-    def keep(self, results: Iterable[RunResult], busy: Collection[UUID] = ()) -> list[RunResult]:
-        """Keep back the results of busy runs and those that must not pass one that is kept; return the others."""
-        if not self.results and not busy:
-            return list(results)
-        others = []
-        for result in results:
-            order = _order_of(result)
-            if result.run_id not in busy and self._reserved.isdisjoint(order):
-                others.append(result)
-                continue
-            if not self.results:
-                self._due_at = time.monotonic() + _RETRY_SECONDS
-            self.results.append(result)
-            self._reserved |= order
-        return others
-
-
 def _order_of(result: RunResult) -> set[Hashable]:
     keys: set[Hashable] = {(message.to, message.key) for message in result.messages if message.key is not None}
     return keys if result.ordering_key is None else keys | {result.ordering_key}
@@ -138,7 +99,10 @@ class ResultStore:
         self._may_continue = may_continue
         self._stop = stop
         self._log = log
-        self._kept = _KeptResults()
+        #: Results that wait until another transaction ends, which has written to a key to which their runs publish.
+        self.kept: list[RunResult] = []
+        self._reserved: set[Hashable] = set()
+        self._due_at = 0.0
         self._connection: Connection | None = None
         #: Whether the worker may own other runs than it knows, because an answer was lost, or by a retry.
         self.must_reconcile = False
@@ -172,14 +136,9 @@ class ResultStore:
                 self._stop.wait(delay)
 
     @property
-    def kept(self) -> Sequence[RunResult]:
-        """Results that are kept back, because another transaction has written to keys that their runs publish to."""
-        return self._kept.results
-
-    @property
     def is_due(self) -> bool:
-        """Whether it is time to try again to store what is kept back."""
-        return self._kept.is_due
+        """Whether results are kept back, and it is time to try them again."""
+        return len(self.kept) > 0 and time.monotonic() >= self._due_at
 
     @property
     def is_full(self) -> bool:
@@ -192,7 +151,10 @@ class ResultStore:
         If another transaction has written to a key, the results of runs that publish to it are kept back, with later
         ones of their ordering keys. If Postgres or the outbox rejects a result, only its run fails.
         """
-        due = self._kept.take() if self.is_due else []
+        due: list[RunResult] = []
+        if self.is_due:
+            due, self.kept = self.kept, []
+            self._reserved.clear()
         self._store([*due, *results])
 
     def store_steps(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
@@ -214,8 +176,27 @@ class ResultStore:
             self._connection.close()
             self._connection = None
 
+    def _keep(self, results: Sequence[RunResult], busy: Collection[UUID] = ()) -> Sequence[RunResult]:
+        """Keep back the results of busy runs, and return the others.
+
+        Within an ordering key, and within a key of a topic, no result passes one that is kept back.
+        """
+        if not self.kept and not busy:
+            return results
+        others = []
+        for result in results:
+            order = _order_of(result)
+            if result.run_id not in busy and self._reserved.isdisjoint(order):
+                others.append(result)
+                continue
+            if not self.kept:
+                self._due_at = time.monotonic() + _RETRY_SECONDS
+            self.kept.append(result)
+            self._reserved |= order
+        return others
+
     def _store(self, given: Sequence[RunResult]) -> None:
-        results = self._kept.keep(given)
+        results = self._keep(given)
         if not results:
             return
         if len(results) > MAX_STORED_RUNS or (len(results) > 1 and sum(map(size_of, results)) > MAX_STORED_BYTES):
@@ -224,7 +205,7 @@ class ResultStore:
         try:
             finished = self.run_in_transaction(lambda connection: self._finish(connection, results))
         except KeysBusyError as error:
-            self._store(self._kept.keep(results, error.run_ids))
+            self._store(self._keep(results, error.run_ids))
         except (*VALUE_ERRORS, ConfigurationError, _NotEnqueuedError) as error:
             if len(results) == 1:
                 if _is_bare(results[0]):

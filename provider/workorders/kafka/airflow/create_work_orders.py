@@ -12,11 +12,10 @@ from workorders.airflow import assets
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
-from workorders.kafka.airflow import ingest_spans
 from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
 from workorders.kafka.airflow.spark_submission import EngineOperator
-from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
+from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
@@ -25,6 +24,8 @@ from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAtte
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
+
+    from workorders.kafka.ledger.stalls import Alert
 
 
 class CreateWorkOrdersOperator(EngineOperator):
@@ -81,7 +82,7 @@ class CreateWorkOrdersOperator(EngineOperator):
 
     def _attempt_and_alert(self, context: "Context") -> None:
         alerting = Alerting(self.definition, self.log)
-        due: list[DueAlert] = []
+        due: list[Alert] = []
         self._attempted = None
         try:
             secrets, batch_id = job_secrets(self.definition), int(self.batch_id)
@@ -104,10 +105,9 @@ class CreateWorkOrdersOperator(EngineOperator):
         if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
             self._attempted = attempt
             dag_ids = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
-            with ingest_spans.of_attempt(attempt, self.log):
-                with GrowthWatch(attempt, dag_ids, self.log):
-                    failure = self.run_engine(context, attempt, self._report)
-                attempt.settle(failure)
+            with GrowthWatch(attempt, dag_ids, self.log):
+                failure = self.run_engine(context, attempt, self._report)
+            attempt.settle(failure)
             if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before
                 return
         created, rejected = attempt.created

@@ -143,17 +143,6 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class TracedMessage:
-    """A message whose sender gave a trace, and its work order."""
-
-    work_order_id: UUID
-    topic: str
-    partition: int
-    offset: int
-    request: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class BatchSummary:
     """A batch in one line."""
 
@@ -359,14 +348,6 @@ def require_kept(connection: Connection, batch_id: int) -> None:
         + ": what retention deleted would be created again. Nothing was changed. To create it again anyway, set "
         "the ledger back with `workorders resolve seek`."
     )
-
-
-def first_messages_since(
-    connection: Connection, batch_id: int, begun_at: datetime, *, limit: int
-) -> list[TracedMessage]:
-    """Return those of the first messages that an attempt created whose senders gave a trace."""
-    arguments = {"batch_id": batch_id, "begun_at": begun_at, "limit": limit}
-    return [TracedMessage(*row) for row in connection.execute(_QUERIES["first_messages_since"], arguments)]
 
 
 def begin_attempt(connection: Connection, batch_id: int, *, after: int) -> int:

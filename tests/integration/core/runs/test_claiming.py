@@ -46,7 +46,7 @@ def test_waiting_work_orders_are_claimed_oldest_first_with_their_input(working: 
     at = working()
     at.create_some(5)
     first, second = at.claim(2)
-    assert (first.position, first.attempt, first.retry, first.stream) == (0, 1, 0, "s")
+    assert (first.position, first.attempt, first.stream) == (0, 1, "s")
     assert (first.body, first.request, first.trigger) == (b'{"a": 1}', b'{"from": "a test"}', at.trigger.name)
     assert second.position == 1
     assert positions(at.claim(10)) == [2, 3, 4]
@@ -131,7 +131,7 @@ def test_a_run_is_not_claimed_before_it_is_due(working: Make) -> None:
     at.claim_as_worker().finish("failed")
     assert (at.states(), at.claim()) == (["requeued"], [])
     at.make_due()
-    assert [(run.attempt, run.retry) for run in at.claim()] == [(2, 1)]
+    assert [run.attempt for run in at.claim()] == [2]
 
 
 def test_work_orders_that_wait_for_a_retry_neither_delay_a_claim_nor_fill_it(working: Make) -> None:

@@ -20,9 +20,9 @@ from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
 from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
+from workorders.core.maintenance.steps import purge_steps
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import steps
-from workorders.core.steps.retention import purge_steps
 from workorders.core.worker import result_store
 from workorders.core.worker.result_store import ResultStore
 from workorders.core.worker.secret_masking import Mask, secrets_of

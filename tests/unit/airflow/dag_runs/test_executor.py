@@ -18,7 +18,7 @@ REQUEST = {
     "headers": [["traceparent", f"00-{TRACE}-b7ad6b7169203331-01"], ["ward", "b"], ["authorization", "secret"]],
 }
 RUN = ClaimedRun(
-    *(UUID(int=1), UUID(int=2), 3, 2, None, "clinic", "visits", 7),
+    *(UUID(int=1), UUID(int=2), 3, None, "clinic", "visits", 7),
     request=json.dumps(REQUEST).encode(),
     body=b"{}",
 )

@@ -9,7 +9,7 @@ from workorders.core.worker.ordered_queue import OrderedQueue
 def run(number: int, ordering_key: int | None = None) -> ClaimedRun:
     """Return a claimed run."""
     id_ = UUID(int=number)
-    return ClaimedRun(id_, id_, 1, 0, ordering_key, "trigger", None, None, b"{}", b"{}")
+    return ClaimedRun(id_, id_, 1, ordering_key, "trigger", None, None, b"{}", b"{}")
 
 
 def numbers(runs: list[ClaimedRun]) -> list[int]:

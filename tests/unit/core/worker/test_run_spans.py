@@ -15,7 +15,7 @@ from workorders.core.worker.run_spans import RunSpans
 
 
 def claimed(request: bytes = b"{}") -> ClaimedRun:
-    return ClaimedRun(uuid4(), uuid4(), 1, 0, None, "orders", "orders/0@id", 7, request, b"{}")
+    return ClaimedRun(uuid4(), uuid4(), 1, None, "orders", "orders/0@id", 7, request, b"{}")
 
 
 def ended(run: ClaimedRun) -> RunResult:

@@ -1,6 +1,6 @@
 -- block: claimed_runs
 -- What a worker needs of the runs that it claimed, apart from their inputs.
-SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.retry, claimed.ordering_key,
+SELECT claimed.id, claimed.work_order_id, claimed.attempt, claimed.ordering_key,
     coalesce(triggers.name, ''), source_streams.name, work_orders.position
 FROM claimed
 JOIN workorders.work_orders ON work_orders.id = claimed.work_order_id
@@ -70,7 +70,7 @@ again AS (
     SET state = 'claimed', worker_id = %(worker_id)s, claimed_at = statement_timestamp()
     FROM taken
     WHERE runs.id = taken.run_id
-    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.retry, runs.ordering_key
+    RETURNING runs.id, runs.work_order_id, runs.attempt, runs.ordering_key
 ), first AS (
     INSERT INTO workorders.runs
         (id, work_order_id, workflow_id, ordering_key, attempt, state, worker_id, claimed_at)
@@ -78,7 +78,7 @@ again AS (
         statement_timestamp()
     FROM taken
     WHERE taken.run_id IS NULL
-    RETURNING id, work_order_id, attempt, retry, ordering_key
+    RETURNING id, work_order_id, attempt, ordering_key
 ), claimed AS (
     SELECT * FROM again UNION ALL SELECT * FROM first
 ), running AS (

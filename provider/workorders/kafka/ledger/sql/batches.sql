@@ -170,32 +170,6 @@ WHERE ranges.batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR ranges.finished_at IS NULL AND ranges.superseded_by IS NULL)
 ORDER BY ranges.topic, ranges.partition, ranges.start_offset;
 
--- name: first_messages_since
--- The senders of these messages began a trace.
-SELECT created.id, created.topic, created.partition, created.position, dataclips.request
-FROM (
-    SELECT work_orders.id, ranges.topic, ranges.partition, work_orders.position
-    FROM (
-        SELECT *
-        FROM workorders.kafka_ranges
-        WHERE batch_id = %(batch_id)s AND finished_at >= %(begun_at)s
-    ) AS ranges
-    JOIN workorders.kafka_ledger AS ledger
-        ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-    CROSS JOIN LATERAL (
-        SELECT id, position FROM workorders.work_orders
-        WHERE work_orders.stream_id = ledger.stream_id
-            AND work_orders.position >= ranges.start_offset
-            AND work_orders.position < ranges.end_offset
-        ORDER BY work_orders.position
-        LIMIT %(limit)s
-    ) AS work_orders
-    LIMIT %(limit)s
-) AS created
-JOIN workorders.dataclips ON dataclips.id = created.id
-WHERE jsonb_path_exists(dataclips.request, '$.headers[*] ? (@[0] like_regex "^traceparent$" flag "i")')
-ORDER BY created.topic, created.partition, created.position;
-
 -- name: begin_attempt
 -- The lease of the plan covers the start of the first attempt. It does not begin again with a later one, which grows only
 -- after it has ingested what failed.

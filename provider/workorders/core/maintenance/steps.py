@@ -6,7 +6,7 @@ from uuid import UUID
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.steps", "sql/retention.sql")
+_QUERIES = load_queries("workorders.core.maintenance", "sql/steps.sql")
 
 
 def purge_steps(connection: Connection, work_orders: Connection, *, older_than: timedelta, step: int = 1_000) -> int:

@@ -12,7 +12,7 @@ from workorders.core.history.runs import RunRow
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.steps", "sql/history.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/steps.sql")
 
 _UNKNOWN_END: Final = frozenset({"crashed", "killed", "lost"})
 """States of runs that ended at any point of their function."""

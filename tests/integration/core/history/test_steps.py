@@ -8,8 +8,8 @@ from workorders.core.bulk.rerun import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import runs
 from workorders.core.history.runs import runs_of
+from workorders.core.history.steps import list_steps
 from workorders.core.postgres.connection import Connection
-from workorders.core.steps.history import list_steps
 
 pytestmark = pytest.mark.integration
 

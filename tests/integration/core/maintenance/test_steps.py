@@ -10,8 +10,8 @@ from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
 from workorders.core.ids import run_ids
+from workorders.core.maintenance.steps import purge_steps
 from workorders.core.postgres.connection import Connection, connect
-from workorders.core.steps.retention import purge_steps
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ import psycopg
 from fastapi import APIRouter, Header, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from workorders.core.environment import FILE_SUFFIX
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.environment import FILE_SUFFIX, find_secret
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError, one_line
 from workorders.core.kept_value import KeptValue
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import connect
@@ -29,8 +29,6 @@ TOKEN_VARIABLE: Final = "WORKORDERS_METRICS_TOKEN"  # noqa: S105 - a name
 _SESSION: Final = {"statement_timeout": "10s", "lock_timeout": "2s"}
 _KEEP_SECONDS: Final = 5.0
 """Minimum time between two reads of the database, however many callers there are."""
-_KEEP_TOKEN_SECONDS: Final = 30.0
-"""How long a changed token may go unnoticed."""
 _FAILURE_SECONDS: Final = 5.0
 
 Authorization = Annotated[str | None, Header()]
@@ -69,20 +67,12 @@ def read_samples(url: Callable[[], str]) -> Sequence[Sample]:
         raise
 
 
-def make_router(
-    samples: Callable[[], Sequence[Sample]],
-    token: Callable[[], str | None],
-    clock: Callable[[], float] = time.monotonic,
-) -> APIRouter:
-    """Return the router. A caller without the token causes no look-up of it, and no caller occupies a shared thread.
-
-    `samples` and `token` may block. Without a token of `/metrics`, everybody is refused.
-    """
+def make_router(samples: Callable[[], Sequence[Sample]]) -> APIRouter:
+    """Return the router. `samples` may block: no caller occupies a shared thread. Without a token, all are refused."""
     router = APIRouter()
     kept_answers = KeptValue(
-        lambda: Answers.of(samples()), clock, seconds=_KEEP_SECONDS, failure_seconds=_FAILURE_SECONDS
+        lambda: Answers.of(samples()), time.monotonic, seconds=_KEEP_SECONDS, failure_seconds=_FAILURE_SECONDS
     )
-    kept_token = KeptValue(token, clock, seconds=_KEEP_TOKEN_SECONDS, failure_seconds=_FAILURE_SECONDS)
 
     async def answers() -> Answers:
         try:
@@ -91,29 +81,11 @@ def make_router(
             reason = "The database of the work orders failed. Its error is in the log of the API server."
             raise NotAnsweredError(503, reason) from error
 
-    async def require_token(given: str | None) -> None:
-        scheme, _, value = (given or "").partition(" ")
-        if scheme.lower() != "bearer" or not value.strip():
-            raise NotAnsweredError(401, "The token is missing or wrong.")
-        try:
-            expected = await kept_token.get()
-        except Exception as error:
-            raise NotAnsweredError(503, "The token of the metrics cannot be read, so no one may read them.") from error
-        if not expected:
-            raise NotAnsweredError(
-                403,
-                f"No token is set, so no one may read the metrics. Set {TOKEN_VARIABLE} or "
-                f"{TOKEN_VARIABLE}{FILE_SUFFIX} for the API server.",
-            )
-        # In constant time, so that no one can find out the token byte by byte.
-        if not hmac.compare_digest(value.strip().encode(), expected.encode()):
-            raise NotAnsweredError(401, "The token is missing or wrong.")
-
     @router.get("/metrics")
     async def metrics(authorization: Authorization = None) -> Response:
         """Return all metrics in Prometheus' text format."""
         try:
-            await require_token(authorization)
+            _require_token(authorization)
             return Response((await answers()).metrics, media_type=CONTENT_TYPE_LATEST)
         except NotAnsweredError as error:
             return _refusal(error)
@@ -128,11 +100,31 @@ def make_router(
         answer: dict[str, Any] = {"status": "failing" if found.problems else "ok"}
         # Another login is no reason to refuse: a proxy may add one, and Airflow does where everybody is an admin.
         with suppress(NotAnsweredError):
-            await require_token(authorization)
+            _require_token(authorization)
             answer |= {"problems": found.problems, "triggers": [asdict(trigger) for trigger in found.triggers]}
         return Response(orjson.dumps(answer), 503 if found.problems else 200, media_type="application/json")
 
     return router
+
+
+def _require_token(given: str | None) -> None:
+    scheme, _, value = (given or "").partition(" ")
+    if scheme.lower() != "bearer" or not value.strip():
+        raise NotAnsweredError(401, "The token is missing or wrong.")
+    try:
+        expected = find_secret(TOKEN_VARIABLE)
+    except ConfigurationError as error:
+        _LOG.error("%s", one_line(error))
+        raise NotAnsweredError(503, "The token of the metrics cannot be read, so no one may read them.") from error
+    if not expected:
+        raise NotAnsweredError(
+            403,
+            f"No token is set, so no one may read the metrics. Set {TOKEN_VARIABLE} or {TOKEN_VARIABLE}{FILE_SUFFIX} "
+            "for the API server.",
+        )
+    # In constant time, so that no one can find out the token byte by byte.
+    if not hmac.compare_digest(value.strip().encode(), expected.encode()):
+        raise NotAnsweredError(401, "The token is missing or wrong.")
 
 
 def _refusal(error: NotAnsweredError) -> Response:

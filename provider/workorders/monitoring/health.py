@@ -35,11 +35,6 @@ class Liveness(StrEnum):
     NOT_POLLING = "not polling"
     """Its listener does not look: the Dag is paused, or no triggerer runs."""
 
-    @property
-    def is_healthy(self) -> bool:
-        """Whether the trigger needs no one."""
-        return self in {Liveness.POLLING, Liveness.CONSUMING}
-
 
 @dataclass(frozen=True, slots=True)
 class TriggerHealth:

@@ -79,17 +79,7 @@ class Facts:
     jobs: Sequence[Job] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """Above which figures a trigger counts as late; None for no limit."""
-
-    max_lag: int | None = None
-    """Maximum lag of a partition, in offsets."""
-    max_age_seconds: float | None = None
-    """Maximum age of the oldest message without a work order."""
-
-
-def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Problem]:
+def find_problems(facts: Facts) -> list[Problem]:
     """Return everything that is wrong: triggers, workflows, the outbox, and bulk jobs, in this order."""
     healths = {found.trigger: found for found in trigger_health(facts.samples)}
     known = {trigger.name: trigger for trigger in facts.triggers}
@@ -97,7 +87,7 @@ def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Pr
         *(
             problem
             for name in sorted(healths.keys() | known.keys())
-            for problem in _of_trigger(name, known.get(name), healths.get(name), facts, thresholds or Thresholds())
+            for problem in _of_trigger(name, known.get(name), healths.get(name), facts)
         ),
         *(_of_workflow(idle) for idle in facts.idle),
         *_of_shards(facts),
@@ -121,12 +111,10 @@ def find_idle(connection: Connection, workloads: Sequence[Workload], now: dateti
     return [silent[name] for name, *_ in connection.execute(*claimable_statement(silent))]
 
 
-def _of_trigger(
-    name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
-) -> Iterator[Problem]:
+def _of_trigger(name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts) -> Iterator[Problem]:
     about = partial(Problem, Subject.TRIGGER, name, name)
     if trigger is not None:
-        yield from _of_partitions(trigger, thresholds.max_lag)
+        yield from _of_partitions(trigger)
     elif health is not None and health.liveness is Liveness.STALLED:
         number = f"{health.stalled_partitions} partition{'s' if health.stalled_partitions > 1 else ''}"
         yield about(STALLED, f"{number} failed and are retried. See `workorders status {name}` for the error.")
@@ -143,21 +131,16 @@ def _of_trigger(
         yield about(
             health.liveness, f"Messages wait, and none has become a work order for {since}. See its ingest Dag."
         )
-    age, limit = None if health is None else health.oldest_age_seconds, thresholds.max_age_seconds
-    if age is not None and limit is not None and age > limit:
-        yield about("late", f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s.")
 
 
-def _of_partitions(trigger: Any, max_lag: int | None) -> Iterator[Problem]:
+def _of_partitions(trigger: Any) -> Iterator[Problem]:
     if trigger.problem:
         yield Problem(Subject.TRIGGER, trigger.name, trigger.name, "unknown", one_line(trigger.problem))
     for row in trigger.partitions:
-        about = partial(Problem, Subject.TRIGGER, trigger.name, f"{trigger.name}: {row.topic} {row.partition}")
         if row.needs_attention:
+            subject = f"{trigger.name}: {row.topic} {row.partition}"
             sentence = one_line(row.last_error) if row.last_error else "The next batch reports the full error."
-            yield about(row.status, sentence, row.since, row.next_attempt_at)
-        if max_lag is not None and row.lag is not None and row.lag > max_lag:
-            yield about("late", f"Its lag is {row.lag:,}, more than {max_lag:,}.")
+            yield Problem(Subject.TRIGGER, trigger.name, subject, row.status, sentence, row.since, row.next_attempt_at)
 
 
 def _of_workflow(idle: Workload) -> Problem:

@@ -61,7 +61,7 @@ def states() -> Iterator[str]:
 def problem_states() -> set[str]:
     """Return each state of what needs a person, on the pages, in `status --check`, and in `/workorders/health`."""
     written = re.findall(r'state="([^"]+)"', text_of(Path(problems.__file__)))
-    unhealthy = {str(found) for found in Liveness if not found.is_healthy}
+    unhealthy = {str(found) for found in Liveness} - {"polling", "consuming"}
     attention = {str(state) for state in PartitionState if state.needs_attention}
     return {*written, *unhealthy, *attention, problems.NOT_RUNNING, "failed"}
 

@@ -11,7 +11,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.history.workload import MAX_COUNTED, Workload
 from workorders.core.metrics import Metric, Sample
 from workorders.monitoring import health
-from workorders.monitoring.problems import Facts, Subject, Thresholds, find_problems
+from workorders.monitoring.problems import Facts, Subject, find_problems
 from workorders.outbox.admin import Hold, ShardStatus
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -53,8 +53,8 @@ HOLD = Hold(7, "key", "shipments", b"k", "too\nlarge", 3, NOW - timedelta(hours=
 JOB = Job(4, "rerun", Filter(), {}, "ada", None, "x", "failed", 9, 0, {}, None, "no right", NOW, None, None, NOW)
 
 
-def sentences(facts: Facts, **thresholds: float) -> list[str]:
-    return [str(problem) for problem in find_problems(facts, Thresholds(**thresholds))]  # type: ignore[arg-type]
+def sentences(facts: Facts) -> list[str]:
+    return [str(problem) for problem in find_problems(facts)]
 
 
 def test_a_trigger_that_is_behind_and_polled_has_no_problem() -> None:
@@ -101,15 +101,6 @@ def test_messages_that_do_not_become_work_orders_are_a_problem() -> None:
     stuck = [*POLLED, sample(health.NO_PROGRESS_AGE, health.MAX_NO_PROGRESS_SECONDS + 1)]
     (sentence,) = sentences(Facts(triggers=[Status()], samples=stuck))
     assert sentence.startswith("orders is stuck: Messages wait, and none has become a work order for more than 900 s.")
-
-
-def test_limits_of_lag_and_age_count_only_above_them() -> None:
-    given = Facts(triggers=[Status()], samples=[*POLLED, sample(health.OLDEST_AGE, 600.0)])
-    assert sentences(given, max_lag=5, max_age_seconds=600) == []
-    assert sentences(given, max_lag=4, max_age_seconds=599) == [
-        "orders: orders 0 is late: Its lag is 5, more than 4.",
-        "orders is late: A message has waited for up to 600 s, more than 599 s.",
-    ]
 
 
 def test_the_outbox_is_known_by_its_rows_or_by_the_metrics_alone() -> None:

@@ -100,7 +100,7 @@ def _facts(connection: Connection, triggers: Sequence[TriggerStatus], only: str 
     samples = snapshot.take(connection, TRIGGER_FIGURES)
     if only is not None:
         own = [sample for sample in samples if dict(sample.labels).get("trigger") == only]
-        return Facts(triggers=triggers, samples=own, shards=(), holds=())
+        return Facts(triggers=triggers, samples=own)
     now = datetime.now(UTC)
     return Facts(
         triggers=triggers,

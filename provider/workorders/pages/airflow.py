@@ -18,7 +18,7 @@ DATABASE_CONNECTION = "workorders_db"
 
 
 def application() -> FastAPI:
-    """Return the application for Airflow's API server: the pages, `/metrics`, and `/health`."""
+    """Return the application for Airflow's API server: the pages, and `/metrics`."""
     site = Site(
         lambda: database_url(DATABASE_CONNECTION),
         kafka_settings,

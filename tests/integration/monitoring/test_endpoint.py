@@ -1,4 +1,4 @@
-"""The endpoints on a real database."""
+"""The endpoint on a real database."""
 
 import pytest
 from fastapi import FastAPI
@@ -40,10 +40,6 @@ def test_the_token_opens_the_metrics_of_the_database(client: TestClient, workflo
     families = {family.name: family for family in text_string_to_metric_families(text_of(client))}
     waiting = families["workorders_runs_waiting"].samples
     assert [sample.value for sample in waiting if sample.labels == {"workflow": workflow}] == [2.0]
-
-
-def test_health_has_one_word_for_everybody(client: TestClient) -> None:
-    assert set(client.get("/health").json()) == {"status"}
 
 
 def test_prometheus_has_nothing_to_say_against_the_text(client: TestClient, workflow: str) -> None:

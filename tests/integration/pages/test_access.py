@@ -532,7 +532,7 @@ def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message
     )
     # That form would end the job whose error has a mark.
     asks = [asked for asked in (*READS, *ACTS, whole) if asked.route != "/bulk/{number}/cancel"]
-    addresses = [f"/workorders{path.format(**marked)}" for path in (*LISTS, *paths)] + ["/metrics", "/health"]
+    addresses = [f"/workorders{path.format(**marked)}" for path in (*LISTS, *paths)] + ["/metrics"]
 
     def marks_seen_by(viewer: StubViewer) -> set[str]:
         app = served(pages_site, viewer)

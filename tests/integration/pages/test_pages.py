@@ -642,8 +642,7 @@ def test_what_is_purged_is_seen_before(stack: LocalStack, client: TestClient) ->
         hold = hold_key(connection, "seen-before", "patient-7")
         hold_messages(connection, hold, range(1, 13))
     text = text_of(client.get(f"/workorders/outbox/holds/{hold}").text)
-    assert text.count("patient-7") == 11
-    assert "156 bytes" in text
+    assert text.count("patient-7") == 1
     assert "Type the number of messages: 12" in text
 
 

@@ -39,8 +39,8 @@ def maintenance_dags(database_connection: str = "workorders_db") -> dict[str, DA
 _MAINTENANCE_DOC = """
 Does for the whole database what is due. Each task is one duty:
 
-* `run_bulk_jobs` runs pending reruns and cancels: those created with `--detach`, those that wait for capacity in the
-  limits of a workflow, and orphaned ones, whose process died. [The page of bulk operations]({jobs}), or
+* `run_bulk_jobs` runs pending reruns and cancels: those created with `--detach`, and orphaned ones, whose process
+  died. [The page of bulk operations]({jobs}), or
   `workorders bulk list`, shows them. One that fails makes the task fail, and is not retried.
 * `recover_lost_runs` recovers the lost runs of every workflow, also of one whose Dag is paused.
 * `delete_expired` erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, once

@@ -1,4 +1,4 @@
-"""`python -m support.peak_memory JOB` or `... TRIGGER FORMAT`: work a bulk job through, or export; prints bytes.
+"""`python -m support.peak_memory JOB` or `... TRIGGER export`: work a bulk job through, or export; prints bytes.
 
 They are the peak of resident memory, after those of the export.
 """
@@ -6,25 +6,23 @@ They are the peak of resident memory, after those of the export.
 import re
 import sys
 from pathlib import Path
-from typing import cast
 
 from workorders.core.bulk import runner
 from workorders.core.history import export
-from workorders.core.history.export import Format
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.secrets import JobSecrets
 
 
-def main(wanted: str, format_: str | None = None) -> None:
+def main(wanted: str, is_export: str = "") -> None:
     """Work the job through, or export the work orders of the trigger."""
     with connect(JobSecrets.from_environment().database_url) as connection:
-        if format_ is None:
+        if not is_export:
             job = runner.run_job(connection, int(wanted))
             if job.done != job.total:
                 sys.exit(str(job))
         else:
-            print(sum(map(len, export.parts(connection, Filter(trigger=wanted), cast("Format", format_)))))
+            print(sum(map(len, export.parts(connection, Filter(trigger=wanted)))))
     # Not `ru_maxrss`: that of a child begins with what its parent had, which made the work orders.
     (peak_kib,) = re.findall(
         r"^VmHWM:\s+(\d+) kB$", Path("/proc/self/status").read_text(encoding="ascii"), re.MULTILINE

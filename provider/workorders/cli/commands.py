@@ -39,7 +39,6 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
         "db": "Migrate the database's tables, and print their version.",
         "remove": "Delete the Dags of a trigger whose file is gone.",
         "retention": "Erase old inputs and delete old work orders.",
-        "search": "Update the full-text index and the counts by state.",
         "spark": "Run a Spark Connect server; get Spark's archive and jars.",
     },
 }
@@ -50,7 +49,7 @@ SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary
 _MODULES: Final = {
     "doctor": "start",
     "decisions": "resolve",
-    **dict.fromkeys(("actions", "db", "retention", "search"), "maintenance"),
+    **dict.fromkeys(("actions", "db", "retention"), "maintenance"),
 }
 """The modules with commands of other names than theirs; any other command is in the module of its name."""
 

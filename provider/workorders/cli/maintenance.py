@@ -1,21 +1,19 @@
-"""`workorders db`, `retention`, `search`: upkeep of the database."""
+"""`workorders db`, `retention`, `actions`: upkeep of the database, and what operators did to it."""
 
 from typing import Annotated
 
 import typer
 
-from workorders.cli.changes import PreviewedChange
+from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write, database_url
 from workorders.cli.options import Database, Listing, takes
-from workorders.cli.output import count, note, print_json, show_page, show_rows
+from workorders.cli.output import count, show_page
 from workorders.core import operator_actions, schema
-from workorders.core.maintenance.refresh import refresh_history
-from workorders.core.maintenance.retention import RetentionPreview, delete_expired, preview
+from workorders.core.maintenance.retention import delete_expired
 from workorders.core.operator_actions import OperatorAction
 
 db = typer.Typer(no_args_is_help=True)
 retention = typer.Typer(no_args_is_help=True)
-search = typer.Typer(no_args_is_help=True)
 actions = typer.Typer(no_args_is_help=True)
 
 
@@ -65,42 +63,18 @@ def version(database: Database = None) -> None:
 
 
 @retention.command()
-@takes(change=PreviewedChange)
-def run(*, change: PreviewedChange) -> None:
+@takes(change=Change)
+def run(*, change: Change) -> None:
     """Erase and delete what is due, old batches included, in small steps.
 
-    A dry run counts work orders and inputs, and no batches.
-
-    Examples:
-      workorders retention run --dry-run
+    Example:
       workorders retention run --reason "before the audit" --yes
     """
     with connect_to_write(change.database) as connection:
-        if change.dry_run:
-            show_rows(RetentionPreview, preview(connection), as_json=change.as_json)
-            note("This was a dry run; nothing was changed. An input to erase may belong to a work order to delete.")
-            return
-        change.confirm("What is due will be erased and deleted permanently; --dry-run counts it.")
+        change.confirm("What is due will be erased and deleted permanently.")
         change.record(connection, "retention run")
         swept = delete_expired(connection)
-    if change.as_json:
-        print_json(swept)
-    else:
-        print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
-
-
-@search.command()
-def refresh(database: Database = None) -> None:
-    """Add new work orders to the index and the counts.
-
-    The Dag workorders_maintenance does the same.
-
-    Example:
-      workorders search refresh
-    """
-    with connect_to_write(database) as connection:
-        done = refresh_history(connection)
-    print(f"The words of {count(done.filled)} work orders were added, {count(done.looked_again)} were looked at again.")
+    print(f"{count(swept.deleted)} work orders were deleted, and {count(swept.wiped)} inputs were erased.")
 
 
 @actions.command("list")

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 import typer
 
 from workorders.cli.connections import connect, kafka_settings
-from workorders.cli.options import AsJson, Database, argument, option, parse_seconds
+from workorders.cli.options import AsJson, Database, argument
 from workorders.cli.output import count, note, print_json, print_table
 from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
@@ -18,7 +18,7 @@ from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import TRIGGER_FIGURES
-from workorders.monitoring.problems import Facts, Thresholds, find_idle, find_problems
+from workorders.monitoring.problems import Facts, find_idle, find_problems
 from workorders.outbox import admin
 from workorders.visible_text import safe
 
@@ -44,11 +44,6 @@ def status(
     trigger: Annotated[str | None, argument("TRIGGER", "Only this trigger.")] = None,
     *,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if something is wrong, and say what.")] = False,
-    max_lag: Annotated[int | None, option("N", "With --check: maximum lag of a partition.", "--max-lag", min=0)] = None,
-    max_age: Annotated[
-        float | None,
-        option("DURATION", "With --check: maximum age of a waiting message.", "--max-age", parser=parse_seconds),
-    ] = None,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
@@ -83,7 +78,7 @@ def status(
       workorders status
       workorders status orders
       watch -n 2 workorders status orders
-      workorders status --check --max-lag 100000 --max-age 15m
+      workorders status --check
       workorders status --json | jq '.[].partitions[] | select(.state == "stalled")'
     """  # noqa: D301 - \b is the character itself: it keeps the lines
     with connect(database) as connection:
@@ -93,7 +88,7 @@ def status(
         print_json(triggers)
     else:
         _print_all(triggers)
-    wrong = find_problems(facts, Thresholds(max_lag=max_lag, max_age_seconds=max_age))
+    wrong = find_problems(facts)
     if wrong:
         for problem in wrong:
             note(str(problem))
@@ -105,7 +100,7 @@ def _facts(connection: Connection, triggers: Sequence[TriggerStatus], only: str 
     samples = snapshot.take(connection, TRIGGER_FIGURES)
     if only is not None:
         own = [sample for sample in samples if dict(sample.labels).get("trigger") == only]
-        return Facts(triggers=triggers, samples=own, shards=(), holds=())
+        return Facts(triggers=triggers, samples=own)
     now = datetime.now(UTC)
     return Facts(
         triggers=triggers,

@@ -161,26 +161,19 @@ app.command("cancel")(bulk.cancel_work_orders)
 def export_(
     file: Annotated[Path, argument("FILE", "New file, created when it is complete.")],
     *,
-    format_: Annotated[
-        str | None, option("FORM", "Format jsonl or csv; the file's suffix if not given.", "--format")
-    ] = None,
     wanted: Filter,
     database: Database = None,
 ) -> None:
-    """Write work orders to a JSON Lines or CSV file.
+    """Write work orders to a JSON Lines file.
 
     The oldest is the first. Work orders that are created meanwhile are not in it.
 
     Examples:
       workorders work-orders export failed.jsonl --state failed --since 7d
-      workorders work-orders export ward.csv --text "ward W13" --trigger orders
+      workorders work-orders export ward.jsonl --text "ward W13" --trigger orders
     """
-    name = format_ or file.suffix.removeprefix(".")
-    chosen = next((known for known in export.FORMATS if known == name), None)
-    if chosen is None:
-        raise typer.BadParameter(f"expected jsonl or csv; got {name!r}.", param_hint="--format")
     with connect(database) as connection:
-        size = _write(file, export.parts(connection, wanted, chosen))
+        size = _write(file, export.parts(connection, wanted))
     print(f"{file} is complete and has {size:,} bytes.")
 
 

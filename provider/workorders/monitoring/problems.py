@@ -1,4 +1,4 @@
-"""What is wrong, for all who show it: the pages, `workorders status --check`, and `/health`."""
+"""What is wrong, for those who show it: the pages, and `workorders status --check`."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,18 +13,17 @@ from workorders.core.history.workload import MAX_COUNTED, Workload
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs.claiming import claimable_statement
-from workorders.monitoring.health import (
-    HOLDS,
-    MAX_NO_PROGRESS_SECONDS,
-    SHARD_FAILED,
-    Liveness,
-    TriggerHealth,
-    trigger_health,
-)
+from workorders.monitoring.health import TriggerHealth, trigger_health
 from workorders.outbox.admin import Hold, ShardStatus
 
 STALLED: Final = "stalled"
 NOT_RUNNING: Final = "not running"
+NOT_POLLING: Final = "not polling"
+STUCK: Final = "stuck"
+MAX_POLL_AGE_SECONDS: Final = 300.0
+"""A listener looks every ten seconds. Between two of its runs, a scheduler may take a while."""
+MAX_NO_PROGRESS_SECONDS: Final = 900.0
+"""A batch of a slow Spark takes some minutes."""
 MAX_IDLE: Final = timedelta(minutes=5)
 """A scheduler and a worker that start need less."""
 
@@ -45,8 +44,7 @@ class Problem:
 
     about: Subject
     key: str
-    """Name of the trigger or workflow, or number of the shard, the hold, or the job; name of the topic if the hold is
-    unknown."""
+    """Name of the trigger or workflow, or number of the shard, the hold, or the job."""
     subject: str
     """What it is about in words, such as a partition."""
     state: str
@@ -62,42 +60,30 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known. Who knows less finds the same problems with fewer details."""
+    """What is known."""
 
     samples: Sequence[Sample] = ()
     """The metrics, of the triggers in question."""
     triggers: Sequence[Any] = ()
-    """`TriggerStatus` of kafka.status, which monitoring does not know. Without these, the samples tell which triggers
-    there are, and that a partition of one is stalled."""
+    """`TriggerStatus` of kafka.status, which monitoring does not know."""
     paused: Collection[str] = ()
     """Triggers whose listener is known to be paused or gone."""
     idle: Sequence[Workload] = ()
     """Workflows with work orders that are due, and without a run."""
-    shards: Sequence[ShardStatus] | None = None
-    """None if only the samples tell about the outbox; `holds` as well."""
-    holds: Sequence[Hold] | None = None
+    shards: Sequence[ShardStatus] = ()
+    holds: Sequence[Hold] = ()
     jobs: Sequence[Job] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """Above which figures a trigger counts as late; None for no limit."""
-
-    max_lag: int | None = None
-    """Maximum lag of a partition, in offsets."""
-    max_age_seconds: float | None = None
-    """Maximum age of the oldest message without a work order."""
-
-
-def find_problems(facts: Facts, thresholds: Thresholds | None = None) -> list[Problem]:
+def find_problems(facts: Facts) -> list[Problem]:
     """Return everything that is wrong: triggers, workflows, the outbox, and bulk jobs, in this order."""
-    healths = {found.trigger: found for found in trigger_health(facts.samples)}
+    healths = trigger_health(facts.samples)
     known = {trigger.name: trigger for trigger in facts.triggers}
     return [
         *(
             problem
             for name in sorted(healths.keys() | known.keys())
-            for problem in _of_trigger(name, known.get(name), healths.get(name), facts, thresholds or Thresholds())
+            for problem in _of_trigger(name, known.get(name), healths.get(name), facts)
         ),
         *(_of_workflow(idle) for idle in facts.idle),
         *_of_shards(facts),
@@ -121,43 +107,32 @@ def find_idle(connection: Connection, workloads: Sequence[Workload], now: dateti
     return [silent[name] for name, *_ in connection.execute(*claimable_statement(silent))]
 
 
-def _of_trigger(
-    name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts, thresholds: Thresholds
-) -> Iterator[Problem]:
+def _of_trigger(name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts) -> Iterator[Problem]:
     about = partial(Problem, Subject.TRIGGER, name, name)
     if trigger is not None:
-        yield from _of_partitions(trigger, thresholds.max_lag)
-    elif health is not None and health.liveness is Liveness.STALLED:
-        number = f"{health.stalled_partitions} partition{'s' if health.stalled_partitions > 1 else ''}"
-        yield about(STALLED, f"{number} failed and are retried. See `workorders status {name}` for the error.")
+        yield from _of_partitions(trigger)
     if name in facts.paused:
         lag = sum(row.lag or 0 for row in trigger.partitions) if trigger is not None else 0
         if lag:
             yield about("paused", f"The Dag of its listener is paused or gone, and {lag:,} offsets wait.")
-    elif health is not None and health.liveness is Liveness.NOT_POLLING:
-        age = health.poll_age_seconds
+    elif health is None or health.is_stalled:
+        return
+    elif (age := health.poll_age_seconds) is None or age > MAX_POLL_AGE_SECONDS:
         looked = "never looked" if age is None else f"not looked for {age:.0f} s"
-        yield about(health.liveness, f"Its listener has {looked}. Unpause its Dag, and check that a triggerer runs.")
-    elif health is not None and health.liveness is Liveness.STUCK:
+        yield about(NOT_POLLING, f"Its listener has {looked}. Unpause its Dag, and check that a triggerer runs.")
+    elif health.no_progress_seconds > MAX_NO_PROGRESS_SECONDS:
         since = f"more than {MAX_NO_PROGRESS_SECONDS:.0f} s"
-        yield about(
-            health.liveness, f"Messages wait, and none has become a work order for {since}. See its ingest Dag."
-        )
-    age, limit = None if health is None else health.oldest_age_seconds, thresholds.max_age_seconds
-    if age is not None and limit is not None and age > limit:
-        yield about("late", f"A message has waited for up to {age:,.0f} s, more than {limit:,.0f} s.")
+        yield about(STUCK, f"Messages wait, and none has become a work order for {since}. See its ingest Dag.")
 
 
-def _of_partitions(trigger: Any, max_lag: int | None) -> Iterator[Problem]:
+def _of_partitions(trigger: Any) -> Iterator[Problem]:
     if trigger.problem:
         yield Problem(Subject.TRIGGER, trigger.name, trigger.name, "unknown", one_line(trigger.problem))
     for row in trigger.partitions:
-        about = partial(Problem, Subject.TRIGGER, trigger.name, f"{trigger.name}: {row.topic} {row.partition}")
         if row.needs_attention:
+            subject = f"{trigger.name}: {row.topic} {row.partition}"
             sentence = one_line(row.last_error) if row.last_error else "The next batch reports the full error."
-            yield about(row.status, sentence, row.since, row.next_attempt_at)
-        if max_lag is not None and row.lag is not None and row.lag > max_lag:
-            yield about("late", f"Its lag is {row.lag:,}, more than {max_lag:,}.")
+            yield Problem(Subject.TRIGGER, trigger.name, subject, row.status, sentence, row.since, row.next_attempt_at)
 
 
 def _of_workflow(idle: Workload) -> Problem:
@@ -170,28 +145,16 @@ def _of_workflow(idle: Workload) -> Problem:
 
 
 def _of_shards(facts: Facts) -> Iterator[Problem]:
-    if facts.shards is not None:
-        failing = [(str(shard.shard), one_line(shard.last_error)) for shard in facts.shards if shard.last_error]
-    else:
-        numbers = _labels(facts.samples, SHARD_FAILED, "shard")
-        failing = [(number, "Its last relay failed; see `workorders outbox status`.") for number in numbers]
-    for number, sentence in failing:
-        yield Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", sentence)
+    for shard in facts.shards:
+        if shard.last_error:
+            number, sentence = str(shard.shard), one_line(shard.last_error)
+            yield Problem(Subject.SHARD, number, f"Outbox shard {number}", "failing", sentence)
 
 
 def _of_holds(facts: Facts) -> Iterator[Problem]:
-    for hold in facts.holds or ():
+    for hold in facts.holds:
         subject, sentence = f"Outbox topic {hold.topic}", one_line(hold.reason)
         yield Problem(Subject.HOLD, str(hold.id), subject, "held", sentence, hold.since, hold.next_try_at)
-    for topic in _labels(facts.samples, HOLDS, "topic") if facts.holds is None else ():
-        sentence = "Messages are not sent; see `workorders outbox status`."
-        yield Problem(Subject.HOLD, topic, f"Outbox topic {topic}", "held", sentence)
-
-
-def _labels(samples: Sequence[Sample], metric: str, label: str) -> list[str]:
-    """Return the values of a label for which a metric is not 0."""
-    found = (dict(sample.labels)[label] for sample in samples if sample.metric.name == metric and sample.value)
-    return list(dict.fromkeys(found))
 
 
 def _of_job(job: Job) -> Problem:

@@ -80,16 +80,6 @@ class OpenTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class HoldContent:
-    """What a purge of a hold deletes."""
-
-    first_keys: Sequence[bytes | None]
-    size: int
-    """Bytes of the keys and values."""
-    oldest_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class PublishedMessage:
     """A message that a run has published."""
 
@@ -130,13 +120,6 @@ def oldest_at(connection: Connection) -> datetime | None:
     """
     found: datetime | None = fetch_row(connection, _QUERIES["oldest"], {})[0]
     return found
-
-
-def hold_content(connection: Connection, hold: int, *, keys: int = 10) -> HoldContent:
-    """Return what a hold contains, with its first keys."""
-    found = connection.execute(_QUERIES["held_keys"], {"hold": hold, "limit": keys}).fetchall()
-    size, oldest_at = fetch_row(connection, _QUERIES["held_bytes"], {"hold": hold})
-    return HoldContent([key for (key,) in found], int(size), oldest_at)
 
 
 def open_batch(connection: Connection, shard: int) -> Sequence[OpenTopic]:

@@ -3,26 +3,22 @@
 import json
 from urllib.parse import urlsplit
 
-from airflow.sdk import BaseHook, conf
-from airflow.sdk.exceptions import AirflowNotFoundException
-from fastapi import APIRouter, FastAPI
+from airflow.sdk import conf
+from fastapi import FastAPI
 
 from workorders.airflow import api_server, metadata
 from workorders.airflow.connections import database_url
-from workorders.core.environment import find_secret
 from workorders.kafka.airflow.connections import kafka_settings
-from workorders.monitoring.api import TOKEN_VARIABLE, make_router, read_samples
+from workorders.monitoring.api import make_router, read_samples
 from workorders.pages.app import make_app
 from workorders.pages.site import Change, Site
 
 DATABASE_CONNECTION = "workorders_db"
 """Airflow connection of the database whose work orders are shown."""
-TOKEN_CONNECTION = "workorders_metrics"  # noqa: S105 - a name
-"""The Airflow connection whose password is the token of the metrics, if no environment variable has it."""
 
 
 def application() -> FastAPI:
-    """Return the application for Airflow's API server: the pages, `/metrics`, and `/health`."""
+    """Return the application for Airflow's API server: the pages, and `/metrics`."""
     site = Site(
         lambda: database_url(DATABASE_CONNECTION),
         kafka_settings,
@@ -33,23 +29,8 @@ def application() -> FastAPI:
     )
     app = make_app(site)
     # For machines: it has a token instead of Airflow's users.
-    app.include_router(monitoring_router())
+    app.include_router(make_router(lambda: read_samples(site.database_url)))
     return app
-
-
-def monitoring_router() -> APIRouter:
-    """Return the router with `/metrics` and `/health`."""
-    return make_router(
-        lambda: read_samples(lambda: database_url(DATABASE_CONNECTION)),
-        lambda: find_secret(TOKEN_VARIABLE) or _password_of(TOKEN_CONNECTION),
-    )
-
-
-def _password_of(connection_id: str) -> str | None:
-    try:
-        return BaseHook.get_connection(connection_id).password
-    except AirflowNotFoundException:
-        return None
 
 
 def record_change(change: Change) -> None:

@@ -19,8 +19,6 @@ from workorders.core.bulk import jobs as store
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.history import export
-from workorders.core.history.export import Format
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
 from workorders.pages import downloads, forms, search, selection
@@ -77,7 +75,6 @@ def form_page(
         kind=kind,
         search=wanted,
         counted=counted,
-        formats=export.FORMATS,
         csrf=forms.new_token(site.form_key, viewer.id),
         who=viewer.name,
     )
@@ -93,7 +90,6 @@ def begin(
     reason: Reason,
     query: Annotated[str, Form()] = "",
     seen: Annotated[int | None, Form(ge=0)] = None,
-    format_: Annotated[Format, Form(alias="format")] = "jsonl",
     from_start: Annotated[bool, Form()] = False,
     id_: Annotated[list[str] | None, Form(alias="selected")] = None,
 ) -> Response:
@@ -110,8 +106,8 @@ def begin(
     if kind == "export":
         with site.reading() as connection:
             dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
-        site.record(actor, kind, dags, work_orders=selected, format=format_, reason=reason)
-        return downloads.begin(site, wanted.filter, format_)
+        site.record(actor, kind, dags, work_orders=selected, reason=reason)
+        return downloads.begin(site, wanted.filter)
     options = {"from_start": True} if kind == "rerun" and from_start else {}
     with site.writing() as connection:
         dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)

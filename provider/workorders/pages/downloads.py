@@ -19,7 +19,6 @@ from starlette.types import Message, Receive, Scope, Send
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import export
-from workorders.core.history.export import Format
 from workorders.core.history.filters import Filter
 from workorders.pages.problems import BusyError
 from workorders.pages.site import Site
@@ -33,7 +32,7 @@ MAX_SECONDS: Final = 120.0
 """For a browser to take a part; then another download may begin in its place."""
 
 
-def begin(site: Site, wanted: Filter, format_: Format) -> "DownloadResponse":
+def begin(site: Site, wanted: Filter) -> "DownloadResponse":
     """Read the first part of an export, and return the answer that sends it and the others.
 
     Raises:
@@ -46,17 +45,17 @@ def begin(site: Site, wanted: Filter, format_: Format) -> "DownloadResponse":
             f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
             f"ended, and export again then."
         )
-    parts = _parts(site, wanted, format_)
-    return DownloadResponse(next(parts, b""), parts, name=f"work-orders.{format_}")
+    parts = _parts(site, wanted)
+    return DownloadResponse(next(parts, b""), parts)
 
 
-def _parts(site: Site, wanted: Filter, format_: Format) -> Generator[bytes]:
+def _parts(site: Site, wanted: Filter) -> Generator[bytes]:
     has_begun = False
     try:
         # Unlike the connections of pages, this one limits no statement to seconds.
         with site.writing() as connection:
             connection.read_only = True
-            with closing(export.parts(connection, wanted, format_)) as parts:
+            with closing(export.parts(connection, wanted)) as parts:
                 for part in parts:
                     yield part
                     has_begun = True
@@ -64,7 +63,7 @@ def _parts(site: Site, wanted: Filter, format_: Format) -> Generator[bytes]:
         if not has_begun:
             raise
         _LOG.error("An export was cut off: %s", one_line(error))
-        yield export.cut_off(format_, f"This file was cut off: {one_line(error)}")
+        yield export.cut_off(f"This file was cut off: {one_line(error)}")
     finally:
         _FREE.release()
 
@@ -72,10 +71,13 @@ def _parts(site: Site, wanted: Filter, format_: Format) -> Generator[bytes]:
 class DownloadResponse(StreamingResponse):
     """A file that a browser stores and never shows, because strangers wrote what is in it."""
 
-    def __init__(self, first: bytes, parts: Generator[bytes], *, name: str) -> None:
+    def __init__(self, first: bytes, parts: Generator[bytes]) -> None:
         self._parts = parts
         self._thread = CapacityLimiter(1)
-        headers = {"Content-Disposition": f'attachment; filename="{name}"', "Content-Security-Policy": "sandbox"}
+        headers = {
+            "Content-Disposition": 'attachment; filename="work-orders.jsonl"',
+            "Content-Security-Policy": "sandbox",
+        }
         super().__init__(self._from(first), media_type="application/octet-stream", headers=headers)
 
     async def _from(self, first: bytes) -> AsyncIterator[bytes]:

@@ -65,13 +65,10 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
     viewer.require(Right.READ, dag_ids.OUTBOX)
     with site.reading() as connection:
         hold = _get_hold(holds(connection, viewer), number)
-        content = admin.hold_content(connection, number)
     return render(
         request,
         "hold.html",
         hold=hold,
-        content=content,
-        reads_keys=may_read_texts(viewer, [dag_ids.OUTBOX]),
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX) and hold.kind != "topic",
         key_text=key_text,

@@ -1,4 +1,4 @@
-"""The page to begin with: what needs a person, then every trigger, workflow, and shard of the outbox."""
+"""The page to begin with: what needs a person, then every trigger and workflow."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -129,7 +129,6 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         others=others,
         newest=newest,
         listed_until=time_of(newest_listed) if newest_listed.int else None,
-        shards=facts.shards,
     )
 
 

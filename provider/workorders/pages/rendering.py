@@ -160,7 +160,7 @@ _TONES: Final = {
         *("failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running", OWNER_GONE),
     },
     "warn": {
-        *("rejected", "parked", "paused", "not moving", "not polling", "stuck", "late", "unknown", "cancelled"),
+        *("rejected", "parked", "paused", "not moving", "not polling", "stuck", "unknown", "cancelled"),
     },
     "busy": {"running", "claimed", "started", "unfinished"},
     "good": {"success", "finished", "working"},

@@ -141,9 +141,8 @@ def test_an_export_is_a_file_of_its_owner_that_overwrites_none(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("none/all.csv",), 1, "{folder}/none/all.csv could not be written (No such file or directory)"),
-        (("all.csv", "--trigger", "unknown"), 1, "No trigger unknown"),
-        (("all.txt",), 2, "expected jsonl or csv; got 'txt'."),
+        (("none/all.jsonl",), 1, "{folder}/none/all.jsonl could not be written (No such file or directory)"),
+        (("all.jsonl", "--trigger", "unknown"), 1, "No trigger unknown"),
     ],
 )
 def test_an_export_that_fails_leaves_no_file(
@@ -169,7 +168,9 @@ def test_a_text_is_searched_and_the_next_page_repeats_it(
     assert workorders("work-orders", "list", "--text", "-").code == 1
 
 
-def test_retention_is_counted_and_run(workorders: Command, connection: Connection, trigger: Trigger, name: str) -> None:
+def test_retention_is_run_and_recorded(
+    workorders: Command, connection: Connection, trigger: Trigger, name: str
+) -> None:
     keeping(connection, name, delete_after="1d", delete_errors_after="2d")
     connection.execute(
         "UPDATE workorders.work_orders SET created_at = created_at - interval '3 days', "
@@ -187,10 +188,9 @@ def test_retention_is_counted_and_run(workorders: Command, connection: Connectio
         "WHERE NOT EXISTS (SELECT FROM workorders.work_orders WHERE work_orders.id = left_over.work_order_id)"
     )
     connection.commit()
-    (due,) = [kept for kept in workorders("retention", "run", "--dry-run", "--json").json() if kept["workflow"] == name]
-    assert due["deleted"] == 4
     assert workorders("retention", "run", "--yes").code == 2, "without a reason"
-    assert workorders("retention", "run", "--reason", "an audit", "--yes", "--json").json()["deleted"] >= 4
+    done = workorders("retention", "run", "--reason", "an audit", "--yes")
+    assert int(done.out.replace(",", "").split()[0]) >= 4
     action = workorders("actions", "list", "--limit", "1", "--json").json()[0]
     assert (action["action"], action["reason"]) == ("retention run", "an audit")
     # Asked without the history, which relies on ids that never move into the past, as this test moved them.

@@ -40,8 +40,8 @@ from workorders.core.history.filters import Filter
 from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 from workorders.kafka.partitions import OffsetRange
+from workorders.monitoring.api import make_router, read_samples
 from workorders.pages.access import Right, current_viewer
-from workorders.pages.airflow import monitoring_router
 from workorders.pages.app import make_app
 from workorders.pages.site import Site
 from workorders.pages.work_order import download, run_download
@@ -521,7 +521,6 @@ def test_every_text_of_the_database_has_a_mark_or_is_of_people(pages_site: Site)
 def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message_or_a_function_has_filled(
     pages_site: Site, marked: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", pages_site.database_url())
     monkeypatch.setenv("WORKORDERS_METRICS_TOKEN", "s3cret")
     whole = Address(CONFIRM, CONFIRM, Right.READ_INPUT, RUNS, "POST", {**EXPORT, "query": "workflow={workflow}"})
     paths = (
@@ -533,11 +532,11 @@ def test_a_user_who_may_read_neither_inputs_nor_logs_sees_nothing_that_a_message
     )
     # That form would end the job whose error has a mark.
     asks = [asked for asked in (*READS, *ACTS, whole) if asked.route != "/bulk/{number}/cancel"]
-    addresses = [f"/workorders{path.format(**marked)}" for path in (*LISTS, *paths)] + ["/metrics", "/health"]
+    addresses = [f"/workorders{path.format(**marked)}" for path in (*LISTS, *paths)] + ["/metrics"]
 
     def marks_seen_by(viewer: StubViewer) -> set[str]:
         app = served(pages_site, viewer)
-        app.include_router(monitoring_router())
+        app.include_router(make_router(lambda: read_samples(pages_site.database_url)))
         client = browser_of(app)
         client.headers["Authorization"] = "Bearer s3cret"
         answers: list[Response] = []

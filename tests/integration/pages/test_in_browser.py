@@ -201,13 +201,12 @@ def test_a_person_exports_what_matches_and_may_do_it_again(
     page.get_by_role("link", name="Export all…").click()
     expect(page.get_by_role("heading", name="Export 3 work orders")).to_be_visible()
     require_usable(page)
-    page.get_by_label("Format").select_option("CSV")
     page.get_by_label("Reason").fill("an audit")
     for _ in range(2):
         with page.expect_download() as download:
             page.get_by_role("button", name="Export 3").click()
-        assert download.value.suggested_filename == "work-orders.csv"
-        assert len(download.value.path().read_text(encoding="utf-8").splitlines()) == 4
+        assert download.value.suggested_filename == "work-orders.jsonl"
+        assert len(download.value.path().read_text(encoding="utf-8").splitlines()) == 3
 
 
 def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login(scene: Scene, address: str) -> None:

@@ -11,7 +11,6 @@ from generated_parts import expand
 from local_stack.stack import CHECKOUT
 from support.documents import DOCS, first_cells, name_of, page, section, text_of
 from workorders.core.definitions.workflow import RETRIED_STATES
-from workorders.monitoring.health import Liveness
 
 PROVIDER = CHECKOUT / "provider"
 TABLES = re.findall(r"^### `(\w+)`$", page("reference/database-schema"), re.MULTILINE)
@@ -38,10 +37,6 @@ def test_every_metric_that_a_task_counts_is_on_its_page() -> None:
     senders = [text for text in texts(PROVIDER) if re.search(r"\b[Ss]tats\.(gauge|incr|timing)\(", text)]
     sent = {name for text in senders for name in re.findall(r'"(workorders\.[\w.]+)"', text)}
     assert codes(first_cells(section("Events", on="reference/metrics"))) == sent
-
-
-def test_every_liveness_of_a_trigger_is_on_its_page() -> None:
-    assert codes(first_cells(section("Health", on="reference/metrics"))) == {str(word) for word in Liveness}
 
 
 def test_every_refusal_of_a_webhook_is_on_the_page() -> None:

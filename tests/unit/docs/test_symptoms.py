@@ -12,7 +12,6 @@ from support.dag_table import listed_dags
 from support.documents import DOCS, anchor, page, section, text_of
 from workorders.kafka.partitions import PartitionState
 from workorders.monitoring import problems
-from workorders.monitoring.health import Liveness
 from workorders.pages import app
 from workorders.pages import problems as refusals
 
@@ -59,11 +58,10 @@ def states() -> Iterator[str]:
 
 
 def problem_states() -> set[str]:
-    """Return each state of what needs a person, on the pages, in `status --check`, and in `/workorders/health`."""
+    """Return each state of what needs a person, on the pages, and in `status --check`."""
     written = re.findall(r'state="([^"]+)"', text_of(Path(problems.__file__)))
-    unhealthy = {str(found) for found in Liveness if not found.is_healthy}
     attention = {str(state) for state in PartitionState if state.needs_attention}
-    return {*written, *unhealthy, *attention, problems.NOT_RUNNING, "failed"}
+    return {*written, *attention, problems.NOT_RUNNING, problems.NOT_POLLING, problems.STUCK, "failed"}
 
 
 @pytest.mark.parametrize("code", re.findall(r"^## (WO-\S+)$", page("reference/errors"), re.MULTILINE))

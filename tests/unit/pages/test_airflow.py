@@ -1,4 +1,4 @@
-"""What Airflow's API server gets: the pages for its users, and the endpoints for machines beside them."""
+"""What Airflow's API server gets: the pages for its users, and the metrics for machines beside them."""
 
 import json
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from workorders.pages.app import HEADERS, make_app
 from workorders.pages.site import Change, Site
 
 
-def test_the_endpoints_for_machines_are_there_with_a_token_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metrics_are_there_with_a_token_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORKORDERS_METRICS_TOKEN", "secret")
     app = application()
-    assert {"/", "/metrics", "/health"} <= {route.path for route in app.routes if isinstance(route, APIRoute)}
+    assert {"/", "/metrics"} <= {route.path for route in app.routes if isinstance(route, APIRoute)}
     answer = TestClient(app).get("/metrics", headers={"Authorization": "Bearer wrong"})
     assert answer.status_code == 401
     assert "token is missing or wrong" in answer.text

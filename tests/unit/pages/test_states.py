@@ -60,11 +60,11 @@ def test_each_problem_leads_to_the_page_that_helps(problem: Problem, page: tuple
 
 
 def test_what_is_worst_comes_first_and_then_what_has_lasted_longest() -> None:
-    late = replace(PROBLEM, state="late", subject="late")
+    stuck = replace(PROBLEM, state="stuck", subject="stuck")
     new, old = (replace(PROBLEM, since=NOW - timedelta(hours=hours), subject=f"{hours} h") for hours in (1, 9))
     shard = replace(PROBLEM, about=Subject.SHARD, state="failing", subject="shard")
-    found = sorted([late, new, shard, old], key=states.urgency)
-    assert [problem.subject for problem in found] == ["shard", "9 h", "1 h", "late"]
+    found = sorted([stuck, new, shard, old], key=states.urgency)
+    assert [problem.subject for problem in found] == ["shard", "9 h", "1 h", "stuck"]
 
 
 def test_the_overview_knows_partitions_and_paused_listeners() -> None:

@@ -13,7 +13,8 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
-from workorders.core.maintenance import refresh, retention
+from workorders.core.history import search_index, state_counts
+from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
@@ -70,14 +71,16 @@ def delete_expired(connection: Connection, log: Any) -> dict[str, Any]:
 
 
 def refresh_search_index(connection: Connection, log: Any) -> dict[str, Any]:
-    """Add new work orders to the full-text index, and count work orders by state."""
-    done = refresh.refresh_history(connection, seconds=_REFRESH_SECONDS)
-    log.info(
-        "%s work orders were added to the index, and %s were indexed again.",
-        f"{done.filled:,}",
-        f"{done.looked_again:,}",
-    )
-    return asdict(done)
+    """Add the words of new work orders until none are left or the time is over; count by state if that is due."""
+    end = time.monotonic() + _REFRESH_SECONDS
+    filled = looked_again = 0
+    while time.monotonic() < end and (added := search_index.index_new(connection)):
+        filled += added
+    while time.monotonic() < end and (looked := search_index.index_late(connection)):
+        looked_again += looked
+    counted = state_counts.refresh_counts(connection)
+    log.info("%s work orders were added to the index, and %s were indexed again.", f"{filled:,}", f"{looked_again:,}")
+    return {"filled": filled, "looked_again": looked_again, "counted": counted}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,9 @@
-"""Exports work orders as JSON Lines or CSV, in parts: to a file of the command line, or to a browser."""
+"""Exports work orders as JSON Lines, in parts: to a file of the command line, or to a browser."""
 
-import csv
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from io import StringIO
 from tempfile import SpooledTemporaryFile
-from typing import Final, Literal
+from typing import Final
 from uuid import UUID
 
 import orjson
@@ -17,8 +15,6 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/export.sql")
 
-Format = Literal["jsonl", "csv"]
-FORMATS: Final[Sequence[Format]] = ("jsonl", "csv")
 COLUMNS: Final = (
     "id",
     "created_at",
@@ -45,18 +41,14 @@ _PART: Final = 64 * 1024
 _IN_MEMORY: Final = 1024 * 1024
 """Bytes of a step that are kept in memory; what is more goes to a temporary file."""
 
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""A spreadsheet treats a cell that begins with one of these as a formula, and the senders of events write the cells."""
 
-
-def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[bytes]:
+def parts(connection: Connection, wanted: Filter) -> Generator[bytes]:
     """Yield an export in parts, the oldest work order first; work orders that are created meanwhile are not in it.
 
     It reads a whole step before the caller gets the first part of it, and no transaction is open while the caller has a
     part: a slow caller must not keep one open. What is deleted meanwhile is left out.
     """
     with SpooledTemporaryFile(_IN_MEMORY) as lines:
-        lines.write(_csv_line(COLUMNS) if format_ == "csv" else b"")
         with connection.transaction():
             now = transaction_time(connection)
         wanted = replace(wanted, until=min(now, wanted.until or now))
@@ -67,7 +59,7 @@ def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[
                 found = work_orders.find_matching(connection, wanted, after=after, limit=STEP)
                 ids = work_orders.first_of_step(connection, found.ids)
                 # Not by `writelines`, which leaves memory only after the last line.
-                for line in _lines(connection, ids, format_):
+                for line in _lines(connection, ids):
                     lines.write(line)
             after = ids[-1] if len(ids) < len(found.ids) else found.looked_until
             is_complete = after is None
@@ -78,33 +70,15 @@ def parts(connection: Connection, wanted: Filter, format_: Format) -> Generator[
             lines.truncate()
 
 
-def cut_off(format_: Format, sentence: str) -> bytes:
+def cut_off(sentence: str) -> bytes:
     """Return the last line of a file that is not complete, which no reader takes for a work order."""
-    if format_ == "csv":
-        return _csv_line([sentence])
     return orjson.dumps({"error": sentence}, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _lines(connection: Connection, ids: Sequence[UUID], format_: Format) -> Iterator[bytes]:
+def _lines(connection: Connection, ids: Sequence[UUID]) -> Iterator[bytes]:
     """Yield the lines row by row, because a body may be hundreds of times as long as its stored form."""
     for row in connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)}):
-        yield _csv_line(map(cell, row)) if format_ == "csv" else _json_line(row)
-
-
-def _json_line(row: Sequence[object]) -> bytes:
-    *scalars, request, body = row
-    parts = [None if text is None else orjson.Fragment(str(text)) for text in (request, body)]
-    named = dict(zip(COLUMNS, [*scalars, *parts], strict=True))
-    return orjson.dumps(named, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _csv_line(cells: Iterable[str]) -> bytes:
-    line = StringIO(newline="")
-    csv.writer(line).writerow(cells)
-    return line.getvalue().encode()
-
-
-def cell(value: object) -> str:
-    """Return a CSV cell that no spreadsheet treats as a formula."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(_FORMULA_STARTS) and not text.removeprefix("-").isdigit() else text
+        *scalars, request, body = row
+        parts = [None if text is None else orjson.Fragment(str(text)) for text in (request, body)]
+        named = dict(zip(COLUMNS, [*scalars, *parts], strict=True))
+        yield orjson.dumps(named, option=orjson.OPT_APPEND_NEWLINE)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import entry_points
 from typing import Any, Final
 from uuid import UUID
@@ -50,15 +50,6 @@ class RetentionBusyError(WorkOrdersError):
 
 
 @dataclass(frozen=True, slots=True)
-class RetentionPreview:
-    """What retention did with a workflow, or would do."""
-
-    workflow: str
-    wiped: int
-    deleted: int
-
-
-@dataclass(frozen=True, slots=True)
 class RetentionResult:
     """What one run of retention did."""
 
@@ -69,18 +60,6 @@ class RetentionResult:
 def is_due(connection: Connection) -> bool:
     """Return whether retention last ended a day ago or longer, and no process runs it."""
     return bool(fetch_row(connection, _QUERIES["is_due"], {"interval": _INTERVAL, "silence": _SILENCE})[0])
-
-
-def preview(connection: Connection, *, now: datetime | None = None) -> list[RetentionPreview]:
-    """Return what retention would do for each workflow with a policy; reads every work order that may be due."""
-    with connection.transaction():
-        workflows, due = _arguments(connection, now or datetime.now(UTC))
-        deleted: dict[str, int] = dict(connection.execute(_QUERIES["count_expired"], due, prepare=False).fetchall())
-        bounds = {"after": UUID(int=0), "until": due["wipe_end_id"]}
-        wiped: dict[str, int] = dict(
-            connection.execute(_QUERIES["count_unwiped"], {**due, **bounds}, prepare=False).fetchall()
-        )
-    return [RetentionPreview(name, wiped.get(name, 0), deleted.get(name, 0)) for name in workflows]
 
 
 def delete_expired(
@@ -105,7 +84,7 @@ def delete_expired(
     with connection.transaction():
         # The clock by which work orders are created, and by which a replay refuses what may be deleted.
         now = now or transaction_time(connection)
-        _, due = _arguments(connection, now)
+        due = _arguments(connection, now)
     retention = _Retention(connection, {**due, "limit": step}, pause)
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):
@@ -183,11 +162,11 @@ class _Retention:
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
 
 
-def _arguments(connection: Connection, now: datetime) -> tuple[list[str], dict[str, Any]]:
-    """Return the workflows with a policy, and the arguments of all queries."""
-    workflows, delete_before, wipe_before = fetch_row(connection, _QUERIES["bounds"], {"now": now})
+def _arguments(connection: Connection, now: datetime) -> dict[str, Any]:
+    """Return the arguments of all queries."""
+    delete_before, wipe_before = fetch_row(connection, _QUERIES["bounds"], {"now": now})
     ends = {
         name: first_id(before + CLOCKS_APART)
         for name, before in (("end_id", delete_before), ("wipe_end_id", wipe_before))
     }
-    return workflows, {"now": now, "erased": _ERASED, **ends}
+    return {"now": now, "erased": _ERASED, **ends}

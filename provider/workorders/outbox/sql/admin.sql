@@ -57,14 +57,6 @@ WHERE claim.shard = %(shard)s
 GROUP BY claim.topic
 ORDER BY claim.topic
 
--- name: held_keys
--- The first keys of a hold, in the order of its messages.
-SELECT key FROM workorders.outbox_held WHERE hold_id = %(hold)s ORDER BY id LIMIT %(limit)s
-
--- name: held_bytes
-SELECT coalesce(sum(octet_length(key)), 0) + coalesce(sum(octet_length(value)), 0), min(enqueued_at)
-FROM workorders.outbox_held WHERE hold_id = %(hold)s
-
 -- name: delete_held
 DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s
 

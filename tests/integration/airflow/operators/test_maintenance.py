@@ -7,6 +7,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
+from support.outbox import new_outbox
 from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.airflow.operators import maintenance
@@ -14,6 +15,7 @@ from workorders.airflow.operators.maintenance import MaintenanceOperator
 from workorders.core import triggers
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
+from workorders.core.history import state_counts
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -77,13 +79,18 @@ def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_
     assert executing.states() == [("requeued", "available")]
 
 
-def test_the_refresh_returns_its_numbers(trigger: Trigger) -> None:
+def test_a_refresh_counts_by_state_if_the_counts_are_due(
+    stack: LocalStack, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = new_outbox(stack).database_url
+    monkeypatch.setattr(maintenance, "database_url", lambda _: own)
+    Executing(own, name).create([{}] * 3)
+    refresh = MaintenanceOperator(task_id="a_task", duty="refresh_search_index")
     context: Any = {}
-    assert set(MaintenanceOperator(task_id="a_task", duty="refresh_search_index").execute(context)) == {
-        "filled",
-        "looked_again",
-        "counted",
-    }
+    assert refresh.execute(context)["counted"]
+    with connect(own) as connection:
+        assert state_counts.latest_counts(connection, workflow=name).by_state == {"pending": 3}
+    assert not refresh.execute(context)["counted"]
 
 
 def test_retention_returns_its_numbers_and_is_due_again_a_day_after_its_end(

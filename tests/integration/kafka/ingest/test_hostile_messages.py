@@ -1,7 +1,5 @@
 """Whatever a producer sends goes all the way, or is rejected, and its innocent neighbors never notice."""
 
-import csv
-import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -154,13 +152,8 @@ class Scene:
 
     def export_everything(self) -> None:
         self.connection.commit()
-        lines, table = (
-            b"".join(export.parts(self.connection, Filter(workflow=self.name), form)).decode()
-            for form in export.FORMATS
-        )
+        lines = b"".join(export.parts(self.connection, Filter(workflow=self.name))).decode()
         assert len([json.loads(line, parse_int=str) for line in lines.split("\n")[:-1]]) == len(self.ids())
-        csv.field_size_limit(2**31)
-        assert len(list(csv.DictReader(io.StringIO(table, newline="")))) == len(self.ids())
 
     def rerun_everything(self) -> None:
         """Ask for another run of each; those that were rejected are validated again."""

@@ -21,10 +21,9 @@ WITH policies AS MATERIALIZED (
 )
 
 -- name: bounds
--- The names of the workflows, and the times at which all that may be due was created.
+-- The times before which all that may be due was created.
 -- use: policies
-SELECT coalesce(array_agg(workflow ORDER BY workflow), '{}'),
-    coalesce(max(greatest(good_before, errors_before)), 'epoch'), coalesce(max(wipe_before), 'epoch')
+SELECT coalesce(max(greatest(good_before, errors_before)), 'epoch'), coalesce(max(wipe_before), 'epoch')
 FROM policies;
 
 -- name: is_due
@@ -49,14 +48,6 @@ SELECT is_held FROM lock;
 -- block: has_ended
     AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked')
 
--- block: due_for_deletion
-FROM workorders.work_orders
-JOIN policies ON policies.workflow_id = work_orders.workflow_id
-WHERE work_orders.id < %(end_id)s
--- use: has_ended
-    AND work_orders.created_at <
-        CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
-
 -- name: look_ahead
 -- The last of the next work orders, due or not. No statement reads beyond it, however many are kept.
 SELECT id
@@ -70,7 +61,12 @@ LIMIT 1;
 -- The oldest first. A locked work order is in use by another transaction, so it can wait for the next time.
 -- use: policies
 SELECT work_orders.id
--- use: due_for_deletion
+FROM workorders.work_orders
+JOIN policies ON policies.workflow_id = work_orders.workflow_id
+WHERE work_orders.id < %(end_id)s
+-- use: has_ended
+    AND work_orders.created_at <
+        CASE WHEN work_orders.state IN ('success', 'cancelled') THEN good_before ELSE errors_before END
     AND work_orders.id > %(after)s
     AND work_orders.id <= %(until)s
 ORDER BY work_orders.id
@@ -101,13 +97,10 @@ WITH gone AS (
 )
 SELECT count(*) FROM gone;
 
--- name: count_expired
+-- name: unwiped
+-- Those that have data, the oldest first. One that had not ended, or was in use, is found by a later run of retention.
 -- use: policies
-SELECT policies.workflow, count(*)
--- use: due_for_deletion
-GROUP BY policies.workflow;
-
--- block: due_for_wiping
+SELECT work_orders.id
 -- The bounds of a step are in each join, so that none reads more of its table than the step's part, whatever it joins by.
 FROM workorders.work_orders
 JOIN policies ON policies.workflow_id = work_orders.workflow_id
@@ -120,21 +113,9 @@ WHERE work_orders.id > %(after)s
 -- use: has_ended
     AND work_orders.created_at < policies.wipe_before
     AND (dataclips.body IS NOT NULL OR rejections.raw IS NOT NULL OR rejections.request <> '{}')
-
--- name: unwiped
--- Those that have data, the oldest first. One that had not ended, or was in use, is found by a later run of retention.
--- use: policies
-SELECT work_orders.id
--- use: due_for_wiping
 ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
-
--- name: count_unwiped
--- use: policies
-SELECT policies.workflow, count(*)
--- use: due_for_wiping
-GROUP BY policies.workflow;
 
 -- name: wipe
 -- Wipes the request too: a key and headers may contain as much about a person as a body. The source of the event stays,

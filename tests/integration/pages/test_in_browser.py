@@ -259,17 +259,6 @@ def test_a_hostile_input_runs_nothing_and_is_read(scene: Scene, address: str, pa
     assert page.evaluate("document.images.length") == 0
 
 
-@pytest.mark.parametrize(
-    "width", [_FRAMED, _WIDE, *(pytest.param(width, marks=pytest.mark.long) for width in (_NARROW, 768, 1920))]
-)
-def test_no_page_is_wider_than_the_window(paths: dict[str, str], address: str, width: int) -> None:
-    with browser_page(width=width) as page:
-        for kind, path in paths.items():
-            page.goto(f"{address}{path}")
-            widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-            assert widths[0] <= widths[1], kind
-
-
 def test_a_hidden_tab_asks_for_nothing_and_a_visible_one_at_once(scene: Scene, address: str, page: Page) -> None:
     asked: list[str] = []
     page.add_init_script(_UPDATE_OFTEN)
@@ -345,33 +334,26 @@ def test_boxes_ticked_before_the_script_came_are_counted(scene: Scene, address: 
     ("theme", "width"),
     [
         ("light", _WIDE),
-        ("dark", _NARROW),
+        ("dark", _FRAMED),
         pytest.param("light", _NARROW, marks=pytest.mark.long),
         pytest.param("dark", _WIDE, marks=pytest.mark.long),
+        pytest.param("dark", 768, marks=pytest.mark.long),
+        pytest.param("dark", 1920, marks=pytest.mark.long),
     ],
 )
-def test_no_page_breaks_a_rule_of_accessibility(
+def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_window(
     paths: dict[str, str], short_address: str, theme: str, width: int
 ) -> None:
+    """In light windows, Tab also leads to everything that acts, and shows where it is."""
     with browser_page(width=width) as page:
         page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
         broken: dict[str, list[str]] = {}
         for kind, path in paths.items():
             page.goto(f"{short_address}{path}", wait_until="networkidle")  # until the first update has come
-            broken[kind] = violations(page)
+            widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+            assert widths[0] <= widths[1], kind
+            broken[kind] = violations(page) + (unreachable(page) if theme == "light" else [])
         assert {kind: found for kind, found in broken.items() if found} == {}
-
-
-@pytest.mark.parametrize("width", [_WIDE, pytest.param(_NARROW, marks=pytest.mark.long)])
-def test_tab_leads_to_everything_that_acts_and_shows_where_it_is(
-    paths: dict[str, str], short_address: str, width: int
-) -> None:
-    with browser_page(width=width) as page:
-        missed: dict[str, list[str]] = {}
-        for kind, path in paths.items():
-            page.goto(f"{short_address}{path}", wait_until="networkidle")
-            missed[kind] = unreachable(page)
-        assert {kind: found for kind, found in missed.items() if found} == {}
 
 
 def require_reloadable(page: Page, said: Locator) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
@@ -10,9 +9,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from local_stack.stack import LocalStack
 from support import remembering_notifier
 from support.admission import BY_NUMBER, event, register
+from support.databases import own_database
 from support.tries import a_try
 from workorders.airflow.operators.maintenance import MaintenanceOperator
-from workorders.core import schema
 from workorders.core.creation.work_orders import create_for
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -26,11 +25,7 @@ NOTIFY = ["support.remembering_notifier.hear"]
 @pytest.fixture(scope="module")
 def database_url(stack: LocalStack) -> str:
     """A separate database, because the task watches all triggers."""
-    name = f"gaps_{uuid4().hex[:12]}"
-    stack.postgres.create_database(name)
-    url = stack.postgres.url(name)
-    schema.upgrade(url)
-    return url
+    return own_database(stack, "gaps")
 
 
 @pytest.fixture(autouse=True)

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import ConsoleMessage, FrameLocator, Page, expect
+from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, expect
 
 from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi
-from support.browser import browser_page
+from support.browser import browser_page, running_browser
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place
@@ -45,8 +45,15 @@ def kept(late: Flow, tmp_path_factory: pytest.TempPathFactory) -> list[Place]:
     return [place for place in places if place.partition == 1] + behind
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for the windows of all tests."""
+    with running_browser() as running:
+        yield running
+
+
 @pytest.fixture
-def page(airflow_stack: LocalStack) -> Iterator[Page]:
+def page(airflow_stack: LocalStack, browser: Browser) -> Iterator[Page]:
     """A window at Airflow's start page; nothing of ours in it may fail."""
     complaints: list[str] = []
 
@@ -54,7 +61,7 @@ def page(airflow_stack: LocalStack) -> Iterator[Page]:
         if message.type == "error" and "/workorders" in message.location["url"]:
             complaints.append(f"{message.text} {message.location}")
 
-    with browser_page() as page:
+    with browser_page(browser) as page:
         page.on("console", complain)
         page.goto(airflow_stack.airflow_url)
         yield page

@@ -28,7 +28,7 @@ OURS = {
     "ship": "<name>",
     "mistaken": "<file>",
 }
-TRIES = 4
+TRIES = 3
 
 
 def our_dags(api: AirflowApi) -> dict[str, bool]:

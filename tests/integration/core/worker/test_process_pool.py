@@ -119,8 +119,8 @@ def test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force(tmp_pat
     with ProcessPool(calling(timeout=5, processes=len(cases))) as pool:
         fields = [{"file": str(file), "apart": apart, "crash": crash} for file, apart, crash in cases]
         results(pool, [run_of({"do": "leave a program", **given}) for given in fields])
-    for file, *case in cases:
-        assert eventually(lambda: not is_alive(int(file.read_text())), seconds=30, what=f"the end of {case}")
+    programs = [int(file.read_text()) for file, _, _ in cases]
+    assert eventually(lambda: not any(map(is_alive, programs)), seconds=30, what="the end of the programs")
 
 
 def test_a_process_has_one_run_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ AT_ONCE := --numprocesses 2 --dist loadscope --no-loadscope-reorder
 export PYTHONPATH := $(CURDIR)/include:$(CURDIR)/tests:$(CURDIR)/tools$(if $(PYTHONPATH),:$(PYTHONPATH))
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo up down test test-all containers lint format types contracts unit schema mutations faults bench compare lock lock-jars clean check-python check-java docs docs-reference
+.PHONY: help install demo up down test test-all containers checks lint format types contracts unit schema mutations faults bench compare lock lock-jars clean check-python check-java docs docs-reference
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1|/' | awk -F'|' '{ printf "  make %-14s %s\n", $$1, $$2 }'
@@ -48,10 +48,14 @@ up: $(INSTALLED) check-java ## start the local stack and leave it running; with 
 down: $(INSTALLED) ## stop what `make up` started
 	$(BIN)/python -m local_stack down
 
-test: lint types contracts check-java ## check style, types and contracts, then run all tests
+# Each uses one core, and mypy takes longer than the others together.
+checks: $(INSTALLED)
+	@$(MAKE) --no-print-directory --jobs 2 types lint contracts
+
+test: checks check-java ## check style, types and contracts, then run all tests
 	$(BIN)/python -m pytest $(AT_ONCE)
 
-test-all: lint types contracts check-java ## run the checks and all tests with the long matrices, for a release
+test-all: checks check-java ## run the checks and all tests with the long matrices, for a release
 	$(BIN)/python -m pytest $(AT_ONCE) -m ""
 
 containers: $(INSTALLED) ## run docker-compose.yaml once, with the demo in it; root without Docker installs it

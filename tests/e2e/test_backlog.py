@@ -7,8 +7,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from e2e.test_replay import until_tried_again
-from support.airflow_api import AirflowApi
+from support.airflow_api import AirflowApi, Run
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
 from support.observed_trigger import ObservedTrigger, Place, some_events
@@ -42,6 +41,16 @@ def let_wait(flow: Flow, values: Iterable[tuple[int, bytes | None]]) -> list[Pla
         return flow.trigger.produce(values)
 
 
+def until_tried_again(flow: Flow, run: Run, tries_before: int) -> None:
+    """Wait until a cleared run has ended well once more."""
+
+    def again() -> bool:
+        ended = next(found for found in flow.ingest_runs() if found.id == run.id).state == "success"
+        return ended and flow.create(run).try_number > tries_before
+
+    eventually(again, seconds=SECONDS, what=f"the replay of {run.id}")
+
+
 @pytest.fixture(scope="module")
 def drained(backlog: Flow) -> list[Place]:
     """Ten full rounds that waited together, ingested."""
@@ -66,7 +75,7 @@ def test_one_dag_run_ingests_a_backlog_round_by_round_and_its_ranges_become_one(
     assert log.count("e2e.backlog 0  [") > 1
 
 
-def test_clearing_its_task_replays_all_ranges_of_the_batch_and_moves_nothing(
+def test_clearing_its_task_replays_all_ranges_of_the_batch_doubles_nothing_and_moves_nothing(
     backlog: Flow, drained: list[Place]
 ) -> None:
     run = backlog.ingest_runs()[0]
@@ -74,14 +83,17 @@ def test_clearing_its_task_replays_all_ranges_of_the_batch_and_moves_nothing(
         next(part for part in backlog.trigger.ranges() if part["partition"] == number) for number in (0, 1)
     )
     before = backlog.trigger.next_offsets(), [found["id"] for found in backlog.trigger.batches()]
+    assert backlog.trigger.group_offsets() == before[0]
     for part in (first, second):
         last = part["end_offset"] - 1
         assert backlog.trigger.delete_work_orders(part["partition"], range(last, last + 1)) == 1
+    assert not backlog.trigger.has_all(drained)
     backlog.api.clear_task(run, backlog.create_task)
     until_tried_again(backlog, run, 1)
     assert backlog.create(run).state == "success"
     assert backlog.trigger.has_all(drained)
     assert (backlog.trigger.next_offsets(), [found["id"] for found in backlog.trigger.batches()]) == before
+    assert backlog.trigger.group_offsets() == before[0]
 
 
 def test_a_task_that_is_killed_while_its_batch_grows_loses_and_doubles_nothing(

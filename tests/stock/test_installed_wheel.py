@@ -4,6 +4,7 @@ Each test runs next to several releases of Airflow, which were installed by the 
 """
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Callable, Iterator
@@ -31,6 +32,13 @@ _SECONDS = 600
 _COUNT = 20
 _SWITCH = "orders_listener"
 _DAGS = (_SWITCH, "orders_ingest", "ship_runs", "workorders_maintenance", "workorders_outbox_0")
+_LOAD = """
+import json, sys
+from airflow.dag_processing.dagbag import BundleDagBag
+bag = BundleDagBag(sys.argv[1], bundle_path=sys.argv[1], bundle_name="workorders")
+print(json.dumps({"dags": sorted(bag.dags), "errors": bag.import_errors}))
+"""
+"""What Airflow's Dag processor makes of a folder."""
 _THEIRS = """
 from airflow.sdk import DAG, task
 
@@ -126,6 +134,16 @@ def test_the_commands_and_their_options_are_those_of_other_versions_of_typer(mad
     assert options_of(made.programs) == options_here()
 
 
+def test_its_airflow_makes_the_dags_of_the_definitions(made: wheel.Installation, tmp_path: Path) -> None:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("WORKORDERS_", "AIRFLOW"))}
+    environment = {**own, **made.environment, "AIRFLOW_HOME": str(tmp_path / "airflow")}
+    command: list[str | Path] = [made.programs / "python", "-c", _LOAD, made.definitions / "dags"]
+    loaded = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert loaded.returncode == 0, loaded.stderr
+    assert json.loads(loaded.stdout.splitlines()[-1]) == {"dags": sorted(_DAGS), "errors": {}}
+
+
+@pytest.mark.long
 def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: AirflowApi) -> None:
     orders = ObservedTrigger.on_stack(installed, "orders", "orders")
     orders.create_topic(2)
@@ -141,12 +159,14 @@ def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: Ai
     assert {int(number) for number in re.findall(r"shipping order (\d+)", logs)} == set(range(_COUNT))
 
 
+@pytest.mark.long
 def test_a_dag_that_was_there_still_runs(api: AirflowApi) -> None:
     assert wait_until(lambda: api.knows("theirs"), seconds=_SECONDS), api.import_errors()
     api.trigger("theirs", {})
     assert wait_until(lambda: [run.state for run in api.runs("theirs")] == ["success"], seconds=_SECONDS)
 
 
+@pytest.mark.long
 def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_the_database(
     made: wheel.Installation, installed: LocalStack, api: AirflowApi, tmp_path: Path
 ) -> None:

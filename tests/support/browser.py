@@ -3,11 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import FloatRect, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, expect, sync_playwright
 
 from local_stack.stack import CHECKOUT
 
@@ -25,23 +25,32 @@ _ARGUMENTS = [
 
 
 @contextmanager
-def browser_page(*, width: int = 1440, height: int = 900) -> Iterator[Page]:
-    """Open an empty page in Chromium; skip the test where Chromium is not installed.
-
-    Args:
-        width: of the window, in CSS pixels.
-        height: of the window, in CSS pixels.
-    """
+def running_browser() -> Iterator[Browser]:
+    """Start Chromium; skip the test where it is not installed."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("needs Chromium: apt-get install chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=_ARGUMENTS)
-        page = browser.new_page(viewport={"width": width, "height": height})
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def browser_page(browser: Browser | None = None, *, width: int = 1440, height: int = 900) -> Iterator[Page]:
+    """Open an empty page with its own cookies and storage.
+
+    Args:
+        browser: one that runs; without, one is started for the page.
+        width: of the window, in CSS pixels.
+        height: of the window, in CSS pixels.
+    """
+    with nullcontext(browser) if browser else running_browser() as running:
+        page = running.new_page(viewport={"width": width, "height": height})
         page.set_default_timeout(_TIMEOUT_MILLISECONDS)
         expect.set_options(timeout=_TIMEOUT_MILLISECONDS)
         yield page
-        browser.close()
+        page.close()
 
 
 def take_picture(page: Page, name: str, *, height: int) -> None:

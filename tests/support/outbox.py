@@ -5,13 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 from uuid import uuid4
 
 from local_stack.stack import LocalStack
 from support.consumed import consumed
-from workorders.core import schema
+from support.databases import own_database
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.outbox import OutboxMessage, admin, enqueue
@@ -99,23 +98,12 @@ class Outbox:
         return [message.value() for message in consumed(self.kafka, topic)]
 
 
-@cache
-def _empty_outbox(stack: LocalStack) -> str:
-    """Make a database to copy: each upgrade of an empty one would take half a second."""
-    name = "empty_outbox"
-    stack.postgres.create_database(name)
-    schema.upgrade(stack.postgres.url(name))
-    return name
-
-
 def new_outbox(stack: LocalStack, **definition: Any) -> Outbox:
     """Make a database with an outbox."""
-    name = f"outbox_{uuid4().hex[:12]}"
-    stack.postgres.create_database(name, template=_empty_outbox(stack))
-    url = stack.postgres.url(name)
+    url = own_database(stack, "outbox")
     with connect(url, application_name="test writer") as connection:
         connection.execute("UPDATE workorders.outbox_identity SET outbox_id = gen_random_uuid()")
-    fields = {"checkpoint_topic": f"{name}-checkpoints", **definition}
+    fields = {"checkpoint_topic": f"outbox_{uuid4().hex[:12]}-checkpoints", **definition}
     return Outbox(url, stack.kafka_settings, RelayDefinition.model_validate(fields))
 
 

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from local_stack.stack import LocalStack
 from support.command import Command
+from support.databases import own_database
 from support.executing import Executing
 from support.groups import commit
 from support.in_process_trigger import InProcessTrigger, decided
@@ -27,7 +28,7 @@ from workorders.audit.findings import AuditReport, Check
 from workorders.audit.messages import Block
 from workorders.audit.rereading import Rereading
 from workorders.audit.stored import read_report
-from workorders.core import schema, triggers
+from workorders.core import triggers
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.admin import KafkaAdmin
@@ -79,10 +80,7 @@ class Installation:
 @pytest.fixture(scope="module")
 def healthy(stack: LocalStack, topics: Topics) -> Installation:
     """An installation in which much has happened, and all of it was right."""
-    name = f"audit_{uuid4().hex[:12]}"
-    stack.postgres.create_database(name)
-    url = stack.postgres.url(name)
-    schema.upgrade(url)
+    name, url = f"audit_{uuid4().hex[:12]}", own_database(stack, "audit")
     own = cast("LocalStack", SimpleNamespace(database_url=url, kafka_settings=stack.kafka_settings))
     made = Installation(own, topics, KafkaAdmin(client_settings(stack.kafka_settings)), name)
     with connect(url) as connection:

@@ -11,7 +11,7 @@ from local_stack.stack import LocalStack
 from support.pages import running, served, site
 from workorders.core.postgres.connection import connect
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +21,11 @@ def bench() -> Iterator[Bench]:
         yield Bench(stack, QUICK, print)
 
 
-_OTHERS = "copy create_for dedup outbox claim steps search cli_start server_memory virtual formats million"
+_NAMES = "execute copy create_for dedup outbox claim steps search cli_start server_memory virtual formats million"
 
 
 # Of those that are left out, `spark` is a part of `virtual`, and the others start another Airflow.
-@pytest.mark.parametrize("name", ["execute", *(pytest.param(name, marks=pytest.mark.long) for name in _OTHERS.split())])
+@pytest.mark.parametrize("name", _NAMES.split())
 def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
     figures = BENCHMARKS[name](bench)
     assert figures
@@ -35,7 +35,6 @@ def test_a_benchmark_measures_something(bench: Bench, name: str) -> None:
     assert all(figure.ratio is None or figure.ratio > 0 for figure in figures)
 
 
-@pytest.mark.long
 def test_the_peer_of_a_steady_trigger_is_measured(bench: Bench) -> None:
     """The triggers themselves need an Airflow."""
     steady.create_table(bench.stack)
@@ -47,7 +46,6 @@ def test_the_peer_of_a_steady_trigger_is_measured(bench: Bench) -> None:
     assert all(wait.seconds > 0 for wait in waits)
 
 
-@pytest.mark.long
 def test_every_kind_of_page_of_a_busy_installation_is_looked_at(bench: Bench) -> None:
     """The benchmark asks Airflow's API server, which would have to start first."""
     extent = busy.Extent(QUICK.pages_rows, QUICK.pages_outbox, QUICK.pages_batches, QUICK.pages_entries)

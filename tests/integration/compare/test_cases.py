@@ -12,7 +12,7 @@ from compare.oracle import Verdict
 from compare.peer import Command, Peer
 from faults.site import Site
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.long]
 
 _MESSAGES = 200
 
@@ -52,7 +52,6 @@ def verdict(site: Site, order: str, fault: str) -> Verdict:
         return case.settle()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("order", ["before", "after"])
 def test_a_plain_consumer_does_all_without_a_fault(site: Site, order: str) -> None:
     found = verdict(site, order, "none")
@@ -65,9 +64,9 @@ def test_a_plain_consumer_does_all_without_a_fault(site: Site, order: str) -> No
     ("order", "fault", "lost", "doubled"),
     [
         ("before", "killed-before-commit", 1, 0),
-        pytest.param("before", "killed-after-commit", 0, 0, marks=pytest.mark.long),
-        pytest.param("after", "killed-before-commit", 0, 0, marks=pytest.mark.long),
-        pytest.param("after", "killed-after-commit", 0, 1, marks=pytest.mark.long),
+        ("before", "killed-after-commit", 0, 0),
+        ("after", "killed-before-commit", 0, 0),
+        ("after", "killed-after-commit", 0, 1),
     ],
 )
 def test_a_consumer_that_is_killed_loses_or_doubles_one_message(

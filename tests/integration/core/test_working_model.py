@@ -88,12 +88,13 @@ def working(proxy: LosingProxy, name: str, folder: Path, random: Random) -> Iter
 @pytest.mark.parametrize(
     "fields",
     [
-        {"concurrency": 2, "retries": RETRIES},
-        {"ordering_key": "body:/key", "retries": RETRIES},
-        {"ordering_key": "body:/key", "concurrency": 3, "retries": RETRIES},
-        {"ordering_key": "body:/key"},
+        pytest.param({"concurrency": 2, "retries": RETRIES}, id="concurrency", marks=pytest.mark.long),
+        pytest.param({"ordering_key": "body:/key", "retries": RETRIES}, id="ordering key", marks=pytest.mark.long),
+        pytest.param(
+            {"ordering_key": "body:/key", "concurrency": 3, "retries": RETRIES}, id="ordering key and concurrency"
+        ),
+        pytest.param({"ordering_key": "body:/key"}, id="at most once"),
     ],
-    ids=["concurrency", "ordering key", "ordering key and concurrency", "at most once"],
 )
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_whatever_happens_no_run_begins_twice_or_beside_another_and_neither_concurrency_nor_order_is_broken(

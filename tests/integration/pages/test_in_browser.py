@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from playwright.sync_api import ConsoleMessage, Locator, Page, Route, expect
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Route, expect
 
 from local_stack.stack import LocalStack
 from support.accessibility import unreachable, violations
-from support.browser import browser_page, take_picture
+from support.browser import browser_page, running_browser, take_picture
 from support.executing import Executing
 from support.ingesting import partition_of, plan
 from support.pages import ada, running, served, site
@@ -97,8 +97,15 @@ def short_address(stack: LocalStack) -> Iterator[str]:
         yield f"{url}/workorders"
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for the windows of all tests."""
+    with running_browser() as running:
+        yield running
+
+
 @pytest.fixture
-def page() -> Iterator[Page]:
+def page(browser: Browser) -> Iterator[Page]:
     """A window; nothing in it may fail, run a foreign script, or break the policy of the pages."""
     complaints: list[str] = []
 
@@ -106,7 +113,7 @@ def page() -> Iterator[Page]:
         if message.type == "error":
             complaints.append(f"{message.text} {message.location}")
 
-    with browser_page() as page:
+    with browser_page(browser) as page:
         page.on("console", complain)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: complaints.append(dialog.message))
@@ -209,9 +216,11 @@ def test_a_person_exports_what_matches_and_may_do_it_again(
         assert len(download.value.path().read_text(encoding="utf-8").splitlines()) == 3
 
 
-def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login(scene: Scene, address: str) -> None:
+def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_login(
+    scene: Scene, address: str, browser: Browser
+) -> None:
     updates = re.compile("/workflows/")
-    with browser_page() as page:  # whose console names each failure
+    with browser_page(browser) as page:  # whose console names each failure
         banner = page.locator("#stale")
         page.add_init_script(_UPDATE_OFTEN)
         page.clock.install()
@@ -241,8 +250,8 @@ def test_a_failed_update_is_named_until_one_succeeds_and_none_follows_a_lost_log
         expect(banner).to_be_visible()
 
 
-def test_an_update_that_is_refused_says_which_right_it_takes(scene: Scene, address: str) -> None:
-    with browser_page() as page:  # whose console names the refusal
+def test_an_update_that_is_refused_says_which_right_it_takes(scene: Scene, address: str, browser: Browser) -> None:
+    with browser_page(browser) as page:  # whose console names the refusal
         page.goto(f"{address}/workflows/{scene.workflow}", wait_until="networkidle")
         page.route("**/workflows/*", lambda route: route.fulfill(status=403, body=_PROBLEM))
         page.evaluate(_UPDATE_NOW)
@@ -256,17 +265,6 @@ def test_a_hostile_input_runs_nothing_and_is_read(scene: Scene, address: str, pa
     expect(page.get_by_text("<script>alert(1)</script>")).to_be_visible()
     expect(page.get_by_text("abc\\u202edef")).to_be_visible()
     assert page.evaluate("document.images.length") == 0
-
-
-@pytest.mark.parametrize(
-    "width", [_FRAMED, _WIDE, *(pytest.param(width, marks=pytest.mark.long) for width in (_NARROW, 768, 1920))]
-)
-def test_no_page_is_wider_than_the_window(paths: dict[str, str], address: str, width: int) -> None:
-    with browser_page(width=width) as page:
-        for kind, path in paths.items():
-            page.goto(f"{address}{path}")
-            widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-            assert widths[0] <= widths[1], kind
 
 
 def test_a_hidden_tab_asks_for_nothing_and_a_visible_one_at_once(scene: Scene, address: str, page: Page) -> None:
@@ -344,33 +342,26 @@ def test_boxes_ticked_before_the_script_came_are_counted(scene: Scene, address: 
     ("theme", "width"),
     [
         ("light", _WIDE),
-        ("dark", _NARROW),
+        ("dark", _FRAMED),
         pytest.param("light", _NARROW, marks=pytest.mark.long),
         pytest.param("dark", _WIDE, marks=pytest.mark.long),
+        pytest.param("dark", 768, marks=pytest.mark.long),
+        pytest.param("dark", 1920, marks=pytest.mark.long),
     ],
 )
-def test_no_page_breaks_a_rule_of_accessibility(
-    paths: dict[str, str], short_address: str, theme: str, width: int
+def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_window(
+    paths: dict[str, str], short_address: str, browser: Browser, theme: str, width: int
 ) -> None:
-    with browser_page(width=width) as page:
+    """In light windows, Tab also leads to everything that acts, and shows where it is."""
+    with browser_page(browser, width=width) as page:
         page.add_init_script(f"localStorage.setItem('theme', '{theme}')")
         broken: dict[str, list[str]] = {}
         for kind, path in paths.items():
             page.goto(f"{short_address}{path}", wait_until="networkidle")  # until the first update has come
-            broken[kind] = violations(page)
+            widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+            assert widths[0] <= widths[1], kind
+            broken[kind] = violations(page) + (unreachable(page) if theme == "light" else [])
         assert {kind: found for kind, found in broken.items() if found} == {}
-
-
-@pytest.mark.parametrize("width", [_WIDE, pytest.param(_NARROW, marks=pytest.mark.long)])
-def test_tab_leads_to_everything_that_acts_and_shows_where_it_is(
-    paths: dict[str, str], short_address: str, width: int
-) -> None:
-    with browser_page(width=width) as page:
-        missed: dict[str, list[str]] = {}
-        for kind, path in paths.items():
-            page.goto(f"{short_address}{path}", wait_until="networkidle")
-            missed[kind] = unreachable(page)
-        assert {kind: found for kind, found in missed.items() if found} == {}
 
 
 def require_reloadable(page: Page, said: Locator) -> None:

@@ -2,18 +2,19 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
 from local_stack.stack import LocalStack
+from support.databases import own_database
 from support.eventually import eventually
 from support.finished_steps import add_step
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, age, positions, rejected
-from workorders.core import schema, triggers
+from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
@@ -35,11 +36,7 @@ WAITING = "SELECT pid FROM pg_locks WHERE NOT granted AND pid = %s"
 @pytest.fixture(scope="module")
 def database_url(stack: LocalStack) -> str:
     """A separate database, because retention reads all work orders, step by step."""
-    name = f"retention_{uuid4().hex[:12]}"
-    stack.postgres.create_database(name)
-    url = stack.postgres.url(name)
-    schema.upgrade(url)
-    return url
+    return own_database(stack, "retention")
 
 
 @pytest.fixture

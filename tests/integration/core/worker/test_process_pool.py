@@ -113,15 +113,14 @@ def test_a_large_result_that_is_sent_in_time_counts_although_its_parent_reads_it
     assert states == ["success"]
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["in its session", "in another session"])
-@pytest.mark.parametrize("crash", [False, True], ids=["killed", "crashed"])
-def test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force(
-    tmp_path: Path, *, apart: bool, crash: bool
-) -> None:
-    file = tmp_path / "pid"
-    with ProcessPool(calling(timeout=5)) as pool:
-        results(pool, [run_of({"do": "leave a program", "file": str(file), "apart": apart, "crash": crash})])
-    assert eventually(lambda: not is_alive(int(file.read_text())), seconds=30, what="the end of the program")
+def test_programs_that_a_run_has_started_end_with_it_if_it_ends_by_force(tmp_path: Path) -> None:
+    """In its session or another one, when it is killed because its time is over and when it crashes."""
+    cases = [(tmp_path / f"{apart}-{crash}", apart, crash) for apart in (False, True) for crash in (False, True)]
+    with ProcessPool(calling(timeout=5, processes=len(cases))) as pool:
+        fields = [{"file": str(file), "apart": apart, "crash": crash} for file, apart, crash in cases]
+        results(pool, [run_of({"do": "leave a program", **given}) for given in fields])
+    programs = [int(file.read_text()) for file, _, _ in cases]
+    assert eventually(lambda: not any(map(is_alive, programs)), seconds=30, what="the end of the programs")
 
 
 def test_a_process_has_one_run_at_a_time_and_what_it_has_not_begun_goes_to_another(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import psutil
@@ -115,6 +116,12 @@ def known(waiting: Waiting) -> Waiting:
     """The same, once the ledger knows the topic's partitions."""
     assert waiting.plan() is None
     return waiting
+
+
+@pytest.fixture
+def soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a trigger wait five seconds for an answer of Kafka, and not fifteen."""
+    monkeypatch.setattr("workorders.kafka.airflow.triggers.KafkaAdmin", partial(KafkaAdmin, timeout_seconds=5.0))
 
 
 async def first_event(trigger: NewMessagesTrigger) -> TriggerEvent:
@@ -230,6 +237,7 @@ def test_many_triggers_hold_as_few_connections_as_one(
     assert kafka_of_many <= kafka + 1
 
 
+@pytest.mark.usefixtures("soon_given_up")
 def test_an_unavailable_broker_is_waited_for_and_logged(
     known: Waiting, name: str, topics: Topics, stack: LocalStack, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +271,7 @@ def test_an_unavailable_database_is_waited_for_and_logged(
     assert isinstance(known.run(event_after(known.trigger(), lose_the_database)), TaskSuccessEvent)
 
 
+@pytest.mark.usefixtures("soon_given_up")
 def test_wrong_credentials_fail_the_task_with_the_reason(
     known: Waiting, stack: LocalStack, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

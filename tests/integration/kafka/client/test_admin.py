@@ -28,7 +28,7 @@ def test_a_wrong_password_is_a_refusal_and_no_broker_that_is_away(stack: LocalSt
     topics.create(name)
     right = stack.kafka.sasl_settings
     assert run(KafkaAdmin(client_settings(right)).partitions([name])).require()
-    wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=30)
+    wrong = KafkaAdmin(client_settings({**right, "sasl.password": "wrong"}), timeout_seconds=10)
     with pytest.raises(
         KafkaRefusedError, match=r"^Kafka at 127\.0\.0\.1:\d+ refused the client: .*check the credentials"
     ):

@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from local_stack.stack import LocalStack
+from support.databases import own_database
 from support.ingesting import attempt, attempts, no_proof, partition_of, plan, same_log
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, age, positions, remove
@@ -23,6 +25,12 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def database_url(stack: LocalStack) -> str:
+    """A separate database, because retention deletes what is old of all triggers, here in steps of seven."""
+    return own_database(stack, "replays")
 
 
 @pytest.fixture

@@ -140,6 +140,7 @@ def one_waits_and_one_is_done(connection: Connection, planned: Plan) -> bool:
 def test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing(
     stack: LocalStack, server: ConnectServer, plan: Planner, connection: Connection, held_back: Any
 ) -> None:
+    """Until it runs again, each attempt fails with what to do."""
     planned = plan()
     first, second = held_back(planned, stack.spark_connect.process.kill)
     assert (first.error, first.created.created) == (None, 100)
@@ -147,6 +148,10 @@ def test_a_server_that_dies_after_a_commit_loses_nothing_and_repeats_nothing(
     assert second.error.endswith("[WO-SPARK-SERVER]")
     assert next_offsets(connection, planned) == [100, 0]
     assert row(connection, planned.trigger, 1).last_error == second.error
+    (refused,) = attempted(stack, server, planned)
+    assert refused.error.startswith("The Spark Connect server localhost:")
+    assert "nothing was committed. Start it with `workorders spark serve`" in refused.error
+    assert refused.error.endswith("[WO-SPARK-SERVER]")
     stack.start_spark_connect()
     assert [outcome.error for outcome in attempted(stack, server, planned)] == [None]
     assert next_offsets(connection, planned) == [100, 100]
@@ -175,21 +180,6 @@ def test_a_silent_server_is_given_up_and_the_ledger_tells_what_it_committed(
     assert [(outcome.error, outcome.created.created) for outcome in outcomes] == [(None, 100), (None, 100)]
     assert next_offsets(connection, planned) == [100, 100]
     assert created(stack, planned) == [200, 200]
-
-
-def test_a_server_that_does_not_run_fails_the_attempt_with_what_to_do(
-    stack: LocalStack, server: ConnectServer, plan: Planner, connection: Connection
-) -> None:
-    planned = plan()
-    stack.spark_connect.process.stop()
-    outcomes = attempted(stack, server, planned)
-    errors = [outcome.error or "" for outcome in outcomes]
-    assert len(errors) == 2
-    for error in errors:
-        assert error.startswith("The Spark Connect server localhost:")
-        assert "nothing was committed. Start it with `workorders spark serve`" in error
-        assert error.endswith("[WO-SPARK-SERVER]")
-    assert next_offsets(connection, planned) == [0, 0]
 
 
 def test_a_wrong_token_is_refused(stack: LocalStack, server: ConnectServer, plan: Planner) -> None:

@@ -15,6 +15,7 @@ from support.batch_submission import APPLICATION
 from support.in_process_trigger import TEN, InProcessTrigger, kept
 from support.topics import Topics
 from workorders.core.postgres.connection import Connection
+from workorders.kafka.spark.class_archive import use_archive
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
@@ -86,7 +87,8 @@ def test_a_local_application_listens_on_loopback_alone(
 ) -> None:
     environment = {key: value for key, value in stack.environment().items() if not key.startswith("SPARK_LOCAL")}
     application = Application(stack, "local[*]", tmp_path / "log", environment)
-    assert application.ingest(batch_id) == 0, application.log
+    archived = [f"{setting}={value}" for setting, value in use_archive({}, stack.spark_jars).items()]
+    assert application.ingest(batch_id, *archived) == 0, application.log
     assert [len(found) for found in kept(connection, name).values()] == [10]
     # PySpark's own port, the driver's and the block manager's.
     assert len(application.listened_at) >= 3

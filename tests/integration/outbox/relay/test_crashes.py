@@ -151,6 +151,7 @@ def test_a_relay_that_stops_during_a_renewal_holds_its_shard_no_longer(
         lease = leases.take(connection, 0, "a test")
     assert lease is not None
     monkeypatch.setattr(leases, "renew", stopped)
+    monkeypatch.setitem(leases.SESSION, "idle_in_transaction_session_timeout", "2s")
     with renewed(outbox.database_url, lease, every=0.05):
         try:
             assert renewing.wait(30)

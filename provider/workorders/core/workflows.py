@@ -85,10 +85,12 @@ def register_unless_known(connection: Connection, definition: WorkflowDefinition
 
 def find(connection: Connection, name: str) -> Workflow:
     """Return the workflow of that name."""
-    row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
-    if row is None:
-        raise UnknownWorkflowError(f"No workflow {name} is registered here yet; see `workorders workflows list`.")
-    return _workflow(*row)
+    return _workflow(*_row(connection, name))
+
+
+def find_id(connection: Connection, name: str) -> int:
+    """Return the number of the workflow of that name, whatever its definition is."""
+    return _row(connection, name)[0]
 
 
 def find_all(connection: Connection) -> list[Workflow]:
@@ -99,6 +101,13 @@ def find_all(connection: Connection) -> list[Workflow]:
 def list_names(connection: Connection) -> list[str]:
     """Return the names of all workflows, sorted, whatever their definitions are."""
     return [name for _, name, _ in connection.execute(_QUERIES["find_workflows"])]
+
+
+def _row(connection: Connection, name: str) -> tuple[int, str, Mapping[str, Any]]:
+    row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
+    if row is None:
+        raise UnknownWorkflowError(f"No workflow {name} is registered here yet; see `workorders workflows list`.")
+    return row[0], row[1], row[2]
 
 
 def _workflow(id_: int, name: str, definition: Mapping[str, Any]) -> Workflow:

@@ -330,7 +330,7 @@ def test_an_unavailable_database_is_one_sentence(workorders: Command, arguments:
     [
         (("status", "unknown"), "No trigger unknown "),
         (("work-orders", "list", "--trigger", "unknown"), "No trigger unknown "),
-        (("work-orders", "list", "--workflow", "unknown"), "No work order was ever created for a workflow unknown"),
+        (("work-orders", "list", "--workflow", "unknown"), "No workflow unknown is registered here yet"),
         (("work-orders", "show", "01997a3e-6f4c-7000-8a4f-5d8a1c2b3e4f"), "There is no work order 01997a3e"),
         (("batches", "list", "--trigger", "unknown"), "No trigger unknown "),
         (("batches", "show", "999999999"), "There is no batch 999999999 "),

@@ -8,8 +8,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from workorders.core import triggers
-from workorders.core.exceptions import UnknownWorkflowError
+from workorders.core import triggers, workflows
 from workorders.core.history import tokenizer
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection
@@ -88,7 +87,7 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         **asdict(wanted),
         "selected": None if wanted.selected is None else list(wanted.selected),
         "trigger_id": trigger_id,
-        "workflow_id": _workflow_id(connection, wanted.workflow),
+        "workflow_id": None if wanted.workflow is None else workflows.find_id(connection, wanted.workflow),
         "stream_ids": _stream_ids(connection, wanted.stream, trigger_id),
         "first_id": None if wanted.since is None else first_id(wanted.since - CLOCKS_APART),
         "end_id": None if wanted.until is None else first_id(wanted.until + CLOCKS_APART),
@@ -98,17 +97,6 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         "ordering_keys": None if wanted.ordering_key is None else ordering_keys_of(wanted.ordering_key),
         "words": None if wanted.text is None else tokenizer.to_tsquery_literal(wanted.text),
     }
-
-
-def _workflow_id(connection: Connection, name: str | None) -> int | None:
-    if name is None:
-        return None
-    row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
-    if row is None:
-        raise UnknownWorkflowError(
-            f"No work order was ever created for a workflow {name}; see `workorders workflows list`."
-        )
-    return int(row[0])
 
 
 def _stream_ids(connection: Connection, beginning: str | None, trigger_id: int | None) -> list[int] | None:

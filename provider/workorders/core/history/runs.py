@@ -77,7 +77,7 @@ def list_runs(
 ) -> list[RunRow]:
     """Return runs that have a row, newest first; a work order that waits for its first run has none yet."""
     arguments = {
-        "workflow_id": None if workflow is None else workflows.find(connection, workflow).id,
+        "workflow_id": None if workflow is None else workflows.find_id(connection, workflow),
         "state": state,
         "work_order_id": work_order,
         "before": before,

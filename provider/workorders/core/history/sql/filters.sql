@@ -1,6 +1,3 @@
--- name: find_workflow
-SELECT id FROM workorders.workflows WHERE name = %(name)s;
-
 -- name: find_streams
 SELECT id
 FROM workorders.source_streams

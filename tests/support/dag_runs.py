@@ -15,12 +15,9 @@ from airflow.sdk.execution_time.comms import (
     GetDag,
     GetDagRunState,
     GetDRCount,
-    GetXCom,
     MaskSecret,
     TriggerDagRun,
-    XComResult,
 )
-from airflow.sdk.execution_time.xcom import XCom
 
 NOT_FOUND = ErrorResponse(
     error=ErrorType.API_SERVER_ERROR, detail={"status_code": 404, "message": "Server returned error", "detail": {}}
@@ -52,8 +49,6 @@ class DagRuns:
         """Names of the next questions that are not answered, in this order."""
         self.never_answers: Callable[[Any], bool] = lambda _: False
         """Whether a question is one that Airflow fails at each time."""
-        self.returned: Any = None
-        """What the task `sum` of every DAG run returned."""
         self.paused: set[str] = set()
         """Ids of the Dags that are paused."""
         self.on_is_paused: Callable[[], object] = lambda: None
@@ -106,8 +101,6 @@ class DagRuns:
                 self.counted.append(len(message.run_ids or ()))
                 there = set(message.run_ids or ()) & set(self.confs)
                 return DRCount(count=sum(self.state(run_id) in (message.states or ()) for run_id in there))
-            case GetXCom(key="return_value", task_id="sum"):
-                return XComResult(key=message.key, value=XCom.serialize_value(self.returned))
         raise AssertionError(f"Nothing in the provider asks Airflow this: {message!r}")
 
     def _start(self, message: TriggerDagRun) -> ErrorResponse | None:

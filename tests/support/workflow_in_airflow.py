@@ -43,22 +43,6 @@ class Orders:
             (run,) = delegation.claim(connection, workflows.find(connection, self.workflow), limit=2)
             leave(run.run_id)
 
-    def outputs(self) -> list[Any]:
-        """Return the outputs of all runs, oldest first."""
-        with connect(self._url) as connection:
-            rows = connection.execute(
-                """
-                SELECT run_outputs.output
-                FROM workorders.run_outputs
-                JOIN workorders.runs ON runs.id = run_outputs.run_id
-                JOIN workorders.workflows ON workflows.id = runs.workflow_id
-                WHERE workflows.name = %s
-                ORDER BY runs.id
-                """,
-                [self.workflow],
-            ).fetchall()
-        return [output for (output,) in rows]
-
     def finished(self) -> list[tuple[str, str, str | None, str | None, str | None]]:
         """Return state of work order and run, type and text of the error, and log, of all when all are finished."""
         with connect(self._url) as connection:

@@ -108,23 +108,11 @@ SECRETS_AND_AUDIT = (
         (
             Change(
                 "monitoring/api.py",
-                "if not hmac.compare_digest(value.strip().encode(), expected.encode()):",
-                "if False:",
+                "is_right = hmac.compare_digest(value.strip().encode(), expected.encode())",
+                "is_right = True",
             ),
         ),
         (f"{API}::test_every_other_caller_is_refused",),
-    ),
-    Mutation(
-        "health-details-for-everybody",
-        0,
-        (
-            Change(
-                "monitoring/api.py",
-                "with suppress(NotAnsweredError):\n            await require_token(authorization)\n",
-                "if True:\n",
-            ),
-        ),
-        (f"{API}::test_everybody_reads_whether_something_is_wrong_and_only_the_token_tells_what",),
     ),
     Mutation(
         "lineage-key-on-the-command-line",

@@ -89,10 +89,10 @@ WEBHOOKS = (
         ("unit/webhook/test_callers.py::test_a_caller_without_credentials_is_refused_without_a_look_up",),
     ),
     Mutation(
-        "token-looked-up-for-strangers",
+        "token-of-another-scheme-taken",
         0,
         (Change("monitoring/api.py", 'if scheme.lower() != "bearer" or not value.strip():', "if False:"),),
-        ("unit/monitoring/test_api.py::test_strangers_cause_no_look_up_of_the_token_and_one_read_of_the_database",),
+        ("unit/monitoring/test_api.py::test_every_other_caller_is_refused",),
     ),
     Mutation(
         "look-ups-in-the-threads-of-others",

@@ -11,18 +11,16 @@ from typing import Any, Final
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.comms import ErrorResponse, GetDag, GetDagRunState, GetDRCount, TriggerDagRun
-from airflow.sdk.execution_time.xcom import XCom
 
 from workorders.core.worker.exceptions import InputUnreadableError
 
 _UNFINISHED: Final = ("queued", "running")
-_RETURN_VALUE: Final = "return_value"
 MAX_IDS: Final = 50
 """Run ids in one question: they become a part of a URL."""
 
 
 class DagRuns:
-    """Starts runs of a Dag from inside a task, and reads their states and outputs.
+    """Starts runs of a Dag from inside a task, and reads their states.
 
     Every question may raise an AirflowRuntimeError.
     """
@@ -91,10 +89,6 @@ class DagRuns:
     def is_paused(self) -> bool:
         """Return whether the Dag is paused."""
         return bool(self._ask(GetDag(dag_id=self.dag_id)).is_paused)
-
-    def output(self, dag_run_id: str, task_id: str) -> Any:
-        """Return what a task of a Dag run returned; None when it returned nothing, or was mapped or skipped."""
-        return XCom.get_one(key=_RETURN_VALUE, dag_id=self.dag_id, task_id=task_id, run_id=dag_run_id)
 
     def _question(self, dag_run_ids: Sequence[str]) -> GetDRCount:
         return GetDRCount(dag_id=self.dag_id, run_ids=list(dag_run_ids), states=list(_UNFINISHED))

@@ -1,7 +1,6 @@
 """One pass over the runs of a workflow whose work Dag runs do: record the ends, claim, and start."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from threading import Event
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID
@@ -22,7 +21,6 @@ from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import ContextKeyTakenError, ExecutionError, InputUnreadableError
 from workorders.core.worker.result_store import ResultStore, RunSummary
 from workorders.core.worker.run_results import without_input
-from workorders.core.worker.secret_masking import MaskText, mask_output
 from workorders.core.workflows import Workflow
 
 _MAX_CLAIMED: Final = 1_000
@@ -82,15 +80,6 @@ class RunEnds:
         """Return the end of a run whose input no Dag run can be given."""
         return self._end("exception", type(error).__name__, one_line(error), may_retry=False)
 
-    def without_output(self, task_id: str, error: str, error_type: str) -> RunResult:
-        """Return the end of a run whose Dag run has succeeded, with an output that cannot be kept."""
-        text = (
-            f"The run {self.dag_run_id} of Dag {self._dag_id} has succeeded, but what its task {task_id} returned "
-            f"cannot be kept: {error}"
-        )
-        # Another attempt would repeat what has been done, for the same output.
-        return self._end("failed", error_type, text, may_retry=False)
-
     def _timed_out(self, error: str) -> RunResult | None:
         return self._end("killed", "TimeoutError", error) if self.is_late else None
 
@@ -105,10 +94,10 @@ class DagRunExecutor:
 
     Every step can be repeated: the id of a Dag run follows from its run, and Airflow takes each id once. So the next
     task continues after one that died anywhere, and two concurrent tasks do no harm. A work order never has two Dag
-    runs at once. `mask` removes the known secrets from outputs.
+    runs at once.
     """
 
-    def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None], mask: MaskText = str) -> None:
+    def __init__(self, url: str, workflow: Workflow, *, log: Callable[[str], None]) -> None:
         if workflow.definition is None or workflow.definition.dag_id is None:
             raise ExecutionError(f"Workflow {workflow.name} has no dag_id, so no Dag was run for it.")
         self.owner = delegation.owner_of(workflow.name)
@@ -116,7 +105,6 @@ class DagRunExecutor:
         self._definition = workflow.definition
         self._dag_runs = DagRuns(workflow.definition.dag_id)
         self._log = log
-        self._mask = mask
         # A Dag run publishes by itself.
         self._store = ResultStore(
             url, self.owner, enqueue=lambda *_: None, may_continue=lambda: True, stop=Event(), log=log
@@ -137,7 +125,7 @@ class DagRunExecutor:
         try:
             delegated = self._do(delegation.list_delegated, self._workflow)
             started = [run for run in delegated if run.is_started]
-            self._for_each(started, lambda run: self._end_of(self._ends(run)), self._ends)
+            self._for_each(started, self._end_of, self._ends)
             capacity = self._definition.max_dag_runs - len(delegated) + self.summary.total
             self._start_waiting(min(capacity, _MAX_CLAIMED), [run.run_id for run in started])
         finally:
@@ -193,28 +181,10 @@ class DagRunExecutor:
     def _ends(self, run: DelegatedRun) -> RunEnds:
         return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout)
 
-    def _end_of(self, ends: RunEnds) -> RunResult | None:
+    def _end_of(self, run: DelegatedRun) -> RunResult | None:
         """Return how a run that has its Dag run ended; None while it runs."""
-        end = ends.by_state(self._dag_runs.state(ends.dag_run_id))
-        task_id = self._definition.output_task
-        if end is None or end.state != "success" or task_id is None:
-            return end
-        try:
-            output = json_values.serialize_output(
-                self._dag_runs.output(ends.dag_run_id, task_id), self._definition.max_output_bytes
-            )
-        except Exception as error:  # noqa: BLE001 - a backend of XComs, and what it makes of a value, raises anything
-            if isinstance(error, AirflowRuntimeError) and is_outage(error) and not ends.is_late:
-                return None
-            failed = ends.without_output(task_id, one_line(error), type(error).__name__)
-            return replace(failed, error=self._mask(failed.error or ""))
-        if output is None:
-            self._log(
-                f"Run {end.run_id} has no output: task {task_id} of run {ends.dag_run_id} of Dag "
-                f"{self._dag_runs.dag_id} returned nothing, was skipped or mapped, or does not exist."
-            )
-            return end
-        return replace(end, output=mask_output(output, self._mask))
+        ends = self._ends(run)
+        return ends.by_state(self._dag_runs.state(ends.dag_run_id))
 
     def _start(self, run: ClaimedRun, delegated: DelegatedRun) -> RunResult | None:
         """Start the Dag run of a run, or attach to the one that an earlier task started; return an end without one."""

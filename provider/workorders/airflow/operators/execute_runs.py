@@ -149,12 +149,7 @@ class RunDagsOperator(WorkflowOperator):
 
     def work(self, url: str, workflow: Workflow) -> None:
         """Record the ends of Dag runs, claim runs, and start Dag runs for them."""
-        executor = DagRunExecutor(
-            url,
-            workflow,
-            log=partial(self.log.info, "%s"),
-            mask=Mask({*secrets_of(os.environ), *secrets_in(url)}),
-        )
+        executor = DagRunExecutor(url, workflow, log=partial(self.log.info, "%s"))
         try:
             executor.work()
         finally:

@@ -115,11 +115,9 @@ class WorkflowDefinition(Definition):
     callable: Callable | None = None
     """Function to call with (input, context), as `package.module:function`."""
     dag_id: Annotated[Text, expecting("the id of an Airflow Dag")] | None = None
-    """Airflow Dag to run instead of a function."""
+    """Airflow Dag to run instead of a function. What its tasks return stays in Airflow."""
     context_key: Annotated[Text, expecting("a name such as workorders_context, or null")] | None = DEFAULT_CONTEXT_KEY
     """Key of the Dag run's conf that holds the run's context, in addition to the input; null leaves it out."""
-    output_task: Annotated[Text, expecting("the id of a task of the Dag")] | None = None
-    """Task of `dag_id` whose return value is the run's output; no output is stored if not given."""
     description: str = ""
     """Purpose of the workflow; shown with its Dag."""
     owner: str = "workorders"
@@ -182,8 +180,6 @@ class WorkflowDefinition(Definition):
             raise ValueError("expected either callable or dag_id.")
         if self.callable is None and self.database is not None:
             raise ValueError("expected callable with database; a Dag has its own connections.")
-        if self.dag_id is None and self.output_task is not None:
-            raise ValueError("expected dag_id with output_task, which is a task of that Dag.")
         if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:
             raise ValueError("expected dag_id with context_key; a function always gets its context.")
         return self

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
-from airflow.sdk.execution_time.comms import ErrorResponse, GetXCom, TriggerDagRun
+from airflow.sdk.execution_time.comms import ErrorResponse, TriggerDagRun
 
 from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
@@ -36,16 +36,16 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     return DagRuns.in_place(monkeypatch)
 
 
-def one_pass(executing: Executing, **fields: Any) -> RunSummary:
+def one_pass(executing: Executing) -> RunSummary:
     """Record ends and start runs, as one task does."""
-    return DagRunExecutor(executing.url, executing.workflow, **{"log": executing.logged.append, **fields}).work()
+    return DagRunExecutor(executing.url, executing.workflow, log=executing.logged.append).work()
 
 
-def follow(executing: Executing, **fields: Any) -> RunSummary:
+def follow(executing: Executing) -> RunSummary:
     """Do passes until nothing is left, as tasks do one after the other; one that fails is tried again."""
     total = RunSummary()
     while True:
-        executor = DagRunExecutor(executing.url, executing.workflow, **{"log": executing.logged.append, **fields})
+        executor = DagRunExecutor(executing.url, executing.workflow, log=executing.logged.append)
         try:
             executor.work()
         except AirflowRuntimeError as error:
@@ -263,10 +263,6 @@ def test_a_deleted_dag_run_is_the_end_of_its_run_alone(make: Make, dag_runs: Dag
     assert [state for state, _ in executing.states()] == ["success", "exception", "success"]
 
 
-OUTPUTS = """
-    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
-    WHERE workflow_id = %(workflow_id)s
-"""
 FAILURES = "SELECT state::text, error_type, error FROM workorders.runs WHERE workflow_id = %(workflow_id)s"
 
 
@@ -294,68 +290,16 @@ def test_an_input_with_the_key_of_the_context_is_an_exception_of_its_run_that_is
     assert "context_key" in error
 
 
-def test_what_the_output_task_returned_is_the_output_of_the_run_without_secrets(make: Make, dag_runs: DagRuns) -> None:
-    executing = make(output_task="sum")
-    executing.create([{}])
-    dag_runs.returned = {"beds": [3, 2**40], "note": "say hunter2 at the door"}
-    follow(executing, mask=lambda text: text.replace("hunter2", "***"))
-    assert executing.rows(OUTPUTS) == [({"beds": [3, 2**40], "note": "say *** at the door"},)]
-
-
-def test_an_output_task_that_returned_nothing_leaves_a_success_without_output_and_a_log_line(
-    make: Make, dag_runs: DagRuns
-) -> None:
-    executing = make(output_task="sum")
-    executing.create([{}])
-    follow(executing)
-    assert executing.states() == [("success", "success")]
-    assert executing.rows(OUTPUTS) == []
-    assert any("has no output: task sum" in line for line in executing.logged)
-
-
-@pytest.mark.parametrize(
-    ("returned", "reason"),
-    [("x" * 200, "OutputTooLargeError"), ({"nul": "\0"}, "InvalidValueError")],
-    ids=["too large", "nothing that Postgres holds"],
-)
-def test_an_output_that_cannot_be_kept_fails_its_run_and_is_not_tried_again(
-    make: Make, dag_runs: DagRuns, returned: Any, reason: str
-) -> None:
-    executing = make(output_task="sum", max_output_bytes=100, retries=AT_ONCE)
-    executing.create([{}])
-    dag_runs.returned = returned
-    follow(executing, mask=lambda text: text.replace("visits", "***"))
-    ((state, error_type, error),) = executing.rows(FAILURES)
-    assert (state, error_type) == ("failed", reason)
-    assert "of Dag *** has succeeded, but what its task sum returned cannot be kept" in error
-
-
 @pytest.mark.parametrize("question", ["GetDagRunState", "TriggerDagRun"])
 def test_a_short_silence_of_airflow_costs_no_run_and_starts_none_twice(
     make: Make, dag_runs: DagRuns, question: str
 ) -> None:
-    executing = make(output_task="sum")
+    executing = make()
     executing.create([{}, {}])
-    dag_runs.returned = 3
     dag_runs.silent_for = [question] * 2
     assert follow(executing).states == {"success": 2}
     assert len(dag_runs.confs) == 2
-    assert [output for (output,) in executing.rows(OUTPUTS)] == [3, 3]
     assert sum("failed" in line for line in executing.logged) == 1
-
-
-def test_an_output_that_airflow_does_not_show_is_asked_for_until_the_time_of_its_run_is_over(
-    make: Make, dag_runs: DagRuns
-) -> None:
-    executing = make(processes=2, output_task="sum", timeout=6)
-    executing.create([{"number": 0}, {"number": 1}])
-    dag_runs.returned = 3
-    dag_runs.never_answers = lambda message: (
-        isinstance(message, GetXCom) and dag_runs.confs[message.run_id]["number"] == 0
-    )
-    assert follow(executing).states == {"success": 1, "failed": 1}
-    assert dag_runs.asked.count("GetXCom") > 2
-    assert "has succeeded, but what its task sum returned cannot be kept" in error_of(executing, "failed")
 
 
 def test_a_question_that_airflow_never_answers_ends_its_own_run_when_its_time_is_over_and_no_other(

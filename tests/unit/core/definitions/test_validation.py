@@ -75,10 +75,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("cron", {"input": {1: 2}}, "input: expected a mapping such as {region: north}, got {1: 2}."),
     ("manual", {"example": [1]}, "example: expected a mapping such as {order: 17}, got [1]."),
     ("workflow", {"dag_id": "ship"}, "expected either callable or dag_id."),
-    ("workflow", {"output_task": "ship"}, "expected dag_id with output_task, which is a task of that Dag."),
     ("workflow", {"context_key": None}, "expected dag_id with context_key; a function always gets its context."),
     ("workflow", {"context_key": " "}, "context_key: expected a name such as workorders_context, or null, got ' '."),
-    ("workflow", {"output_task": 3}, "output_task: expected the id of a task of the Dag, got 3."),
     ("workflow", {"callable": "shop.orders.ship"}, f"{FUNCTION}'shop.orders.ship'."),
     ("workflow", {"callable": "shop.orders:Orders.ship"}, f"{FUNCTION}'shop.orders:Orders.ship'."),
     (

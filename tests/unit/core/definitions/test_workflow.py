@@ -75,7 +75,7 @@ def test_the_example_files_are_right_and_named_after_their_workflow(path: Path) 
         GOOD,
         {**GOOD, "database": "shop_db"},
         WITH_DAG,
-        {**WITH_DAG, "context_key": None, "output_task": "sum"},
+        {**WITH_DAG, "context_key": None},
         {**GOOD, "ordering_key": "body:/a"},
     ],
     ids=str,
@@ -86,7 +86,7 @@ def test_the_schema_takes_what_is_right(content: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "ordering_key": "kye"}, {**GOOD, "output_task": "sum"}],
+    [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "ordering_key": "kye"}, {**GOOD, "context_key": "run"}],
     ids=str,
 )
 def test_the_schema_refuses_what_is_wrong(content: dict[str, Any]) -> None:

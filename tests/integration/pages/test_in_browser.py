@@ -106,8 +106,8 @@ def short_address(stack: LocalStack) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for the windows of all tests."""
+def browser(scene: Scene) -> Iterator[Browser]:
+    """One browser for the windows of all tests; it keeps an event loop, and what makes the scene needs another one."""
     with running_browser() as running:
         yield running
 

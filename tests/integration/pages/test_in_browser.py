@@ -35,6 +35,14 @@ _PROBLEM = '<section class="problem"><h1>Busy</h1><p>The database is tired. Noth
 _UPDATE_OFTEN = "sessionStorage.setItem('workorders-interval', '2')"
 """Lets the pages of a window update themselves every two seconds."""
 _UPDATE_NOW = "htmx.trigger(document.body, 'workorders:poll')"
+_STOP_UPDATES = """() => {
+  const interval = document.getElementById("interval");
+  if (interval === null) return;
+  interval.value = "0";
+  interval.dispatchEvent(new Event("change"));
+  sessionStorage.removeItem("workorders-interval");
+}"""
+"""Lets a page stay as it is, and not the next one of its window."""
 _VISIBILITY_CHANGES = "document.dispatchEvent(new Event('visibilitychange'))"
 
 
@@ -98,8 +106,8 @@ def short_address(stack: LocalStack) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for the windows of all tests."""
+def browser(scene: Scene) -> Iterator[Browser]:
+    """One browser for the windows of all tests; it keeps an event loop, and what makes the scene needs another one."""
     with running_browser() as running:
         yield running
 
@@ -358,6 +366,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_window(
         broken: dict[str, list[str]] = {}
         for kind, path in paths.items():
             page.goto(f"{short_address}{path}", wait_until="networkidle")  # until the first update has come
+            page.evaluate(_STOP_UPDATES)
             widths = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
             assert widths[0] <= widths[1], kind
             broken[kind] = violations(page) + (unreachable(page) if theme == "light" else [])

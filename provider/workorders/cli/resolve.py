@@ -19,7 +19,7 @@ from workorders.cli.options import (
 from workorders.cli.output import note, print_json, show_page
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.open import open_admin
+from workorders.kafka.client.settings import open_admin
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import (
     DecisionRequest,

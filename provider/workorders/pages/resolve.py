@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from workorders import dag_ids
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.client.open import open_admin
+from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview

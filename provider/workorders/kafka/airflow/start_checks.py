@@ -23,7 +23,7 @@ from workorders.core.postgres.connection import connect
 from workorders.core.worker.child import load_function
 from workorders.kafka.airflow.connections import connect_server, kafka_settings
 from workorders.kafka.client.admin import KafkaAdmin
-from workorders.kafka.client.open import open_admin
+from workorders.kafka.client.settings import open_admin
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.partitions import Partition
 from workorders.kafka.spark import kafka_source

@@ -11,22 +11,15 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.settings import JAVA, common_settings
 from workorders.kafka.client.token_providers import CALLBACK, GOOGLE, MSK_IAM
 
+_SAME: Final = (
+    *("bootstrap.servers", "check.crcs", "client.dns.lookup", "client.id", "client.rack"),
+    *("fetch.max.bytes", "fetch.min.bytes", "metadata.max.age.ms", "reconnect.backoff.max.ms", "reconnect.backoff.ms"),
+    *("retry.backoff.max.ms", "retry.backoff.ms", "socket.connection.setup.timeout.ms"),
+)
 _NAMES: Final = {
-    "bootstrap.servers": "bootstrap.servers",
-    "check.crcs": "check.crcs",
-    "client.dns.lookup": "client.dns.lookup",
-    "client.id": "client.id",
-    "client.rack": "client.rack",
-    "fetch.max.bytes": "fetch.max.bytes",
+    **dict(zip(_SAME, _SAME, strict=True)),
     "fetch.message.max.bytes": "max.partition.fetch.bytes",
-    "fetch.min.bytes": "fetch.min.bytes",
     "fetch.wait.max.ms": "fetch.max.wait.ms",
-    "metadata.max.age.ms": "metadata.max.age.ms",
-    "reconnect.backoff.max.ms": "reconnect.backoff.max.ms",
-    "reconnect.backoff.ms": "reconnect.backoff.ms",
-    "retry.backoff.max.ms": "retry.backoff.max.ms",
-    "retry.backoff.ms": "retry.backoff.ms",
-    "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
     "socket.timeout.ms": "request.timeout.ms",
 }
 """Settings that the Java client has as well, under this name and with the same values."""

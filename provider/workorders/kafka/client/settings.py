@@ -1,13 +1,16 @@
 """Settings of librdkafka's clients, from the extras of the Airflow Kafka connection."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.certificates import as_texts
 from workorders.kafka.client.token_providers import CALLBACK
 from workorders.kafka.exceptions import ClientSettingsError
+
+if TYPE_CHECKING:
+    from workorders.kafka.client.admin import KafkaAdmin
 
 JAVA: Final = "java"
 """Field of the extras with settings for Spark's Java client alone."""
@@ -84,3 +87,24 @@ def _require_server_verification(given: Mapping[str, str]) -> None:
             "enable.ssl.certificate.verification=false in the Kafka connection is refused, because it trusts every "
             "server. No client was started. Give the broker's certificate authority in ssl.ca.location instead."
         )
+
+
+def open_admin(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]], **options: Any) -> "KafkaAdmin":
+    """Open a client by the id of its Kafka connection, with options of `KafkaAdmin`; no request is sent yet.
+
+    Raises:
+        ConfigurationError: the settings are missing or refused, or the client is not installed.
+    """
+    extra = settings_of(connection_id)
+    try:
+        # The client is an extra: commands that need only the database work without it.
+        from workorders.kafka.client.admin import KafkaAdmin  # noqa: PLC0415
+    except ImportError:
+        raise ConfigurationError(
+            "The package confluent-kafka is not installed, so Kafka was not asked; "
+            "install airflow-provider-workorders[kafka]."
+        ) from None
+    try:
+        return KafkaAdmin(client_settings(extra), **options)
+    except ClientSettingsError as error:
+        raise ClientSettingsError(f"{connection_id}: {error}") from error

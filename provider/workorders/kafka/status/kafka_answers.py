@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.kafka.client.open import open_admin
-from workorders.kafka.client.settings import client_settings
+from workorders.kafka.client.settings import client_settings, open_admin
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
 

@@ -5,7 +5,7 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.topics import Topics
-from workorders.kafka.client.open import open_admin
+from workorders.kafka.client.settings import open_admin
 from workorders.kafka.status import kafka_answers
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
 

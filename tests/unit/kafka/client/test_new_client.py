@@ -15,7 +15,7 @@ from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client import group_offsets, range_consumer
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.new_client import new_client
-from workorders.kafka.client.open import open_admin
+from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import ClientSettingsError
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.outbox.relay.checkpoints import Checkpoints

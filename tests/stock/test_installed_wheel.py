@@ -140,7 +140,9 @@ def test_its_airflow_makes_the_dags_of_the_definitions(made: wheel.Installation,
     command: list[str | Path] = [made.programs / "python", "-c", _LOAD, made.definitions / "dags"]
     loaded = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert loaded.returncode == 0, loaded.stderr
-    assert json.loads(loaded.stdout.splitlines()[-1]) == {"dags": sorted(_DAGS), "errors": {}}
+    found = json.loads(loaded.stdout.splitlines()[-1])
+    assert found["errors"] == {}
+    assert set(_DAGS) <= set(found["dags"])
 
 
 @pytest.mark.long

@@ -106,7 +106,7 @@ def test_errors_are_kept_at_least_as_long_as_the_rest(
     for days in (6, 8, 29, 31, 89, 91):
         kept = [number for number, before in enumerate((good, errors)) if before is None or days < before]
         keep(connection, days=days)
-        assert sorted(positions(connection, trigger, "s")) == kept, days
+        assert set(positions(connection, trigger, "s")) == set(kept), days
 
 
 def test_a_workflow_without_retention_keeps_everything(connection: Connection, trigger: Trigger, name: str) -> None:

@@ -7,8 +7,12 @@ from support.eventually import eventually
 from support.flow import SECONDS
 from support.observed_trigger import Place
 from workorders import dag_ids
+from workorders.core import triggers
+from workorders.core.admission import gaps
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
+from workorders.core.creation import manual
+from workorders.core.creation.manual import ManualRequest
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import connect
@@ -41,7 +45,7 @@ def test_airflow_does_every_duty_by_the_clock_without_being_asked(api: AirflowAp
     run = eventually(scheduled, seconds=SECONDS, what="a Dag run by the schedule", every=1)
     assert run is not None
     assert {task.id: task.state for task in api.tasks(run)} == dict.fromkeys(
-        ("run_bulk_jobs", "recover_lost_runs", "delete_expired", "refresh_search_index"), "success"
+        ("run_bulk_jobs", "recover_lost_runs", "delete_expired", "refresh_search_index", "check_gaps"), "success"
     )
 
 
@@ -75,3 +79,60 @@ def test_a_queued_rerun_is_done_by_the_next_dag_run(
     job = newest()
     assert (job.kind, job.state, job.done, job.reason) == ("rerun", "finished", waiting, "a test")
     assert "cancelled" not in states()
+
+
+def come(stack: LocalStack, *versions: int) -> None:
+    """Let events of one order come, of a trigger as its file defines it."""
+    with connect(stack.database_url) as connection:
+        trigger = triggers.find(connection, "numbered")
+        for version in versions:
+            body = b'{"order": 7, "version": %d}' % version
+            manual.create(connection, trigger, ManualRequest(body, actor="a test", reason="a test", key=None))
+
+
+def gap_ages(stack: LocalStack) -> bool:
+    """Return whether there is a gap that is older than the trigger's limit."""
+    with connect(stack.database_url) as connection:
+        (gap,) = gaps.list_gaps(connection, trigger="numbered")
+        row = connection.execute("SELECT %s + interval '1.5 s' < now()", [gap.parked_since]).fetchone()
+    return bool(row and row[0])
+
+
+def test_a_gap_that_lasts_is_a_red_task_that_reports_it_once_and_green_again_when_it_is_closed(
+    airflow_stack: LocalStack, api: AirflowApi
+) -> None:
+    form = {"body": {"order": 7, "version": 1}, "reason": "the first, by the form, which registers the trigger"}
+    api.trigger("numbered_manual", form)
+    eventually(lambda: registered(airflow_stack), seconds=SECONDS, what="the first event")
+    come(airflow_stack, 3, 4)
+    eventually(lambda: gap_ages(airflow_stack), seconds=SECONDS, what="the age of the gap")
+    maintain(api, "check_gaps")
+    # One of the scheduler's own Dag runs may have been the first to see the gap.
+    checks = [task_of(api, run.id, "check_gaps") for run in api.runs(dag_ids.MAINTENANCE)]
+    (red,) = [task for task in checks if task.state == "failed"]
+    assert "gap above number 1 since" in api.error(red)
+    assert "2 work orders are parked above it" in api.error(red)
+    assert "workorders sequences skip numbered" in api.error(red)
+    assert "Called for numbered with 2 parked, cleared: False." in api.log_text(red)
+    assert red.try_number == 1
+    come(airflow_stack, 2)
+    maintain(api, "check_gaps")
+    checks = [task_of(api, run.id, "check_gaps") for run in api.runs(dag_ids.MAINTENANCE)]
+    assert len([task for task in checks if task.state == "failed"]) == 1
+    logs = "\n".join(api.log_text(task) for task in checks if task.state == "success")
+    assert "its high-water mark is 4" in logs
+    assert "Called for numbered with 0 parked, cleared: True." in logs
+
+
+def registered(stack: LocalStack) -> bool:
+    """Return whether an event of the trigger has come."""
+    with connect(stack.database_url) as connection:
+        row = connection.execute(
+            """
+            SELECT EXISTS (
+                SELECT FROM workorders.work_orders JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+                WHERE triggers.name = 'numbered'
+            )
+            """
+        ).fetchone()
+    return bool(row and row[0])

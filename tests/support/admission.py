@@ -26,11 +26,13 @@ def register(
     idempotency: dict[str, Any] | None = None,
     sequence: dict[str, Any] | None = None,
     workflow: str | None = None,
+    notify: Iterable[str] = (),
 ) -> Trigger:
     """Return a trigger with rules, of its own workflow, and commit."""
     definition = {
         "idempotency": idempotency and Idempotency.model_validate(idempotency).model_dump(mode="json"),
         "sequence": sequence and Sequence.model_validate(sequence).model_dump(mode="json"),
+        "notify": list(notify),
     }
     trigger = triggers.register(connection, name=name, type_="manual", workflow=workflow or name, definition=definition)
     connection.commit()

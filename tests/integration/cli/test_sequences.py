@@ -34,7 +34,7 @@ def test_the_list_names_the_gap_and_the_line_of_the_alert_works(
 ) -> None:
     (gap,) = workorders("sequences", "list", "--trigger", trigger.name, "--json").json()
     assert (gap["name"], gap["high_water_mark"], gap["next_parked"], gap["parked"]) == ('"order-7"', 1, 4, 3)
-    names = "trigger key name high_water_mark next_parked next_id parked parked_since"
+    names = "trigger key name high_water_mark next_parked next_id parked parked_since alerted"
     assert set(gap) == set(names.split())
     assert gap["key"] in workorders("sequences", "list").out
     done = workorders("sequences", "skip", trigger.name, gap["key"], "--reason", "never sent", "--yes")

@@ -623,6 +623,7 @@ CREATE TABLE workorders.sequences (
     key uuid NOT NULL,
     high_water_mark bigint,
     parked_since timestamp with time zone,
+    alerted_since timestamp with time zone,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     trigger_id integer NOT NULL,
     parked integer DEFAULT 0 NOT NULL,
@@ -854,7 +855,7 @@ CREATE INDEX search_words_workflow_idx ON workorders.search_words USING btree (w
 CREATE INDEX sequence_decisions_key_idx ON workorders.sequence_decisions USING btree (trigger_id, key);
 CREATE INDEX sequence_places_key_idx ON workorders.sequence_places USING btree (trigger_id, key);
 CREATE INDEX sequence_places_ordering_key_idx ON workorders.sequence_places USING btree (workflow_id, ordering_key, place);
-CREATE INDEX sequences_gap_idx ON workorders.sequences USING btree (trigger_id, key) WHERE (parked > 0);
+CREATE INDEX sequences_gap_idx ON workorders.sequences USING btree (trigger_id, key) WHERE ((parked > 0) OR (alerted_since IS NOT NULL));
 CREATE INDEX work_orders_few_idx ON workorders.work_orders USING btree (state, id) WHERE (state <> ALL (ARRAY['pending'::workorders.work_order_state, 'success'::workorders.work_order_state, 'rejected'::workorders.work_order_state]));
 CREATE INDEX work_orders_ordering_key_idx ON workorders.work_orders USING btree (workflow_id, ordering_key, COALESCE(stream_id, 0), "position", id) WHERE ((state = ANY (ARRAY['pending'::workorders.work_order_state, 'requeued'::workorders.work_order_state])) AND (ordering_key IS NOT NULL));
 CREATE INDEX work_orders_unsuccessful_idx ON workorders.work_orders USING btree (workflow_id, state, id) WHERE (state = ANY (ARRAY['requeued'::workorders.work_order_state, 'failed'::workorders.work_order_state, 'crashed'::workorders.work_order_state, 'killed'::workorders.work_order_state, 'lost'::workorders.work_order_state, 'exception'::workorders.work_order_state, 'parked'::workorders.work_order_state]));

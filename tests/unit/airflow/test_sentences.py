@@ -59,9 +59,9 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         "the next try records their ends",
     ),
     MaintenanceOperator: (
-        {"duty": "delete_expired"},
-        "The retention of the history: ",
-        "What was done stays done.",
+        {"duty": "check_gaps"},
+        "The check of sequences for gaps: ",
+        "No alert for a gap was lost.",
     ),
     CreateScheduledOperator: (
         {"definition": CronTriggerDefinition(name="nightly", workflow="admit", schedule="@daily")},

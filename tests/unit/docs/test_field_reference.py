@@ -25,8 +25,8 @@ def test_the_fields_of_a_variant_name_it() -> None:
 
 
 def test_a_field_that_every_trigger_has_is_explained_once() -> None:
-    assert "### `tasks`\n" in field_reference("trigger")
-    assert [type_ for type_ in ("kafka", "webhook", "cron", "manual") if "### `tasks`" in field_reference(type_)] == []
+    assert "### `notify`\n" in field_reference("trigger")
+    assert [type_ for type_ in ("kafka", "webhook", "cron", "manual") if "### `notify`" in field_reference(type_)] == []
 
 
 def test_a_field_that_several_variants_share_is_explained_once_and_names_them() -> None:

@@ -10,7 +10,10 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
+from workorders.airflow.notifications import load_notifiers, notify_all
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.core import triggers
+from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.history import search_index, state_counts
@@ -27,7 +30,7 @@ _REFRESH_SECONDS: Final = 240.0
 """After this time no further step begins; the next Dag run continues."""
 
 
-def run_bulk_jobs(connection: Connection, log: Any) -> dict[str, Any]:
+def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
     """Run reruns and cancels that were created for later, wait after an outage, or are orphaned.
 
     Raises:
@@ -50,7 +53,7 @@ def run_bulk_jobs(connection: Connection, log: Any) -> dict[str, Any]:
     return dict(Counter(job.state for job in worked.jobs))
 
 
-def recover_lost_runs(connection: Connection, log: Any) -> dict[str, Any]:
+def recover_lost_runs(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
     """Recover the lost runs of every workflow, also of one whose Dag is paused or does not exist any more."""
     recovered = lifecycle.recover_lost(connection)
     if recovered != Recovered():
@@ -58,7 +61,7 @@ def recover_lost_runs(connection: Connection, log: Any) -> dict[str, Any]:
     return asdict(recovered)
 
 
-def delete_expired(connection: Connection, log: Any) -> dict[str, Any]:
+def delete_expired(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
     """Once per day, erase and delete what has expired by the retention of each workflow, and delete old batches."""
     with connection.transaction():
         is_due = retention.is_due(connection)
@@ -70,7 +73,7 @@ def delete_expired(connection: Connection, log: Any) -> dict[str, Any]:
     return asdict(swept)
 
 
-def refresh_search_index(connection: Connection, log: Any) -> dict[str, Any]:
+def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
     """Add the words of new work orders until none are left or the time is over; count by state if that is due."""
     end = time.monotonic() + _REFRESH_SECONDS
     filled = looked_again = 0
@@ -83,14 +86,39 @@ def refresh_search_index(connection: Connection, log: Any) -> dict[str, Any]:
     return {"filled": filled, "looked_again": looked_again, "counted": counted}
 
 
+def check_gaps(connection: Connection, log: Any, context: "Context") -> dict[str, Any]:
+    """Send the alerts that are due for the sequences of every trigger, each once, and fail if one opens.
+
+    A Kafka trigger alerts after each attempt at a batch as well, but a gap also ages while no message arrives.
+
+    Raises:
+        AirflowFailException: an alert was sent for a gap. It is not sent again, so there is no retry.
+    """
+    alerts, opened = 0, list[str]()
+    for name, notify in gaps.list_watched(connection):
+        notifiers = load_notifiers(notify, log)
+        due = gaps.claim_alerts(connection, triggers.find(connection, name))
+        # A slow notifier must hold no lock.
+        connection.commit()
+        notify_all(due, notifiers, context, log)
+        opened += [alert.sentence for alert in due if not alert.cleared]
+        alerts += len(due)
+    if opened:
+        more = f" {len(opened) - 1} more are in the log above." if len(opened) > 1 else ""
+        raise AirflowFailException(opened[0] + more)
+    return {"alerts": alerts}
+
+
 @dataclass(frozen=True, slots=True)
 class Duty:
     """What a task of the maintenance Dag does."""
 
     where: str
     """The object of the sentence about a failure."""
-    work: Callable[[Connection, Any], dict[str, Any]]
-    """Does it with a connection and the task's log, and returns the results."""
+    work: Callable[[Connection, Any, "Context"], dict[str, Any]]
+    """Does it with a connection, the task's log, and its context, and returns the results."""
+    undone: str = "What was done stays done."
+    """A sentence about what was done and what was not."""
 
 
 DUTIES: Final[Mapping[str, Duty]] = {
@@ -98,6 +126,7 @@ DUTIES: Final[Mapping[str, Duty]] = {
     "recover_lost_runs": Duty("The recovery of lost runs", recover_lost_runs),
     "delete_expired": Duty("The retention of the history", delete_expired),
     "refresh_search_index": Duty("The refresh of the search index", refresh_search_index),
+    "check_gaps": Duty("The check of sequences for gaps", check_gaps, "No alert for a gap was lost."),
 }
 """By the ids of their tasks."""
 
@@ -117,13 +146,11 @@ class MaintenanceOperator(BaseOperator):
         """Do it and return its results; what was done before a failure stays done."""
         duty = DUTIES[self.duty]
         with (
-            explain_failures(
-                self, context, duty.where, "What was done stays done.", again="The next Dag run continues."
-            ),
+            explain_failures(self, context, duty.where, duty.undone, again="The next Dag run continues."),
             connect(
                 database_url(self.database_connection),
                 application_name=f"workorders {self.duty}",
                 may_wait=within_answer_seconds,
             ) as connection,
         ):
-            return duty.work(connection, self.log)
+            return duty.work(connection, self.log, context)

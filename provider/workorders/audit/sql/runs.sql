@@ -45,7 +45,7 @@ JOIN workorders.triggers ON triggers.id = sequences.trigger_id
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 LEFT JOIN workorders.parked_work_orders AS parked
     ON (parked.trigger_id, parked.key) = (sequences.trigger_id, sequences.key)
-WHERE sequences.parked > 0
+WHERE sequences.parked > 0 OR sequences.alerted_since IS NOT NULL
 GROUP BY sequences.trigger_id, sequences.key, triggers.name, workflows.name, sequences.parked
 HAVING sequences.parked <> count(parked.work_order_id)
 ORDER BY sequences.key

@@ -5,17 +5,19 @@ from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
 from workorders.core.definitions.fields import (
     ConnectionId,
     Definition,
     FieldError,
+    ImportPath,
     KeyField,
     Name,
     SelectorField,
     TaskSettings,
     Whole,
+    each_once,
     expecting,
     require_known_tasks,
     seconds,
@@ -28,6 +30,7 @@ TRIGGER_TYPES_GROUP = "workorders.trigger_types"
 """Entry point group in which a distribution announces a trigger type: its name, and its definition's class."""
 
 _LARGEST_NUMBER: Final = 2**62
+_MAX_PARKED: Final = 1_000_000_000
 
 FoundWorkflow = WorkflowDefinition | ConfigurationError | None
 """A workflow's definition, or the mistake of the file that may define it; None if no file does."""
@@ -61,6 +64,10 @@ class Sequence(Definition):
         expecting("a whole number, or first"),
     ] = 0
     """The first number of every key; `first` is the number of a key that arrives first."""
+    alert_above_parked: Whole = Field(default=1000, ge=1, le=_MAX_PARKED)
+    """Parked work orders of one key above which there is an alert."""
+    alert_after: Annotated[float, seconds(0)] = 3600.0
+    """Time that a gap may last before there is an alert."""
 
 
 class TriggerDefinition(Definition):
@@ -93,6 +100,12 @@ class TriggerDefinition(Definition):
     """How the events of one key are ordered; in any order if not given."""
     tasks: dict[str, TaskSettings] = Field(default_factory=dict)
     """Airflow's settings of single tasks, by the id of the task: pool, queue, executor, and priority."""
+    notify: Annotated[
+        tuple[ImportPath, ...],
+        AfterValidator(each_once),
+        expecting("a list of names in modules such as [shop.alerts.page]"),
+    ] = ()
+    """What is called with an alert: import paths, each of a function that takes the alert or of an Airflow notifier."""
 
     _found_workflow: FoundWorkflow = PrivateAttr(None)
 

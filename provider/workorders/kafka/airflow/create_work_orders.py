@@ -15,7 +15,7 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrappe
 from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
 from workorders.kafka.airflow.spark_submission import EngineOperator
-from workorders.kafka.airflow.stall_notifications import Alerting
+from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
@@ -24,8 +24,6 @@ from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAtte
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
-
-    from workorders.kafka.ledger.stalls import Alert
 
 
 class CreateWorkOrdersOperator(EngineOperator):
@@ -82,7 +80,7 @@ class CreateWorkOrdersOperator(EngineOperator):
 
     def _attempt_and_alert(self, context: "Context") -> None:
         alerting = Alerting(self.definition, self.log)
-        due: list[Alert] = []
+        due: list[DueAlert] = []
         self._attempted = None
         try:
             secrets, batch_id = job_secrets(self.definition), int(self.batch_id)

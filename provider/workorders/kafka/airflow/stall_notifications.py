@@ -8,6 +8,8 @@ from airflow.sdk.observability.stats import Stats
 
 from workorders.airflow.notifications import Log, load_notifiers, notify_all
 from workorders.core import triggers
+from workorders.core.admission import gaps
+from workorders.core.admission.gaps import GapAlert
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 ALERTED = "workorders.stalls_alerted"
 RESOLVED = "workorders.stalls_resolved"
+DueAlert = Alert | GapAlert
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +31,21 @@ class Alerting:
     definition: KafkaTriggerDefinition
     log: Log
 
-    def claim(self, database: Connection) -> list[Alert]:
+    def claim(self, database: Connection) -> list[DueAlert]:
         """Return what is due of all partitions, and record that it was claimed. Never raises."""
         try:
             with database.transaction():
                 trigger = triggers.find(database, self.definition.name)
-                return stalls.claim_alerts(database, trigger, after_seconds=self.definition.alert_after)
+                due = stalls.claim_alerts(database, trigger, after_seconds=self.definition.alert_after)
+                return [*due, *gaps.claim_alerts(database, trigger)]
         except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
             self.log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
             return []
 
-    def send(self, due: Sequence[Alert], context: "Context") -> None:
+    def send(self, due: Sequence[DueAlert], context: "Context") -> None:
         """Log, count, and send alerts, when no lock is held: a notifier may be slow."""
         for alert in due:
-            tags = {"trigger": alert.trigger, "topic": alert.topic, "partition": str(alert.partition)}
-            Stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
+            if isinstance(alert, Alert):
+                tags = {"trigger": alert.trigger, "topic": alert.topic, "partition": str(alert.partition)}
+                Stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
         notify_all(due, load_notifiers(self.definition.notify, self.log), context, self.log)

@@ -9,7 +9,6 @@ from workorders.core.definitions.fields import (
     KIB,
     MIB,
     ConnectionId,
-    ImportPath,
     Whole,
     byte_count,
     each_once,
@@ -140,12 +139,6 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     alert_after: Annotated[float, seconds(0)] = DEFAULT_ALERT_AFTER_SECONDS
     """Time after which a stall causes an alert."""
-    notify: Annotated[
-        tuple[ImportPath, ...],
-        AfterValidator(each_once),
-        expecting("a list of names in modules such as [shop.alerts.page]"),
-    ] = ()
-    """What is called with an alert: import paths, each of a function that takes the alert or of an Airflow notifier."""
 
     max_active_batches: Whole = Field(default=4, ge=1, le=1000)
     """Maximum number of batches that are ingested at the same time, including replays."""

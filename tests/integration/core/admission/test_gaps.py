@@ -1,4 +1,4 @@
-"""Gaps in sequences: seen, skipped, released; and finished sequences dropped."""
+"""Gaps in sequences: seen, alerted of once, skipped, released; and finished sequences dropped."""
 
 from collections.abc import Iterator
 from uuid import UUID, uuid4
@@ -21,7 +21,8 @@ ADA = Decider("ada", "a test")
 
 @pytest.fixture
 def trigger(connection: Connection, name: str) -> Trigger:
-    return register(connection, name, sequence=BY_NUMBER)
+    rule = {**BY_NUMBER, "alert_above_parked": 2, "alert_after": "1h"}
+    return register(connection, name, sequence=rule)
 
 
 @pytest.fixture
@@ -44,6 +45,17 @@ def key_of(connection: Connection, trigger: Trigger) -> UUID:
     return gaps.find(connection, trigger, "order-7")
 
 
+def pass_time(connection: Connection, trigger: Trigger, interval: str) -> None:
+    connection.execute(
+        """
+        UPDATE workorders.sequences
+        SET parked_since = parked_since - %(by)s::interval, alerted_since = alerted_since - %(by)s::interval
+        WHERE trigger_id = %(id)s
+        """,
+        {"by": interval, "id": trigger.id},
+    )
+
+
 def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 4, 5)
     come(free, trigger, 1, key="without a gap")
@@ -56,6 +68,7 @@ def test_a_gap_is_listed_with_what_is_parked_behind_it(free: Connection, trigger
         2,
     )
     assert gap.parked_since is not None
+    assert not gap.alerted
 
 
 def test_the_gaps_of_a_workflow_and_of_a_trigger_are_the_oldest_of_a_bounded_number(
@@ -168,6 +181,39 @@ def test_what_is_parked_is_never_dropped(free: Connection, trigger: Trigger) -> 
         gaps.drop(free, trigger, key_of(free, trigger), ADA)
     come(free, trigger, 2)
     assert set(states(free, trigger).values()) == {"pending"}
+
+
+def test_a_gap_is_alerted_of_once_when_it_is_too_old(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3)
+    assert gaps.claim_alerts(free, trigger) == []
+    pass_time(free, trigger, "1 hour")
+    (alert,) = gaps.claim_alerts(free, trigger)
+    assert (alert.cleared, alert.high_water_mark, alert.parked) == (False, 1, 1)
+    assert f"Trigger {trigger.name}: sequence {alert.key} has a gap above number 1 since " in alert.sentence
+    assert "order-7" not in alert.sentence
+    assert gaps.claim_alerts(free, trigger) == []
+
+
+def test_a_gap_is_alerted_of_when_too_much_is_parked(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3, 4)
+    assert gaps.claim_alerts(free, trigger) == []
+    come(free, trigger, 5)
+    assert [alert.parked for alert in gaps.claim_alerts(free, trigger)] == [3]
+
+
+def test_a_closed_gap_is_reported_once(free: Connection, trigger: Trigger) -> None:
+    come(free, trigger, 1, 3, 4, 5)
+    gaps.claim_alerts(free, trigger)
+    come(free, trigger, 2)
+    (alert,) = gaps.claim_alerts(free, trigger)
+    assert alert.cleared
+    assert alert.sentence.endswith("is closed; its high-water mark is 5.")
+    assert gaps.claim_alerts(free, trigger) == []
+    assert gaps.list_gaps(free, trigger=trigger.name) == []
+
+
+def test_a_trigger_without_sequences_has_no_alerts(free: Connection, name: str) -> None:
+    assert gaps.claim_alerts(free, register(free, f"{name}-plain")) == []
 
 
 def test_released_work_orders_count_for_the_day(free: Connection, trigger: Trigger) -> None:

@@ -22,6 +22,7 @@ def test_an_installation_has_one_dag_and_each_of_its_tasks_is_a_duty_that_waits_
         "recover_lost_runs": set(),
         "delete_expired": set(),
         "refresh_search_index": set(),
+        "check_gaps": set(),
     }
     tasks: list[Any] = dag.tasks
     assert {task.database_connection for task in tasks} == {"another_db"}

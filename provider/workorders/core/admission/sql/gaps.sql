@@ -1,6 +1,7 @@
 -- block: gap
     triggers.name AS trigger, sequences.key, sequences.name, sequences.high_water_mark, next.number AS next_parked,
-    next.work_order_id AS next_id, sequences.parked, sequences.parked_since
+    next.work_order_id AS next_id, sequences.parked, sequences.parked_since,
+    sequences.alerted_since IS NOT NULL AS alerted
 
 -- block: with_next
 JOIN workorders.triggers ON triggers.id = sequences.trigger_id
@@ -21,7 +22,7 @@ FROM (
     FROM (
         SELECT *
         FROM workorders.sequences
-        WHERE parked > 0
+        WHERE (parked > 0 OR alerted_since IS NOT NULL) AND parked > 0
             AND trigger_id IN (
                 SELECT triggers.id
                 FROM workorders.triggers
@@ -62,3 +63,49 @@ VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_number)
 
 -- name: drop
 DELETE FROM workorders.sequences WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
+
+-- name: claim_open
+-- The statement that finds a gap also records its alert, so of concurrent callers one gets the gap. A locked row is being
+-- decided at this moment, and is left to the next caller.
+WITH due AS (
+    SELECT trigger_id, key
+    FROM workorders.sequences
+    WHERE trigger_id = %(trigger_id)s
+        AND (parked > 0 OR alerted_since IS NOT NULL)
+        AND parked > 0
+        AND alerted_since IS DISTINCT FROM parked_since
+        AND (parked > %(above_parked)s OR parked_since <= now() - make_interval(secs => %(after_seconds)s))
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE workorders.sequences
+SET alerted_since = sequences.parked_since
+FROM due
+WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
+RETURNING sequences.key, sequences.high_water_mark, sequences.parked, sequences.parked_since;
+
+-- name: claim_closed
+WITH due AS (
+    SELECT trigger_id, key, alerted_since
+    FROM workorders.sequences
+    WHERE trigger_id = %(trigger_id)s
+        AND alerted_since IS NOT NULL
+        AND alerted_since IS DISTINCT FROM parked_since
+    FOR UPDATE SKIP LOCKED
+)
+UPDATE workorders.sequences
+SET alerted_since = NULL
+FROM due
+WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
+RETURNING sequences.key, sequences.high_water_mark, sequences.parked, due.alerted_since;
+
+-- name: thresholds
+SELECT (definition -> 'sequence' ->> 'alert_above_parked')::integer,
+    (definition -> 'sequence' ->> 'alert_after')::double precision
+FROM workorders.triggers
+WHERE id = %(trigger_id)s AND jsonb_typeof(definition -> 'sequence') = 'object';
+
+-- name: watched
+SELECT name, coalesce(nullif(definition -> 'notify', 'null'), '[]')
+FROM workorders.triggers
+WHERE jsonb_typeof(definition -> 'sequence') = 'object'
+ORDER BY name;

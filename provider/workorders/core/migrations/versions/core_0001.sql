@@ -200,6 +200,7 @@ CREATE TABLE workorders.sequences (
     key uuid NOT NULL,
     high_water_mark bigint,
     parked_since timestamptz,
+    alerted_since timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     trigger_id integer NOT NULL,
     parked integer NOT NULL DEFAULT 0,
@@ -208,7 +209,8 @@ CREATE TABLE workorders.sequences (
     used_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (trigger_id, key)
 ) WITH (fillfactor = 80);
-CREATE INDEX sequences_gap_idx ON workorders.sequences (trigger_id, key) WHERE parked > 0;
+CREATE INDEX sequences_gap_idx ON workorders.sequences (trigger_id, key)
+    WHERE parked > 0 OR alerted_since IS NOT NULL;
 
 -- Few rows, which can afford the foreign key: deleting a parked work order leaves no number behind.
 CREATE TABLE workorders.parked_work_orders (

@@ -9,6 +9,9 @@ _REFUSED: Final = "_refused"
 MAINTENANCE: Final = f"{_SHARED}maintenance"
 """The Dag of what is due by the clock for the whole database."""
 
+METRICS: Final = f"{_SHARED}metrics"
+"""The Dag that sends the metrics to Airflow's stats."""
+
 
 def outbox(shard: int) -> str:
     """Return the Dag that sends the messages of a shard of the outbox."""

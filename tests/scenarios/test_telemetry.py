@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry gets one trace of a message from the real Airflow."""
+"""A collector of OpenTelemetry gets one trace of a message, and the metrics, from the real Airflow."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def collector() -> Iterator[OtlpCollector]:
 
 @pytest.fixture
 def stack(tmp_path: Path, collector: OtlpCollector) -> Iterator[LocalStack]:
-    """Airflow whose traces go to the collector, as the page about traces sets it."""
+    """Airflow whose traces and metrics go to the collector, as the page about traces sets it."""
     trigger = {"name": NAME, "type": "kafka", "workflow": NAME, "topics": [TOPIC]}
     workflow = {"name": NAME, "callable": "support.run_functions:behave"}
     with LocalStack(
@@ -39,15 +39,17 @@ def stack(tmp_path: Path, collector: OtlpCollector) -> Iterator[LocalStack]:
         workflows_folder=write_definitions(tmp_path / "workflows", workflow),
         environment={
             "AIRFLOW__TRACES__OTEL_ON": "True",
+            "AIRFLOW__METRICS__OTEL_ON": "True",
             "OTEL_TRACES_EXPORTER": "otlp_proto_http",
             "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+            "OTEL_METRIC_EXPORT_INTERVAL": "5000",
         },
         name="telemetry",
     ) as running:
         yield running
 
 
-def test_one_trace_leads_through_airflow_from_the_producer_to_what_is_published(
+def test_one_trace_leads_through_airflow_from_the_producer_to_what_is_published_and_the_metrics_come_too(
     stack: LocalStack, collector: OtlpCollector
 ) -> None:
     topics = Topics(stack.kafka_settings)
@@ -61,6 +63,11 @@ def test_one_trace_leads_through_airflow_from_the_producer_to_what_is_published(
 
     wanted = {f"run {NAME}", f"send {out}"}
     eventually(lambda: wanted <= of_trace().keys(), seconds=SECONDS, what=f"spans {wanted}")
+    eventually(
+        lambda: any(tags.get("trigger") == NAME for _, tags in collector.values("airflow.workorders.ingest.lag")),
+        seconds=SECONDS,
+        what="the lag of the trigger",
+    )
 
     found = of_trace()
     assert found.keys() == wanted

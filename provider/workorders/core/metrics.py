@@ -11,7 +11,7 @@ METRICS_GROUP: Final = "workorders.metrics"
 """Entry points by which a package announces its metrics: each names a sequence of `Reading`."""
 
 _LABELS = re.compile(r"^-- labels: (.+)$", re.MULTILINE)
-_METRIC = re.compile(r"^-- (gauge|counter): (\S+), (\S+)\n((?:--   .*\n)+)", re.MULTILINE)
+_METRIC = re.compile(r"^-- (gauge|counter): (\S+), (\S+?)(, absent is 0)?\n((?:--   .*\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class Metric:
     unit: str
     """A unit of UCUM: `s`, or what is counted, in braces."""
     meaning: str
+    absent_is_zero: bool = False
+    """Whether labels that a query returns no longer mean 0, as for counts of what no longer exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,15 @@ def load_readings(package: str, file: str, *, blocks_from: str | None = None) ->
     A query begins with its labels, and with a line for each metric and another one for its meaning:
 
         -- labels: topic, kind
-        -- gauge: workorders.outbox.holds, {hold}
+        -- gauge: workorders.outbox.holds, {hold}, absent is 0
         --   Holds of a topic, by kind: topic, key, or message.
     """
     readings = []
     for query in load_queries(package, file, blocks_from=blocks_from).values():
         labels = _LABELS.search(query)
         metrics = tuple(
-            Metric(name, kind, unit, meaning.replace("\n--  ", "").removeprefix("--   ").strip())
-            for kind, name, unit, meaning in _METRIC.findall(query)
+            Metric(name, kind, unit, meaning.replace("\n--  ", "").removeprefix("--   ").strip(), bool(absent))
+            for kind, name, unit, absent, meaning in _METRIC.findall(query)
         )
         if not metrics:
             raise ValueError(f"{package}/{file} has a query without a metric:\n{query}")

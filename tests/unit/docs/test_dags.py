@@ -28,8 +28,9 @@ FILES = {
 
 
 @pytest.fixture
-def dags(tmp_path: Path) -> dict[str, DAG]:
+def dags(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, DAG]:
     """Every kind of Dag that the package makes."""
+    monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
     for path, text in FILES.items():
         # A separate folder for each: the name of a trigger is unique in its folder.
         file = tmp_path / Path(path).stem / path
@@ -84,7 +85,8 @@ def test_the_text_of_every_dag_leads_to_its_page(dags: dict[str, DAG]) -> None:
         "ship_runs": ["workflows/ship"],
         "bad_refused": [],  # a file that defines nothing has no page
         "workorders_outbox_0": ["outbox"],
-        "workorders_maintenance": [jobs, overview, search],
+        "workorders_maintenance": [jobs, overview, search, f"{search}?state=parked"],
+        "workorders_metrics": [overview],
     }
     assert not [dag_id for dag_id, dag in dags.items() if re.search(r"{\w+}", dag.doc_md or "")]
 

@@ -66,7 +66,7 @@ Does for the whole database what is due. Each task is one duty:
   `workorders bulk list`, shows them. One that fails makes the task fail, and is not retried.
 * `recover_lost_runs` recovers the lost runs of every workflow, also of one whose Dag is paused.
 * `delete_expired` erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, once
-  per day. It also deletes the rows of old batches. `workorders retention run --dry-run` counts what is due.
+  per day. It also deletes the rows of old batches.
   [The overview]({overview}) leads to the page of each workflow, which shows what is deleted when.
 * `refresh_search_index` adds new work orders to the full-text index of [the search]({search}), and counts work orders
   by state.

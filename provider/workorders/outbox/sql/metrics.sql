@@ -31,7 +31,7 @@ FROM waiting FULL JOIN held USING (topic) FULL JOIN known USING (topic);
 
 -- name: holds
 -- labels: topic, kind
--- gauge: workorders.outbox.holds, {hold}
+-- gauge: workorders.outbox.holds, {hold}, absent is 0
 --   Holds of a topic, by kind: topic, key, or message.
 SELECT topic, kind, count(*) FROM workorders.outbox_holds GROUP BY topic, kind;
 

@@ -10,7 +10,9 @@ from workorders.airflow.dags.maintenance import maintenance_dags
 
 
 @pytest.fixture
-def dag() -> DAG:
+def dag(monkeypatch: pytest.MonkeyPatch) -> DAG:
+    for name in ("STATSD_ON", "STATSD_DATADOG_ENABLED", "OTEL_ON"):
+        monkeypatch.delenv(f"AIRFLOW__METRICS__{name}", raising=False)
     (found,) = maintenance_dags("another_db").values()
     return found
 
@@ -34,6 +36,14 @@ def test_a_duty_that_lasts_for_hours_does_not_delay_the_next_dag_run_and_missed_
     assert dag.max_active_runs > 1
     assert dag.catchup is False
     assert dag.is_paused_upon_creation is False
+
+
+@pytest.mark.parametrize("setting", ["STATSD_ON", "STATSD_DATADOG_ENABLED", "OTEL_ON"])
+def test_the_metrics_have_a_dag_where_airflow_sends_its_own(setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"AIRFLOW__METRICS__{setting}", "True")
+    metrics = maintenance_dags()["workorders_metrics"]
+    assert (metrics.is_paused_upon_creation, metrics.task_ids) == (False, ["report_metrics"])
+    assert DagSerialization.to_dict(metrics)["dag"]["dag_id"] == metrics.dag_id
 
 
 def test_the_dag_survives_serialization(dag: DAG) -> None:

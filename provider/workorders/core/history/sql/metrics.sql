@@ -49,7 +49,7 @@ WITH recent AS MATERIALIZED (
 
 -- name: recent_states
 -- labels: workflow, state
--- gauge: workorders.runs.recent, {run}
+-- gauge: workorders.runs.recent, {run}, absent is 0
 --   Runs of the last 15 minutes by their state, among the newest 2,000 of all workflows.
 -- use: recent
 SELECT workflows.name, recent.state::text, count(*)
@@ -83,7 +83,7 @@ CROSS JOIN unnest(ARRAY['50', '95', '100']) WITH ORDINALITY AS percentiles (perc
 
 -- name: parked
 -- labels: trigger
--- gauge: workorders.sequences.parked, {work_order}
+-- gauge: workorders.sequences.parked, {work_order}, absent is 0
 --   Work orders that wait for a missing event of their sequence.
 SELECT triggers.name, coalesce(sum(sequences.parked), 0)
 FROM workorders.sequences JOIN workorders.triggers ON triggers.id = sequences.trigger_id

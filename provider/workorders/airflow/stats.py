@@ -1,0 +1,114 @@
+"""Sends metrics to Airflow's stats: StatsD, OpenTelemetry, or Datadog, as Airflow is configured.
+
+A deferred task does so, because the triggerer lives on where a task would end.
+"""
+
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from airflow.sdk import conf
+from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
+
+from workorders.airflow.connections import async_database_url
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
+from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.core.metrics import Metric, Sample, samples
+from workorders.monitoring.snapshot import readings
+
+REPORT_SECONDS: Final = 15.0
+_Series = tuple[Metric, tuple[tuple[str, str], ...]]
+
+
+class StatsReporter:
+    """Sends samples, and remembers what it sent: the totals of counters, and gauges that have to return to 0."""
+
+    def __init__(self) -> None:
+        self._totals: dict[_Series, float] = {}
+        self._gauges: set[_Series] = set()
+
+    def report(self, sent: Iterable[Sample]) -> None:
+        """Send all samples of a database. A counter is sent as what was added since the last call."""
+        found = list(sent)
+        gauges = {(sample.metric, sample.labels) for sample in found if sample.metric.kind == "gauge"}
+        for sample in found:
+            series = sample.metric, sample.labels
+            name, tags = _name_and_tags(series)
+            if sample.metric.kind == "gauge":
+                Stats.gauge(name, sample.value, tags=tags)
+                continue
+            added = sample.value - self._totals.get(series, sample.value)
+            self._totals[series] = sample.value
+            if added > 0:
+                Stats.incr(name, int(added), tags=tags)
+        for series in self._gauges - gauges:
+            if series[0].absent_is_zero:
+                name, tags = _name_and_tags(series)
+                Stats.gauge(name, 0, tags=tags)
+        self._gauges = gauges
+
+
+reporter: Final = StatsReporter()
+"""That of this process. A counter's first total is where it begins, so a new reporter would lose what was added."""
+
+
+def _name_and_tags(series: _Series) -> tuple[str, dict[str, str]]:
+    """Return the name and the tags of a series; for plain StatsD, which has no tags, all of it as a name."""
+    metric, labels = series
+    if not _lacks_tags():
+        return metric.name, dict(labels)
+    values = (normalize_name_for_stats(value.replace(".", "_"), log_warning=False) for _, value in labels)
+    return ".".join([metric.name, *values]), {}
+
+
+def _lacks_tags() -> bool:
+    with_tags = ("statsd_influxdb_enabled", "statsd_datadog_enabled")
+    return conf.getboolean("metrics", "statsd_on", fallback=False) and not any(
+        conf.getboolean("metrics", name, fallback=False) for name in with_tags
+    )
+
+
+class ReportMetricsTrigger(PollingTrigger):
+    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends."""
+
+    def __init__(
+        self, *, database_connection: str = "workorders_db", duration: float = 3600.0, **_from_another_version: Any
+    ) -> None:
+        super().__init__(
+            subject="Metrics",
+            waiting_for=f"the next report of the metrics, every {REPORT_SECONDS:g} s",
+            poll_interval=REPORT_SECONDS,
+            # An outage of the database may last beyond the duration.
+            idle_after=2 * duration,
+        )
+        self.database_connection = database_connection
+        self.duration = duration
+        self._ends_at = time.monotonic() + duration
+
+    @asynccontextmanager
+    async def open_probe(self) -> AsyncIterator[Probe]:
+        """Look the connection up once: it is a request to Airflow, and too slow for every probe."""
+        url = await async_database_url(self.database_connection)
+        async with resources.use(TriggererDatabase, url) as database:
+
+            async def probe() -> str | None:
+                rows = [(reading, await database.fetch(reading.query, {})) for reading in readings()]
+                reporter.report(sample for reading, found in rows for sample in samples(reading, found))
+                return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
+
+            yield probe
+
+
+class ReportMetricsSensor(PollingSensor):
+    """Sends all metrics from the triggerer, for an hour."""
+
+    template_fields: Sequence[str] = ("database_connection",)
+    trigger_class = ReportMetricsTrigger
+
+    def __init__(
+        self, *, database_connection: str = "workorders_db", start_from_trigger: bool = True, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.database_connection = database_connection
+        self.start(from_trigger=start_from_trigger)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -80,7 +81,8 @@ class Installation:
 @pytest.fixture(scope="module")
 def healthy(stack: LocalStack, topics: Topics) -> Installation:
     """An installation in which much has happened, and all of it was right."""
-    name, url = f"audit_{uuid4().hex[:12]}", own_database(stack, "audit")
+    url = own_database(stack, "audit")
+    name = urlsplit(url).path.removeprefix("/")
     own = cast("LocalStack", SimpleNamespace(database_url=url, kafka_settings=stack.kafka_settings))
     made = Installation(own, topics, KafkaAdmin(client_settings(stack.kafka_settings)), name)
     with connect(url) as connection:

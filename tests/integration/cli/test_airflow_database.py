@@ -85,7 +85,7 @@ def workorders(run: Run) -> Run:
 
 def test_dags_that_no_file_makes_are_deleted_and_no_other_ones(run: Run) -> None:
     done = run("-c", _EACH, "remove orders --yes;remove orders --yes;remove --yes")
-    removed, again, _ = done.stdout.split("exit ")
+    removed, again, *_ = done.stdout.split("exit ")
     assert removed.startswith("orders_ingest\norders_listener\n")
     assert again == "0\nThere is no Dag to delete.\n"
     assert done.stdout.endswith("exit 1\n")

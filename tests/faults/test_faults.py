@@ -14,7 +14,14 @@ from faults.site import Site
 pytestmark = [pytest.mark.integration, pytest.mark.faults, pytest.mark.timeout(900)]
 
 SEED = 1
-IN_EACH_RUN = {"broker-killed", "jvm-killed", "planner-without-answer", "postgres-killed", "worker-without-answer"}
+# A server saves the start of a JVM for each attempt; the fault of the JVM needs a submitted application.
+IN_EACH_RUN = {
+    "broker-killed": Mode(on_server=True),
+    "jvm-killed": DEFAULT,
+    "planner-without-answer": Mode(on_server=True),
+    "postgres-killed": Mode(on_server=True),
+    "worker-without-answer": Mode(on_server=True),
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +51,7 @@ def results() -> Iterator[list[Result]]:
 def test_nothing_is_lost_doubled_or_out_of_order_with_the_fault(
     site: Site, results: list[Result], fault: Fault
 ) -> None:
-    # A server saves the start of a JVM for each attempt.
-    mode = Mode(on_server=True) if fault.slug in IN_EACH_RUN else DEFAULT
-    result = run_fault(site, fault, SEED, mode)
+    result = run_fault(site, fault, SEED, IN_EACH_RUN.get(fault.slug, DEFAULT))
     results.append(result)
     if result.skipped:
         pytest.skip(result.skipped)

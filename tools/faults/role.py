@@ -38,8 +38,6 @@ from workorders.outbox.relay.relay import run_relay
 ANSWER = "answer: "
 ON_CLUSTER = "FAULTS_SPARK_CLUSTER"
 """Variable with the master of a cluster and the settings of the application, as JSON."""
-SUBMITTED = {ON_SERVER: ""}
-"""Variables of an attempt that is a submitted application in every mode."""
 GROWS_ON = "FAULTS_GROWS_ON"
 """Variable that lets a batch grow as long as there are messages."""
 USER_DATABASE = "FAULTS_USER_DATABASE"
@@ -106,7 +104,7 @@ def growing_once(attempt: IngestAttempt) -> Iterator[None]:
 def spark(batch_id: int, epoch: int) -> int:
     """Submit the application, or run the batch on the server that the variable names."""
     arguments = ["--batch", str(batch_id), "--epoch", str(epoch)]
-    if os.environ.get(ON_SERVER):
+    if ON_SERVER in os.environ:
         command = [sys.executable, "-m", "support.attempt_on_server", *arguments]
     else:
         application = Path(os.environ["WORKORDERS_SPARK_APPS"]) / "create_work_orders.py"

@@ -418,7 +418,6 @@ MARKED: Mapping[str, tuple[str, str]] = {
     "rejected": ("rejections SET request = jsonb_build_object('a', {mark}::text)", "work_order_id = {rejected}"),
     "sequence": ("sequences SET name = {mark}", "trigger_id = {numbered}"),
     "key": ("outbox_holds SET key = convert_to({mark}, 'UTF8')", "id = {hold}"),
-    "held": ("outbox_held SET key = convert_to({mark}, 'UTF8')", "topic = {topic}"),
     "hold": ("outbox_holds SET reason = {mark}", "id = {hold}"),
     "shard": ("outbox_shards SET last_error = {mark} || ' [WO-OUTBOX-CONTRADICTION]'", "shard = 0"),
     "stall": ("kafka_ranges SET last_error = {mark}", "batch_id = {batch}"),
@@ -437,7 +436,6 @@ UNSHOWN = {
         ("value", "convert_to({mark}, 'UTF8')"),
         ("headers", "jsonb_build_object('a', {mark}::text)"),
     )
-    if (table, column) != ("outbox_held", "key")
 }
 """The same, on no page."""
 OF_PEOPLE = """

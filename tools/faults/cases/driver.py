@@ -14,7 +14,6 @@ from faults.catalogue import fault
 from faults.database import until_waiting_for_a_lock
 from faults.holding import held, held_attempt
 from faults.processes import driver_of, java_of, kill, pause, stopped, until_ended
-from faults.role import SUBMITTED
 from faults.scene import Scene
 
 
@@ -29,7 +28,7 @@ def driver_killed(scene: Scene) -> None:
 
 @fault("JVM killed while a worker writes", short=True)
 def jvm_killed(scene: Scene) -> None:
-    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS), SUBMITTED) as attempt:
+    with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as attempt:
         kill(java_of(attempt.task.pid))
         scene.injected += 1
     scene.lifted()

@@ -1,6 +1,5 @@
 """The whole local stack as a context manager."""
 
-import fcntl
 import json
 import os
 import shutil
@@ -30,7 +29,6 @@ from local_stack.schema_registry import SchemaRegistryServer
 from local_stack.spark_cluster import SparkCluster
 from local_stack.spark_connect import SparkConnect
 from workorders.core import schema
-from workorders.kafka.spark.cache import make_cache_folder
 from workorders.kafka.spark.class_archive import create_archive, find_archive
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -368,14 +366,9 @@ class LocalStack:
             self.kafka.create()
 
     def _prepare_spark(self) -> None:
-        if find_archive(self.spark_jars) is not None:
-            return
-        with (
-            self._progress("Making an archive of Spark's classes, once for this installation", "made"),
-            (make_cache_folder("class-data") / "lock").open("w") as lock,
-        ):
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two that start at once would make it twice, at half the speed
-            create_archive(self.spark_jars)
+        if find_archive(self.spark_jars) is None:
+            with self._progress("Making an archive of Spark's classes, once for this installation", "made"):
+                create_archive(self.spark_jars)
 
     def _start_schema_registry(self) -> None:
         with self._progress("Starting the schema registry"):

@@ -46,8 +46,6 @@ class Comparison:
         """Inject faults into one tool, one after the other, on a stack of its own; what is wrong is reproduced."""
         with self._site(peer.slug) as site:
             for fault in faults:
-                if peer.only and fault.slug not in peer.only:
-                    continue
                 result = self._case(site, peer, fault, self.seed)
                 site.stack.keep_logs |= result is not None and result.is_damaged
                 if result and result.is_damaged and (again := self._case(site, peer, fault, self.seed + 1)):
@@ -145,7 +143,8 @@ def main() -> int:
         with ThreadPoolExecutor(given.lanes) as pool:
             # Those that take longest first: the last one would run alone.
             slowest = sorted(peers, key=lambda peer: -peer.patience)
-            for lane in [pool.submit(comparison.inject, peer, faults) for peer in slowest]:
+            met = {peer: [fault for fault in faults if fault.slug in (peer.only or FAULTS)] for peer in slowest}
+            for lane in [pool.submit(comparison.inject, peer, its) for peer, its in met.items() if its]:
                 lane.result()
     for peer in peers if _SPEED in (given.names or [_SPEED]) else ():
         comparison.measure(peer)

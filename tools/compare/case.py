@@ -181,16 +181,19 @@ class Case:
         """Write one message to each partition that Postgres refuses as jsonb."""
         self._producers += 2
         for number in range(PARTITIONS):
-            value = b'{"producer": %d, "seq": %d, "text": "\\u0000"}' % (self._producers, number)
-            self.topics.produce(self.topic, [value], partition=number, key=b"%d" % number)
-            self.sent.append(Sent(self._producers, number, POISON, f"{number}"))
+            poison = b'{"producer": %d, "seq": %d, "text": "\\u0000"}' % (self._producers, number)
+            self.produce_value(poison, Sent(self._producers, number, POISON, f"{number}"), number)
 
     def produce_one(self) -> None:
         """Write one message that is no other one's."""
         self._producers += 2
         number = next(number for number in count() if kind(number) == ACCEPTED)
-        self.topics.produce(self.topic, [value(self._producers, number)], partition=0, key=b"0")
-        self.sent.append(Sent(self._producers, number, ACCEPTED, "0"))
+        self.produce_value(value(self._producers, number), Sent(self._producers, number, ACCEPTED, "0"), 0)
+
+    def produce_value(self, content: bytes | None, message: Sent, partition: int) -> None:
+        """Write this message."""
+        self.topics.produce(self.topic, [content], partition=partition, key=message.key.encode())
+        self.sent.append(message)
 
     def found(self) -> list[Message]:
         """Return the contents of the rows, in the order in which they were inserted."""

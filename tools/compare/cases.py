@@ -1,17 +1,15 @@
 """The faults: each is one function that gets a case, starts the tool, injects, and lifts the fault again."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import faults
 from compare.case import PARTITIONS, Case
+from faults.cases.clocks import clock
 from faults.catalogue import NotPossibleError
 from faults.disk import small_disk
 from faults.processes import pause
-from faults.site import PYTHON_PATH
 from local_stack.debian import find_program
 from local_stack.errors import StackError
 from local_stack.java import find_java
@@ -19,7 +17,6 @@ from local_stack.java import find_java
 Injection = Callable[[Case], None]
 
 _HOUR: Final = 3600
-_ANOTHER_CLOCK: Final = Path(faults.__file__).with_name("another_clock")
 _JAVA_AT: Final = """\
 #!/bin/sh
 export LD_PRELOAD={library} FAKETIME={shift:+}s
@@ -253,18 +250,11 @@ def two_consumers(case: Case) -> None:
 def clock_step(case: Case) -> None:
     for shift in (_HOUR, -_HOUR):
         case.forget()
-        case.variables = _java_clock(case, shift) if case.peer.in_java else _python_clock(shift)
+        case.variables = _java_clock(case, shift) if case.peer.in_java else clock(shift)
         case.start()
         case.produce(case.messages // 2)
         case.settle()  # a kill at work would be a fault of its own
     case.mark()
-
-
-def _python_clock(shift: int) -> dict[str, str]:
-    return {
-        "PYTHONPATH": os.pathsep.join([str(_ANOTHER_CLOCK), PYTHON_PATH]),
-        "FAULTS_CLOCK_SECONDS": str(shift),
-    }
 
 
 def _java_clock(case: Case, shift: int) -> dict[str, str]:

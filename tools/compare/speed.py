@@ -94,9 +94,8 @@ def _waits(case: Case) -> list[float]:
     for count, number in enumerate(numbers[: _PER_SECOND * _SECONDS]):
         time.sleep(max(0.0, begun + count / _PER_SECOND - time.monotonic()))
         produced[number] = time.time()
-        key = number % KEYS
-        case.topics.produce(case.topic, [value(_PRODUCER, number)], number % PARTITIONS, key=b"%d" % key)
-        case.sent.append(Sent(_PRODUCER, number, ACCEPTED, f"{key}"))
+        message = Sent(_PRODUCER, number, ACCEPTED, f"{number % KEYS}")
+        case.produce_value(value(_PRODUCER, number), message, number % PARTITIONS)
     verdict = case.settle()
     assert not verdict.lost, f"{case.peer.name} has {verdict}"
     found = case.site.admin(_TIMES.format(table=case.table), {"producer": _PRODUCER})

@@ -1,1 +1,1 @@
-"""Figures for machines, for Prometheus, and for the command line."""
+"""Figures for machines, for Prometheus, for Airflow's stats, and for the command line."""

@@ -5,11 +5,13 @@ class path, so its name is a digest of both. It contains only classes of the JVM
 Kafka source must be there as well, and not among those that `--jars` adds later.
 """
 
+import fcntl
 import hashlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,12 +47,27 @@ def create_archive(jars: Sequence[Path]) -> Path:
         raise ConfigurationError(
             "Java or PySpark was not found, so no archive of Spark's classes was made; install both, and set JAVA_HOME."
         )
-    if not path.exists():
-        with tempfile.TemporaryDirectory(prefix="training-", dir=make_cache_folder(_FOLDER)) as scratch:
-            made = Path(scratch) / path.name
-            _train(jars, made)
-            made.replace(path)  # in one step: another process may make the same archive
+    if path.exists():
+        return path
+    folder = make_cache_folder(_FOLDER)
+    with _locked(folder):
+        if not path.exists():
+            with tempfile.TemporaryDirectory(prefix="training-", dir=folder) as scratch:
+                made = Path(scratch) / path.name
+                _train(jars, made)
+                made.replace(path)  # in one step: another process may look for it
     return path
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time make an archive: two at once would make it twice, at half the speed."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def use_archive(conf: Mapping[str, Any], jars: Sequence[Path]) -> dict[str, Any]:

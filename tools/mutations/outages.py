@@ -155,7 +155,7 @@ OUTAGES = (
     Mutation(
         "long-stall-keeps-its-tries",
         6,
-        (Change(OPERATOR, "if not is_long_stall(self, ti, wait):", "if True:"),),
+        (Change(OPERATOR, "if not is_long_stall(self, ti):", "if True:"),),
         (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
     ),
     Mutation(

@@ -20,9 +20,6 @@ ASKS_POLICIES: Final = RetryPolicy is not object
 UNLIMITED_RETRIES = 1_000_000_000
 """More than 1,900 years of tries; twice as many would overflow Airflow's 32-bit column when a task is cleared."""
 
-LONG_WAIT_SECONDS: Final = 45
-"""Only the last waits of the series are as long; they may have begun some seconds before they are read."""
-
 
 def tries_since_clear(try_number: int, max_tries: int) -> int:
     """Return the number of this try, counted from the last clear, or from the first when there was none.
@@ -40,14 +37,9 @@ def next_try_seconds(try_number: int, max_tries: int) -> int:
     return delay_seconds(tries_since_clear(try_number, max_tries))
 
 
-def is_long_stall(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol", retry_after_seconds: int | None) -> bool:
-    """Return whether a task with unlimited retries has failed before, and its next wait is of the longest.
-
-    `retry_after_seconds` is the wait that the failure itself asks for; None for the next one of the series.
-    """
-    if task.retries != UNLIMITED_RETRIES or tries_since_clear(ti.try_number, ti.max_tries) == 1:
-        return False
-    return (retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)) >= LONG_WAIT_SECONDS
+def is_long_stall(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol") -> bool:
+    """Return whether a task with unlimited retries has failed so often that its next wait is the longest."""
+    return task.retries == UNLIMITED_RETRIES and next_try_seconds(ti.try_number, ti.max_tries) == MAX_SECONDS
 
 
 class UnlimitedRetryPolicy(RetryPolicy):
@@ -83,7 +75,7 @@ def describe_next_retry(
     if ti.try_number > ti.max_tries:
         return again or "It is not tried again by itself; clear the task to try again."
     if task.retries == UNLIMITED_RETRIES:
-        if ASKS_POLICIES or is_long_stall(task, ti, retry_after_seconds):
+        if ASKS_POLICIES or (retry_after_seconds is None and is_long_stall(task, ti)):
             return f"Next try in {retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)} s."
         return f"Next try in at most {MAX_SECONDS} s."
     if not (getattr(task, "retry_policy", None) or task.retry_exponential_backoff):

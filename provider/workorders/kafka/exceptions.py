@@ -83,11 +83,6 @@ class RegistryRefusedError(ConfigurationError):
 class StalledError(WorkOrdersError):
     """Ranges of a batch could not be ingested now; the text has one sentence per range."""
 
-    def __init__(self, message: str, *, retry_after_seconds: int | None = None) -> None:
-        """Keep the seconds until the first of these ranges is due; None if the ledger has no time."""
-        super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
-
 
 class SparkServerError(WorkOrdersError):
     """A Spark Connect server did not answer, or lost a query; the ledger alone knows what was committed."""

@@ -16,7 +16,7 @@ from workorders.airflow.retries import (
     next_try_seconds,
     unlimited_retries,
 )
-from workorders.kafka.exceptions import StalledError
+from workorders.kafka.airflow.outbox_relay import HeldMessagesError
 
 LARGEST_INTEGER = 2**31 - 1
 
@@ -44,13 +44,12 @@ def test_the_policy_retries_with_that_wait_and_reports_it() -> None:
 
 
 def test_an_error_that_knows_when_to_try_again_is_believed_and_the_sentence_agrees() -> None:
-    error = StalledError("too much is rejected", retry_after_seconds=600)
-    decision = UnlimitedRetryPolicy().evaluate(error, 4, UNLIMITED_RETRIES)
-    assert decision.retry_delay == timedelta(minutes=10)
+    decision = UnlimitedRetryPolicy().evaluate(HeldMessagesError("held"), 4, UNLIMITED_RETRIES)
+    assert decision.retry_delay == timedelta(seconds=1)
     task = BaseOperator(task_id="a_task", **unlimited_retries())
     assert (
-        describe_next_retry(task, a_try(4, max_tries=UNLIMITED_RETRIES)["ti"], retry_after_seconds=600)
-        == "Next try in 600 s."
+        describe_next_retry(task, a_try(4, max_tries=UNLIMITED_RETRIES)["ti"], retry_after_seconds=1)
+        == "Next try in 1 s."
     )
 
 
@@ -84,37 +83,30 @@ def test_a_task_that_a_clear_does_not_help_names_what_to_do_instead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("try_number", "max_tries", "retry_after", "is_long"),
+    ("try_number", "max_tries", "is_long"),
     [
-        pytest.param(6, UNLIMITED_RETRIES, None, False, id="32 s"),
-        pytest.param(7, UNLIMITED_RETRIES, None, True, id="60 s"),
-        pytest.param(9, UNLIMITED_RETRIES, 58, True, id="60 s that began before"),
-        pytest.param(9, UNLIMITED_RETRIES, 2, False, id="another partition is due sooner"),
-        pytest.param(2, UNLIMITED_RETRIES, 600, True, id="breaker"),
-        pytest.param(1, UNLIMITED_RETRIES, 600, False, id="first failure, which callbacks hear of"),
-        pytest.param(13, 12 + UNLIMITED_RETRIES, 60, False, id="first failure since a clear"),
-        pytest.param(19, 12 + UNLIMITED_RETRIES, None, True, id="seventh failure since a clear"),
+        pytest.param(6, UNLIMITED_RETRIES, False, id="32 s"),
+        pytest.param(7, UNLIMITED_RETRIES, True, id="60 s"),
+        pytest.param(13, 12 + UNLIMITED_RETRIES, False, id="first failure since a clear"),
+        pytest.param(19, 12 + UNLIMITED_RETRIES, True, id="seventh failure since a clear"),
     ],
 )
-def test_a_stall_is_long_when_it_has_failed_before_and_its_next_wait_is_of_the_longest(
-    try_number: int, max_tries: int, retry_after: int | None, *, is_long: bool
-) -> None:
+def test_a_stall_is_long_when_its_next_wait_is_the_longest(try_number: int, max_tries: int, *, is_long: bool) -> None:
     task = BaseOperator(task_id="a_task", **unlimited_retries())
-    assert is_long_stall(task, a_try(try_number, max_tries=max_tries)["ti"], retry_after) == is_long
+    assert is_long_stall(task, a_try(try_number, max_tries=max_tries)["ti"]) == is_long
 
 
 def test_a_stall_of_a_task_with_retries_of_its_own_is_never_long() -> None:
     task = BaseOperator(task_id="a_task", retries=100, retry_delay=timedelta(minutes=10))
-    assert not is_long_stall(task, a_try(50, max_tries=100)["ti"], 600)
+    assert not is_long_stall(task, a_try(50, max_tries=100)["ti"])
 
 
 @pytest.mark.parametrize(
     ("try_number", "retry_after", "sentence", "is_long"),
     [
         (4, None, "Next try in at most 60 s.", False),
-        (14, None, "Next try in 60 s.", True),
-        (4, 600, "Next try in 600 s.", True),  # the task waits for it, deferred
-        (1, 600, "Next try in at most 60 s.", False),
+        (14, None, "Next try in 60 s.", True),  # the task waits for it, deferred
+        (14, 1, "Next try in at most 60 s.", True),
     ],
 )
 def test_an_airflow_that_asks_no_policy_has_only_its_own_back_off(
@@ -125,7 +117,7 @@ def test_an_airflow_that_asks_no_policy_has_only_its_own_back_off(
     ti = a_try(try_number, max_tries=UNLIMITED_RETRIES)["ti"]
     assert (task.retries, task.retry_policy) == (UNLIMITED_RETRIES, None)
     assert describe_next_retry(task, ti, retry_after_seconds=retry_after) == sentence
-    assert is_long_stall(task, ti, retry_after) == is_long
+    assert is_long_stall(task, ti) == is_long
 
 
 def test_the_policy_survives_its_serialization() -> None:

@@ -117,21 +117,20 @@ class CreateWorkOrdersOperator(EngineOperator):
         """Raise the error with the whole sentence; or wait without a worker, once the waits are the longest."""
         ti = context["ti"]
         if isinstance(error, StalledError):
-            text, wait, cause = str(error), error.retry_after_seconds, None
+            text, cause = str(error), None
         else:
             committed = "The ledger has what was committed; the next try takes the rest."
             done = NOTHING_COMMITTED if self._attempted is None else committed
-            text, wait, cause = f"{reason(error)} {done}", None, error
-        what_next = describe_next_retry(self, ti, retry_after_seconds=wait)
-        sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {what_next}"
-        if not is_long_stall(self, ti, wait):
-            raise StalledError(sentence, retry_after_seconds=wait) from cause
+            text, cause = f"{reason(error)} {done}", error
+        sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {describe_next_retry(self, ti)}"
+        if not is_long_stall(self, ti):
+            raise StalledError(sentence) from cause
         log_wrapped(self.log, sentence)
         trigger = StalledBatchTrigger(
             trigger_name=self.trigger_name,
             batch_id=int(self.batch_id),
             error=sentence,
-            delay=wait or next_try_seconds(ti.try_number, ti.max_tries),
+            delay=next_try_seconds(ti.try_number, ti.max_tries),
             kafka_connection=self.definition.kafka_connection,
             database_connection=self.definition.database_connection,
         )

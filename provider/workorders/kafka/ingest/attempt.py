@@ -70,8 +70,6 @@ class RangeOutcome:
     """One sentence; None if the range was ingested."""
     fenced: bool = False
     """Whether a newer attempt took over, which alone reports the range's result."""
-    too_many_rejected: bool = False
-    """Whether the breaker tripped. The messages stay the same, so the next try is late."""
 
 
 def combine(outcomes: Iterable[RangeOutcome]) -> list[RangeOutcome]:
@@ -98,5 +96,4 @@ def _combine(range_: OffsetRange, outcomes: Sequence[RangeOutcome]) -> RangeOutc
         max(outcome.seconds for outcome in outcomes),
         error,
         any(outcome.fenced for outcome in outcomes),
-        any(outcome.too_many_rejected for outcome in outcomes),
     )

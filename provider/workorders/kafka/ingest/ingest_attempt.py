@@ -150,8 +150,7 @@ class IngestAttempt:
         if errors:
             stalls.record_unexplained(self.database, self.ended, self.epoch, failure)
         if errors or failure:
-            wait = ledger.seconds_to_next_try(self.database, self.batch_id)
-            raise StalledError(" ".join(errors) or failure, retry_after_seconds=wait)
+            raise StalledError(" ".join(errors) or failure)
 
     @property
     def created(self) -> tuple[int, int]:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -213,22 +213,13 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition, *, is_s
     return LockedPosition(*row)
 
 
-def stall(
-    connection: Connection,
-    trigger: Trigger,
-    range_: OffsetRange,
-    *,
-    epoch: int,
-    error: str,
-    delay_seconds: float | None = None,
-) -> None:
-    """Record why a range is stalled and when the next try is: by the number of attempts if no delay is given.
+def stall(connection: Connection, trigger: Trigger, range_: OffsetRange, *, epoch: int, error: str) -> None:
+    """Record why a range is stalled, and when the next try is, by the number of attempts.
 
     Changes nothing if a newer attempt has begun, or if the range was committed or is being written at this moment.
     """
     place = {**_key(trigger, range_.partition), "start_offset": range_.start, "end_offset": range_.end}
-    delays = _DELAYS if delay_seconds is None else [delay_seconds]
-    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delays": delays})
+    connection.execute(_QUERIES["stall"], {**place, "epoch": epoch, "error": error, "delays": _DELAYS})
 
 
 def record_unanswered(
@@ -246,12 +237,6 @@ def record_unanswered(
     }
     changed = connection.execute(_QUERIES["record_unanswered"], {"trigger_id": trigger.id, **columns})
     return tuple(error for (error,) in changed if error is not None)
-
-
-def seconds_to_next_try(connection: Connection, batch_id: int) -> int | None:
-    """Return the seconds until the first stalled partition of a batch is due; None if none is stalled."""
-    seconds = fetch_row(connection, _QUERIES["seconds_to_next_try"], {"batch_id": batch_id})[0]
-    return None if seconds is None else max(seconds, 1)
 
 
 def lock_group_commits(connection: Connection, trigger_id: int) -> None:

@@ -1,9 +1,8 @@
 """Records stalls with their errors in the ledger, reads the errors back for people, and claims their alerts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
 from workorders import times
 from workorders.core.exceptions import one_line
@@ -16,29 +15,19 @@ from workorders.kafka.partitions import OffsetRange
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/stalls.sql")
 
-BREAKER_RETRY_SECONDS: Final = 600
-"""Wait after the breaker tripped, because only a change of the trigger's file lets the same messages pass."""
 
-
-def record(
-    connection: Connection,
-    batch: Batch,
-    epoch: int,
-    errors: Mapping[OffsetRange, str],
-    tripped: Collection[OffsetRange] = (),
-) -> None:
+def record(connection: Connection, batch: Batch, epoch: int, errors: Mapping[OffsetRange, str]) -> None:
     """Record the error of each range, and mark its partition as stalled until the next try.
 
     A range that was ingested before and fails in a replay stalls nothing: its partition continues after it. One that
-    was committed after all stalls nothing either. The breaker tripped at the ranges in `tripped`.
+    was committed after all stalls nothing either.
     """
     finished = {range_.range for range_ in batch.ranges if range_.finished}
     for range_, error in errors.items():
         is_replay = range_ in finished
         batches.write_error(connection, batch.id, range_, epoch=epoch, error=error, is_replay=is_replay)
         if not is_replay:
-            delay = BREAKER_RETRY_SECONDS if range_ in tripped else None
-            positions.stall(connection, batch.trigger, range_, epoch=epoch, error=error, delay_seconds=delay)
+            positions.stall(connection, batch.trigger, range_, epoch=epoch, error=error)
 
 
 def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:

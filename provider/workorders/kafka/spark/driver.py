@@ -246,8 +246,7 @@ def _settled(attempt: IngestAttempt, epoch: int, results: Sequence[RangeOutcome]
     finished = {range_.range: range_ for range_ in _all_ranges(now) if range_.finished and range_.range not in before}
     settled = combine([_reconcile(result, finished.get(result.range)) for result in results])
     errors = {result.range: result.error for result in settled if result.error is not None}
-    tripped = {result.range for result in settled if result.too_many_rejected}
-    stalls.record(database, now, attempt.epoch, errors, tripped)
+    stalls.record(database, now, attempt.epoch, errors)
     return settled
 
 

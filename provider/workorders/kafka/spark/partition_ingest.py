@@ -24,7 +24,6 @@ from workorders.kafka.exceptions import (
     FencedError,
     RegistryRefusedError,
     RegistryUnavailableError,
-    TooManyRejectedError,
     UnexpectedMessageError,
 )
 from workorders.kafka.formats.decoded import Headers
@@ -104,7 +103,7 @@ class PartitionIngest:
     def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
         """Ingest on a separate connection, and return the outcome."""
         begun = time.monotonic()
-        created, error, fenced, too_many = Created(), None, False, False
+        created, error, fenced = Created(), None, False
         try:
             with connect(self.database_url, application_name=f"workorders batch {attempt.batch_id}") as connection:
                 created = ingest(
@@ -116,8 +115,7 @@ class PartitionIngest:
                 )
         except Exception as failure:  # noqa: BLE001 - any failure is reported and concerns this partition only
             error, fenced = describe_failure(attempt.range, failure), isinstance(failure, FencedError)
-            too_many = isinstance(failure, TooManyRejectedError)
-        return RangeOutcome(attempt.range, created, time.monotonic() - begun, error, fenced, too_many)
+        return RangeOutcome(attempt.range, created, time.monotonic() - begun, error, fenced)
 
     def _attempt(self, topic: str, partition: int, offset: int) -> Attempt:
         """Return the attempt that a message belongs to; another one of its partition then refuses the message."""

@@ -68,20 +68,6 @@ def test_the_wait_doubles_with_every_attempt(
     assert waits == pytest.approx([1, 2, 4, 8], abs=1)
 
 
-def test_after_the_breaker_the_wait_is_long_and_a_batch_is_due_when_its_first_partition_is(
-    connection: Connection, ranges: list[OffsetRange], batch_id: int
-) -> None:
-    assert positions.seconds_to_next_try(connection, batch_id) is None
-    epoch = begin(connection, batch_id)
-    batch = batches.load(connection, batch_id)
-    stalls.record(connection, batch, epoch, {ranges[0]: "rubbish"}, tripped=[ranges[0]])
-    assert positions.seconds_to_next_try(connection, batch_id) == stalls.BREAKER_RETRY_SECONDS == 600
-    stalls.record(connection, batch, epoch, {ranges[1]: "away"})
-    assert positions.seconds_to_next_try(connection, batch_id) == 1
-    finish(connection, batch_id, ranges[1], epoch)
-    assert positions.seconds_to_next_try(connection, batch_id) == pytest.approx(600, abs=5)
-
-
 def test_an_attempt_that_died_is_named_for_every_range_that_it_left(
     connection: Connection, ranges: list[OffsetRange], batch_id: int
 ) -> None:

@@ -18,7 +18,7 @@ from unit.kafka.ingest.test_record_mapping import PLACE, STREAM, filtering, mapp
 from workorders.core.creation.work_orders import Created
 from workorders.core.items import Item
 from workorders.core.triggers import Trigger
-from workorders.kafka.exceptions import FencedError, TooManyRejectedError
+from workorders.kafka.exceptions import FencedError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.partitions import OffsetRange, Partition, Record, VirtualPartition
@@ -73,21 +73,16 @@ def test_what_travels_to_the_executors_shows_no_secret() -> None:
 
 def test_an_answer_becomes_the_whole_outcome_of_its_own_range() -> None:
     other = replace(ATTEMPT, range=OffsetRange(Partition("orders", 4, "id"), 0, 9))
-    outcome = RangeOutcome(other.range, Created(1, 2, 3, filtered=4), 0.5, "orders 4: é\n", too_many_rejected=True)
+    outcome = RangeOutcome(other.range, Created(1, 2, 3, filtered=4), 0.5, "orders 4: é\n", fenced=True)
     rows = partition_ingest._row(outcome).to_pylist()
     assert outcomes_from_rows(rows, [ATTEMPT, other]) == [outcome]
 
 
 @pytest.mark.parametrize(
-    ("failure", "fenced", "too_many"),
-    [
-        (FencedError("orders: fenced."), True, False),
-        (TooManyRejectedError("orders: rubbish."), False, True),
-        (psycopg.OperationalError("gone"), False, False),
-    ],
+    ("failure", "fenced"), [(FencedError("orders: fenced."), True), (psycopg.OperationalError("gone"), False)]
 )
-def test_an_answer_contains_whether_the_attempt_was_fenced_and_whether_the_breaker_tripped(
-    monkeypatch: pytest.MonkeyPatch, failure: Exception, fenced: bool, too_many: bool
+def test_an_answer_contains_whether_the_attempt_was_fenced(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, *, fenced: bool
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise failure
@@ -95,7 +90,7 @@ def test_an_answer_contains_whether_the_attempt_was_fenced_and_whether_the_break
     monkeypatch.setattr(partition_ingest, "connect", refuse)
     (answer,) = INGEST(iter([messages(100)]))
     (outcome,) = outcomes_from_rows(answer.to_pylist(), [ATTEMPT])
-    assert (outcome.fenced, outcome.too_many_rejected) == (fenced, too_many)
+    assert outcome.fenced == fenced
 
 
 def test_a_message_leads_to_the_virtual_partition_that_it_belongs_to() -> None:

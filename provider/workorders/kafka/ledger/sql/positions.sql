@@ -156,16 +156,6 @@ WHERE free.trigger_id = %(trigger_id)s
     AND (ledger.trigger_id, ledger.topic, ledger.partition) = (free.trigger_id, free.topic, free.partition)
 RETURNING ledger.last_error;
 
--- name: seconds_to_next_try
-SELECT ceil(extract(epoch FROM min(ledger.next_attempt_at) - now()))::integer
-FROM workorders.kafka_ranges AS ranges
-JOIN workorders.kafka_ledger AS ledger
-    ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
-WHERE ranges.batch_id = %(batch_id)s
-    AND ranges.finished_at IS NULL
-    AND ranges.superseded_by IS NULL
-    AND ledger.next_attempt_at IS NOT NULL;
-
 -- name: lock_group_commits
 -- Commits of one trigger are serialized, so that the group's offset never goes back.
 SELECT pg_advisory_xact_lock(%(class)s, %(trigger_id)s);

@@ -123,6 +123,6 @@ def commit_unanswered(scene: Scene) -> None:
     point = Breakpoint(COMMITTER, READS_THE_LEDGER)
     with held(scene, point, lambda: scene.start_commit(batch_id)) as commit, scene.site.kafka.stalled():
         point.release()
-        commit.task.fail("did not answer|could not be committed")
+        commit.task.fail("did not answer|refused the offsets")
         scene.injected += 1
     scene.lifted()

@@ -9,8 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.page_links import PageLink
-from workorders.airflow.retries import describe_next_retry
-from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
+from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
@@ -38,8 +37,6 @@ COORDINATOR_SECONDS = 60.0
 a moment, and a broker that was killed first reads its groups: neither is a failure to show."""
 _RETRY_SECONDS = 0.5
 
-_SAFE = "the work orders are safe in the ledger, which does not depend on the group"
-
 
 class CommitOffsetsOperator(BaseOperator):
     """Commits the ledger's positions to the trigger's consumer group, for lag tools and people.
@@ -62,7 +59,6 @@ class CommitOffsetsOperator(BaseOperator):
         self.trigger_name = definition.name
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
-        self._unfinished = 0
 
     @log_failure_wrapped
     def execute(self, context: "Context") -> None:
@@ -70,26 +66,19 @@ class CommitOffsetsOperator(BaseOperator):
 
         Raises:
             GroupCommitError: the group has other members, the broker refused, or it or the database did not answer.
-            AirflowFailException: the batch belongs to another trigger; nothing was committed. Or it is unfinished, and
-                the listener starts its run again only after this one has ended.
+            AirflowFailException: the batch belongs to another trigger; nothing was committed.
         """
+        where = f"Trigger {self.definition.name}, batch {self.batch_id}"
+        undone = (
+            f"The offsets of consumer group {self.definition.consumer_group} were not committed; the work orders are "
+            f"safe in the ledger, which does not depend on the group."
+        )
+        foreign = (ForeignBatchError, UnknownBatchError)
         try:
-            self._commit_when_coordinated()
-        except (ForeignBatchError, UnknownBatchError) as error:
+            with explain_failures(self, context, where, undone, GroupCommitError, passthrough=foreign):
+                self._commit_when_coordinated()
+        except foreign as error:
             raise AirflowFailException(str(error)) from None
-        except EXPECTED_FAILURES as error:
-            sentence = reason(error)
-            if not isinstance(error, GroupCommitError):
-                sentence += (
-                    f" The offsets of consumer group {self.definition.consumer_group} were not committed; {_SAFE}."
-                )
-            subject = f"Trigger {self.definition.name}, batch {self.batch_id}: {sentence}"
-            if self._unfinished:
-                raise AirflowFailException(
-                    f"{subject} {self._unfinished} of its ranges have no work orders yet, so this run ends here, and "
-                    f"the listener starts it again."
-                ) from error
-            raise GroupCommitError(f"{subject} {describe_next_retry(self, context['ti'])}") from error
 
     def _commit_when_coordinated(self) -> None:
         """Commit; retry for a while if the group has no coordinator, without a lock between two tries."""
@@ -110,7 +99,15 @@ class CommitOffsetsOperator(BaseOperator):
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:
             batch_id = int(self.batch_id)
-            self._unfinished = batches.require_own(database, batch_id, self.trigger_name)
+            unfinished = batches.require_own(database, batch_id, self.trigger_name)
+            if unfinished:
+                # The task before this one was marked as success. An active run would keep the listener from the batch.
+                self.log.warning(
+                    "Batch %s: %s of its ranges have no work orders yet and hold their partitions. No offset is "
+                    "committed now; the listener dispatches the batch again.",
+                    *(batch_id, unfinished),
+                )
+                return
             ledger.lock_group_commits(database, triggers.find(database, self.trigger_name).id)
             positions = ledger.positions_of_batch(database, batch_id)
             # A partition that Kafka does not have has no offset in any group; after a re-creation it has other offsets.
@@ -119,13 +116,6 @@ class CommitOffsetsOperator(BaseOperator):
                 partition: offset for partition, offset in positions.items() if not _is_gone(partition, described)
             }
             run(cluster.commit(self.definition.consumer_group, committed))
-        if self._unfinished:
-            # The task before this one was marked as success.
-            self.log.warning(
-                "Batch %s: %s of its ranges have no work orders yet and hold their partitions; the listener dispatches "
-                "the batch again.",
-                *(batch_id, self._unfinished),
-            )
         for partition, offset in positions.items():
             if partition in committed:
                 outcome = f"committed at {offset}"

@@ -72,10 +72,7 @@ class ConsumerGroups(ClusterClient):
             raise await self._not_committed(group, places, {found.error.code() for found in refused})
 
     async def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
-        text = (
-            f"The offsets of consumer group {group} could not be committed: {reason}. The work orders are safe in the "
-            f"ledger, which does not depend on the group"
-        )
+        text = f"Kafka refused the offsets of consumer group {group}: {reason}"
         if codes & FORBIDDEN:
             resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
             return GroupCommitError(f"{text}; grant the user of the Airflow Kafka connection Read on {resource}.")

@@ -37,12 +37,11 @@ _SILENCE: Final = timedelta(minutes=10)
 
 RETENTION_GROUP: Final = "workorders.retention"
 """Entry points by which a trigger type announces a `Shorten`."""
-Shorten = Callable[[Connection, datetime], Iterator[None]]
-"""Deletes old rows of a trigger type's own tables, before work orders are deleted.
+Shorten = Callable[[Connection, datetime], bool]
+"""Deletes some old rows of a trigger type's own tables, before work orders are deleted.
 
-It receives the connection, and the time that ages are counted to. It yields after each step, which is in a transaction
-that the caller has opened."""
-_DONE: Final = object()
+It receives the connection, in a transaction of the caller, and the time that ages are counted to. It is called again
+after a pause as long as it returns True, because there may be more."""
 
 
 class RetentionBusyError(WorkOrdersError):
@@ -136,11 +135,10 @@ class _Retention:
 
     def shorten(self, shorten: Shorten) -> None:
         """Shorten the tables of a trigger type."""
-        steps = shorten(self._connection, self._due["now"])
         is_done = False
         while not is_done:
             with self._step():
-                is_done = next(steps, _DONE) is _DONE
+                is_done = not shorten(self._connection, self._due["now"])
 
     @contextmanager
     def _step(self, *, erases_words: bool = False) -> Iterator[None]:

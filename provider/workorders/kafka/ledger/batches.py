@@ -4,7 +4,7 @@ A batch grows: while messages arrive, its attempt adds ranges under a lease, in 
 clock.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -390,16 +390,9 @@ def last_plan_from(rows: Iterable[Sequence[Any]]) -> LastPlan:
     return next((LastPlan(*row) for row in rows), LastPlan(None, is_open=False))
 
 
-def delete_expired(connection: Connection, now: datetime) -> Iterator[None]:
-    """Delete the batches that are older than their workflows keep any work order, in steps.
-
-    Yields:
-        For each step. The caller commits before it asks for the next one.
-    """
-    is_done = False
-    while not is_done:
-        is_done = connection.execute(_QUERIES["delete_expired"], {"now": now, "limit": _STEP}).rowcount < _STEP
-        yield
+def delete_expired(connection: Connection, now: datetime) -> bool:
+    """Delete some batches that are older than their workflows keep any work order; return whether there may be more."""
+    return connection.execute(_QUERIES["delete_expired"], {"now": now, "limit": _STEP}).rowcount == _STEP
 
 
 def summaries(

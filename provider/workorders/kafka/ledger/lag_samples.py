@@ -1,6 +1,6 @@
 """What the listeners see of Kafka, one row per partition and minute: the lag, and when they looked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, LiteralString
 
@@ -29,14 +29,6 @@ def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[Liter
     }
 
 
-def delete_old_samples(connection: Connection, now: datetime) -> Iterator[None]:
-    """Delete the rows that are older than a day, some per step, so that no statement holds its locks for long.
-
-    Yields:
-        For each step. The caller commits before it asks for the next one.
-    """
-    asked = {"before": now - _KEPT, "limit": _STEP}
-    is_done = False
-    while not is_done:
-        is_done = connection.execute(_QUERIES["delete_old"], asked).rowcount < _STEP
-        yield
+def delete_old_samples(connection: Connection, now: datetime) -> bool:
+    """Delete some rows that are older than a day; return whether there may be more."""
+    return connection.execute(_QUERIES["delete_old"], {"before": now - _KEPT, "limit": _STEP}).rowcount == _STEP

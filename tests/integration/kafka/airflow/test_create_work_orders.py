@@ -442,8 +442,8 @@ def test_a_clear_of_a_batch_that_is_older_than_its_work_orders_are_kept_or_delet
     with pytest.raises(AirflowFailException, match=r"was not replayed, because .* \[WO-BATCH-EXPIRED\]$"):
         task.run(clears=1)
     assert task.submitted == 1
-    for _ in batches.delete_expired(connection, datetime.now(UTC) + timedelta(hours=2)):
-        connection.commit()
+    assert not batches.delete_expired(connection, datetime.now(UTC) + timedelta(hours=2))
+    connection.commit()
     with pytest.raises(AirflowFailException, match=r"nothing was done\. Retention may have deleted it"):
         task.run(clears=1)
 

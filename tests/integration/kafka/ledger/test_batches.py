@@ -180,8 +180,8 @@ def test_a_batch_is_deleted_once_its_workflow_may_delete_a_work_order_of_its_tim
     connection.commit()
 
     def left(days: float) -> set[int]:
-        for _ in batches.delete_expired(connection, datetime.now(UTC) + timedelta(days=days)):
-            connection.commit()
+        assert not batches.delete_expired(connection, datetime.now(UTC) + timedelta(days=days))
+        connection.commit()
         return {batch.id for batch in batches.summaries(connection, name)}
 
     assert left(6.9) == {old, unfinished}

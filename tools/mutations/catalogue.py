@@ -274,8 +274,8 @@ ISOLATED_AND_SEEN = (
         (
             Change(
                 LEDGER_SQL,
-                "    AND ranges.finished_at IS NULL\n    AND ranges.superseded_by IS NULL\n    AND (ledger.",
-                "    AND (ledger.",
+                "FROM workorders.kafka_unfinished_ranges AS ranges\nWHERE ranges.batch_id = %(batch_id)s\n    AND (ledger.",
+                "FROM workorders.kafka_ranges AS ranges\nWHERE ranges.batch_id = %(batch_id)s\n    AND (ledger.",
             ),
         ),
         (

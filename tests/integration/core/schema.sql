@@ -369,6 +369,25 @@ CREATE TABLE workorders.kafka_subscriptions (
     subscription text NOT NULL,
     polled_at timestamp with time zone DEFAULT now() NOT NULL
 );
+CREATE VIEW workorders.kafka_unfinished_ranges AS
+ SELECT batch_id,
+    topic,
+    partition,
+    trigger_id,
+    topic_id,
+    start_offset,
+    end_offset,
+    planned_at,
+    finished_at,
+    created,
+    rejected,
+    last_error,
+    generation,
+    existing,
+    filtered,
+    superseded_by
+   FROM workorders.kafka_ranges
+  WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
 CREATE TABLE workorders.kafka_virtual_partitions (
     batch_id bigint NOT NULL,
     topic text NOT NULL,

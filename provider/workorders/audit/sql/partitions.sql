@@ -39,10 +39,8 @@ SELECT followed.trigger_id, trigger, followed.topic, followed.partition, followe
     ) AND EXISTS (SELECT FROM workorders.history_marks WHERE name = 'retention') AS may_begin_late
 FROM followed
 JOIN workorders.source_streams ON source_streams.id = followed.stream_id
-LEFT JOIN workorders.kafka_ranges AS held
-    ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition)
-    AND held.finished_at IS NULL
-    AND held.superseded_by IS NULL;
+LEFT JOIN workorders.kafka_unfinished_ranges AS held
+    ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition);
 
 -- name: ranges
 SELECT ranges.batch_id, start_offset, end_offset, finished_at, batches.planned_at, created, rejected, existing, filtered,

@@ -98,8 +98,7 @@ WHERE ranges.batch_id = %(batch_id)s
 -- A batch that failed is left alone until its next try is due, which the ledger knows.
 SELECT batches.id
 FROM workorders.triggers
-JOIN workorders.kafka_ranges AS ranges
-    ON ranges.trigger_id = triggers.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+JOIN workorders.kafka_unfinished_ranges AS ranges ON ranges.trigger_id = triggers.id
 JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -113,8 +112,7 @@ ORDER BY batches.id;
 SELECT triggers.name, count(ranges.batch_id)
 FROM workorders.kafka_batches AS batches
 JOIN workorders.triggers ON triggers.id = batches.trigger_id
-LEFT JOIN workorders.kafka_ranges AS ranges
-    ON ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges ON ranges.batch_id = batches.id
 WHERE batches.id = %(batch_id)s
 GROUP BY triggers.name;
 
@@ -149,8 +147,8 @@ WHERE triggers.id = %(trigger_id)s;
 SELECT triggers.definition::text,
     ARRAY(
         SELECT (ranges.topic, ranges.partition)::text
-        FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.batch_id = batches.id AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+        FROM workorders.kafka_unfinished_ranges AS ranges
+        WHERE ranges.batch_id = batches.id
         ORDER BY 1
     ) AS unfinished
 FROM workorders.kafka_batches AS batches
@@ -206,10 +204,7 @@ WHERE batches.id = ranges.batch_id
 -- The index selects the page first, and only its batches are aggregated.
 SELECT batches.id, triggers.name AS trigger, batches.planned_at,
     max(coalesce(ranges.finished_at, decisions.decided_at)) FILTER (WHERE NOT EXISTS (
-        SELECT FROM workorders.kafka_ranges AS unfinished
-        WHERE unfinished.batch_id = batches.id
-            AND unfinished.finished_at IS NULL
-            AND unfinished.superseded_by IS NULL
+        SELECT FROM workorders.kafka_unfinished_ranges AS unfinished WHERE unfinished.batch_id = batches.id
     )) AS finished_at,
     count(DISTINCT (ranges.topic, ranges.partition)) AS partitions,
     coalesce(sum(ranges.created), 0)::bigint AS created,

@@ -4,14 +4,7 @@ SELECT id FROM workorders.triggers WHERE id = %(trigger_id)s FOR NO KEY UPDATE;
 
 -- name: positions
 SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.mean_message_bytes,
-    EXISTS (
-        SELECT FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.trigger_id = ledger.trigger_id
-            AND ranges.topic = ledger.topic
-            AND ranges.partition = ledger.partition
-            AND ranges.finished_at IS NULL
-            AND ranges.superseded_by IS NULL
-    ) AS busy,
+    ranges.batch_id IS NOT NULL AS busy,
     CASE WHEN ledger.status = 'stalled'
         THEN extract(epoch FROM clock_timestamp() - ledger.status_since)::double precision
     END AS stalled_seconds,
@@ -19,6 +12,8 @@ SELECT ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledg
     ledger.cluster_id, ledger.stored_end
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges
+    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
 WHERE triggers.name = %(trigger)s;
 
 -- name: insert_position
@@ -67,8 +62,8 @@ SELECT pg_advisory_xact_lock(%(class)s, hashtext(%(attempt)s));
 -- FOR UPDATE waits for running virtual partitions, which hold FOR KEY SHARE. The UPDATE after it alone would not.
 SELECT ledger.epoch
 FROM workorders.kafka_ledger AS ledger
-JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
-WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+JOIN workorders.kafka_unfinished_ranges AS ranges USING (trigger_id, topic, partition)
+WHERE ranges.batch_id = %(batch_id)s
 ORDER BY ledger.topic, ledger.partition
 FOR UPDATE OF ledger;
 
@@ -78,10 +73,8 @@ FOR UPDATE OF ledger;
 UPDATE workorders.kafka_ledger AS ledger
 SET epoch = %(epoch)s,
     attempts = attempts + 1
-FROM workorders.kafka_ranges AS ranges
+FROM workorders.kafka_unfinished_ranges AS ranges
 WHERE ranges.batch_id = %(batch_id)s
-    AND ranges.finished_at IS NULL
-    AND ranges.superseded_by IS NULL
     AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition);
 
 -- name: lock_position
@@ -111,13 +104,11 @@ WITH held AS (
         AND next_offset >= %(start_offset)s
         AND next_offset < %(end_offset)s
         AND EXISTS (
-            SELECT FROM workorders.kafka_ranges AS ranges
+            SELECT FROM workorders.kafka_unfinished_ranges AS ranges
             JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
             WHERE (ranges.trigger_id, ranges.topic, ranges.partition)
                     = (ledger.trigger_id, ledger.topic, ledger.partition)
                 AND ranges.start_offset = %(start_offset)s
-                AND ranges.finished_at IS NULL
-                AND ranges.superseded_by IS NULL
                 AND batches.epoch = %(epoch)s
         )
     FOR NO KEY UPDATE SKIP LOCKED
@@ -146,12 +137,8 @@ LEFT JOIN unnest(%(topics)s::text[], %(partitions)s::integer[], %(errors)s::text
 WHERE free.trigger_id = %(trigger_id)s
     AND (free.status = 'stalled') <> (found.error IS NOT NULL)
     AND NOT EXISTS (
-        SELECT FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.trigger_id = free.trigger_id
-            AND ranges.topic = free.topic
-            AND ranges.partition = free.partition
-            AND ranges.finished_at IS NULL
-            AND ranges.superseded_by IS NULL
+        SELECT FROM workorders.kafka_unfinished_ranges AS ranges
+        WHERE (ranges.trigger_id, ranges.topic, ranges.partition) = (free.trigger_id, free.topic, free.partition)
     )
     AND (ledger.trigger_id, ledger.topic, ledger.partition) = (free.trigger_id, free.topic, free.partition)
 RETURNING ledger.last_error;
@@ -176,10 +163,8 @@ SELECT triggers.name AS trigger, ledger.topic, ledger.partition, ledger.topic_id
     ranges.end_offset AS batch_end
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
-LEFT JOIN workorders.kafka_ranges AS ranges
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges
     ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
-    AND ranges.finished_at IS NULL
-    AND ranges.superseded_by IS NULL
 WHERE %(trigger)s::text IS NULL OR triggers.name = %(trigger)s
 ORDER BY triggers.name, ledger.topic, ledger.partition;
 
@@ -189,9 +174,6 @@ DELETE FROM workorders.kafka_ledger AS ledger
 WHERE ledger.trigger_id = %(trigger_id)s
     AND ledger.topic = %(topic)s
     AND NOT EXISTS (
-        SELECT FROM workorders.kafka_ranges AS ranges
-        WHERE ranges.trigger_id = ledger.trigger_id
-            AND ranges.topic = ledger.topic
-            AND ranges.finished_at IS NULL
-            AND ranges.superseded_by IS NULL
+        SELECT FROM workorders.kafka_unfinished_ranges AS ranges
+        WHERE (ranges.trigger_id, ranges.topic) = (ledger.trigger_id, ledger.topic)
     );

@@ -13,10 +13,7 @@ WITH due AS (
 UPDATE workorders.kafka_ledger AS ledger
 SET alerted_since = ledger.status_since
 FROM due
-LEFT JOIN workorders.kafka_ranges AS ranges
-    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (due.trigger_id, due.topic, due.partition)
-    AND ranges.finished_at IS NULL
-    AND ranges.superseded_by IS NULL
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (due.trigger_id, due.topic, due.partition)
 RETURNING ledger.topic, ledger.partition, ledger.next_offset, ranges.end_offset, ledger.status_since, ledger.attempts,
     ledger.last_error;

@@ -7,11 +7,9 @@ SELECT topic, partition, range_start, start_offset, end_offset, finished_at, cre
 FROM workorders.kafka_virtual_partitions AS virtual
 WHERE batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR EXISTS (
-        SELECT FROM workorders.kafka_ranges AS ranges
+        SELECT FROM workorders.kafka_unfinished_ranges AS ranges
         WHERE (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
-                = (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
-            AND ranges.finished_at IS NULL
-            AND ranges.superseded_by IS NULL
+            = (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
     ))
 ORDER BY topic, partition, start_offset;
 
@@ -49,11 +47,11 @@ WHERE batch_id = %(batch_id)s
 
 -- name: unfinished_ranges
 SELECT DISTINCT ranges.topic, ranges.partition, ranges.start_offset
-FROM workorders.kafka_ranges AS ranges
+FROM workorders.kafka_unfinished_ranges AS ranges
 JOIN workorders.kafka_virtual_partitions AS virtual
     ON (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
         = (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
-WHERE ranges.batch_id = %(batch_id)s AND ranges.finished_at IS NULL AND ranges.superseded_by IS NULL
+WHERE ranges.batch_id = %(batch_id)s
 ORDER BY ranges.topic, ranges.partition;
 
 -- name: lock_ledger

@@ -41,7 +41,6 @@ class PartitionStatus:
     topic: str
     partition: int
     topic_id: str
-    start_offset: int
     next_offset: int
     status: str
     status_since: datetime
@@ -49,20 +48,8 @@ class PartitionStatus:
     next_attempt_at: datetime | None
     last_error: str | None
     batch_id: int | None
-    batch_topic_id: str | None
-    batch_start: int | None
-    batch_end: int | None
-    generation: int
-    """Log of the topic that the offsets belong to; see `stream_name`."""
     stored_end: int
     """Highest end of what is stored of this log."""
-
-    @property
-    def held(self) -> OffsetRange | None:
-        """Return the unfinished range that holds the partition."""
-        if self.batch_topic_id is None or self.batch_start is None or self.batch_end is None:
-            return None
-        return OffsetRange(Partition(self.topic, self.partition, self.batch_topic_id), self.batch_start, self.batch_end)
 
 
 def stream_name(partition: Partition, generation: int = 0) -> str:

@@ -34,9 +34,9 @@ class PartitionFacts:
     """Offset at which reading of this log began."""
     generation: int
     """Number of the decision since which offsets mean other messages under the same topic id; 0 for none."""
-    topic_id_now: str | None
+    topic_id_now: str | None = None
     """Id of the topic that has the name now; None if no topic has it."""
-    log: PartitionOffsets | None
+    log: PartitionOffsets | None = None
     """The partition's ends now; None if Kafka does not have the partition."""
     held: OffsetRange | None = None
     """The unfinished range that holds the partition."""

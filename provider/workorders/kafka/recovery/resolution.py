@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.rows import class_row
+from psycopg.rows import class_row, dict_row
 
 from workorders.core import triggers
 from workorders.core.exceptions import WorkOrdersError, one_line
@@ -16,7 +16,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.partitions import Partition, error_at
+from workorders.kafka.partitions import OffsetRange, Partition, error_at
 from workorders.kafka.recovery.decisions import Decision, DecisionKind, PartitionFacts, decide, required_decision
 
 if TYPE_CHECKING:
@@ -237,28 +237,15 @@ def list_decisions(
 
 def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionFacts]:
     """Return the state of each partition in the database, by number; Kafka is not asked."""
-    first_stored: dict[int, int] = dict(
-        connection.execute(_QUERIES["first_stored"], {"trigger": trigger, "topic": topic}).fetchall()
-    )
-    (kept_days,) = fetch_row(connection, _QUERIES["kept_days"], {"trigger": trigger})
-    return {
-        row.partition: PartitionFacts(
-            trigger=trigger,
-            partition=Partition(topic, row.partition, row.topic_id),
-            next_offset=row.next_offset,
-            stored_end=row.stored_end,
-            start_offset=row.start_offset,
-            generation=row.generation,
-            topic_id_now=None,
-            log=None,
-            held=row.held,
-            batch_id=row.batch_id,
-            first_stored=first_stored.get(row.partition),
-            kept_days=kept_days,
-        )
-        for row in ledger.status(connection, trigger)
-        if row.topic == topic
-    }
+    states = {}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        for row in cursor.execute(_QUERIES["facts"], {"trigger": trigger, "topic": topic}):
+            number, topic_id, held_topic_id = row.pop("partition"), row.pop("topic_id"), row.pop("held_topic_id")
+            held = OffsetRange(Partition(topic, number, held_topic_id), row.pop("held_start"), row.pop("held_end"))
+            states[number] = PartitionFacts(
+                trigger, Partition(topic, number, topic_id), held=None if held_topic_id is None else held, **row
+            )
+    return states
 
 
 def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision]) -> None:

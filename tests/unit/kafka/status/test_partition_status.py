@@ -15,7 +15,6 @@ ROW = PartitionStatus(
     topic="orders",
     partition=0,
     topic_id="id-1",
-    start_offset=0,
     next_offset=100,
     status="active",
     status_since=NOON,
@@ -23,10 +22,6 @@ ROW = PartitionStatus(
     next_attempt_at=None,
     last_error=None,
     batch_id=None,
-    batch_topic_id=None,
-    batch_start=None,
-    batch_end=None,
-    generation=0,
     stored_end=100,
 )
 STALLED = replace(ROW, status="stalled", attempts=3, next_attempt_at=NOON, last_error="Gone.", batch_id=7)

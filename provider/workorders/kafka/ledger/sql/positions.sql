@@ -157,10 +157,8 @@ WHERE ranges.batch_id = %(batch_id)s AND ranges.superseded_by IS NULL
 ORDER BY ledger.topic, ledger.partition;
 
 -- name: status
-SELECT triggers.name AS trigger, ledger.topic, ledger.partition, ledger.topic_id, ledger.start_offset,
-    ledger.next_offset, ledger.status, ledger.status_since, ledger.attempts, ledger.next_attempt_at, ledger.last_error,
-    ledger.generation, ledger.stored_end, ranges.batch_id, ranges.topic_id AS batch_topic_id, ranges.start_offset AS batch_start,
-    ranges.end_offset AS batch_end
+SELECT triggers.name AS trigger, ledger.topic, ledger.partition, ledger.topic_id, ledger.next_offset, ledger.status,
+    ledger.status_since, ledger.attempts, ledger.next_attempt_at, ledger.last_error, ledger.stored_end, ranges.batch_id
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
 LEFT JOIN workorders.kafka_unfinished_ranges AS ranges

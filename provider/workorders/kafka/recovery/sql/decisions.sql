@@ -6,22 +6,22 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = ANY (%(p
 ORDER BY partition
 FOR UPDATE NOWAIT;
 
--- name: first_stored
+-- name: facts
 -- Only virtual partitions, and what was stored before the ledger was set back, are after its position.
-SELECT ledger.partition, (
-    SELECT min(position)
-    FROM workorders.work_orders
-    WHERE work_orders.stream_id = ledger.stream_id AND position >= ledger.next_offset
-)
+SELECT ledger.partition, ledger.topic_id, ledger.next_offset, ledger.stored_end, ledger.start_offset, ledger.generation,
+    ranges.topic_id AS held_topic_id, ranges.start_offset AS held_start, ranges.end_offset AS held_end, ranges.batch_id,
+    CASE WHEN ledger.stored_end > ledger.next_offset THEN (
+        SELECT min(position)
+        FROM workorders.work_orders
+        WHERE work_orders.stream_id = ledger.stream_id AND position >= ledger.next_offset
+    ) END AS first_stored, workflows.kept_days
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.triggers ON triggers.id = ledger.trigger_id
-WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s AND ledger.stored_end > ledger.next_offset;
-
--- name: kept_days
-SELECT workflows.kept_days
-FROM workorders.triggers
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
-WHERE triggers.name = %(trigger)s;
+LEFT JOIN workorders.kafka_unfinished_ranges AS ranges
+    ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
+WHERE triggers.name = %(trigger)s AND ledger.topic = %(topic)s
+ORDER BY ledger.partition;
 
 -- name: insert_decision
 INSERT INTO workorders.kafka_decisions (actor, reason, trigger_id, topic, partition, kind, from_topic_id, from_offset,

@@ -28,7 +28,7 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
 def test_every_field_of_a_file_has_an_anchor(site: Path) -> None:
     page = (site / "reference" / "kafka-trigger.html").read_text(encoding="utf-8")
     assert 'id="max-bytes"' in page
-    assert 'id="spark-driver-memory"' in page
+    assert 'id="spark-max-writers"' in page
 
 
 def test_the_schemas_are_published_for_editors(site: Path) -> None:

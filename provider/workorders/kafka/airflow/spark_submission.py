@@ -92,7 +92,6 @@ class EngineOperator(SparkSubmitOperator):
         given: dict[str, Any] = {"conn_id": definition.spark_connection, "name": f"workorders {definition.name}"}
         # With True, a task that is cleared after its success would find its old application and not submit again.
         given |= {"application": default_application(), "durable": False}
-        given |= spark.model_dump(exclude={"conf", "max_writers", "engine"})
         given |= kwargs | {"conf": {**DEFAULT_CONF, **spark.conf, **(kwargs.get("conf") or {})}}
         _add_kafka_source(given)
         super().__init__(**given)

@@ -23,10 +23,6 @@ _EXACTLY_ONCE: Final = re.compile(
 )
 _ELSEWHERE: Final[Mapping[str, str]] = {
     "spark.app.name": "it is derived from the trigger's name",
-    "spark.driver.memory": "use driver_memory",
-    "spark.executor.cores": "use executor_cores",
-    "spark.executor.instances": "use num_executors",
-    "spark.executor.memory": "use executor_memory",
     "spark.master": "it belongs to the Spark connection",
     "spark.submit.deploymode": "it belongs to the Spark connection",
 }
@@ -34,7 +30,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
 
 def _conf(value: Any) -> dict[str, str | int | bool]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"expected Spark settings such as {{spark.locality.wait: 0s}}, got {value!r}.")
+        raise ValueError(f"expected Spark settings such as {{spark.driver.memory: 2g}}, got {value!r}.")
     for key, setting in value.items():
         _check_conf(key, setting)
     return dict(value)
@@ -57,26 +53,12 @@ def _check_conf(key: Any, setting: Any) -> None:
         raise ValueError(f"{key} would break exactly-once or the order of messages; leave it out.")
 
 
-_Memory = Annotated[
-    str,
-    Field(pattern="^[1-9][0-9]*[kmgtKMGT]$", examples=["512m", "2g"]),
-    expecting("a size in Spark's form such as 512m or 2g"),
-]
-
-
 class SparkSettings(Definition):
     """Settings of the Spark application; the master and the deploy mode are the Spark connection's."""
 
     conf: Annotated[dict[str, str | int | bool], BeforeValidator(_conf)] = Field(default_factory=dict)
-    """Any other setting by its full name (`spark...`). Secrets, and what would break exactly-once, are refused."""
-    driver_memory: _Memory | None = None
-    """Memory of the driver, in Spark's form: 512m, 2g."""
-    executor_memory: _Memory | None = None
-    """Memory of an executor, in Spark's form: 512m, 2g."""
-    executor_cores: Whole | None = Field(default=None, ge=1, le=1024)
-    """Cores of an executor: the number of partitions of a batch that it ingests at the same time."""
-    num_executors: Whole | None = Field(default=None, ge=1, le=100_000)
-    """Number of executors, if the cluster manager allows a choice."""
+    """Spark's settings by their full names, such as `spark.driver.memory: 2g`. Secrets, and what would break
+    exactly-once, are refused. The cores of an executor are the partitions that it ingests at the same time."""
     max_writers: Whole | None = Field(default=None, ge=1, le=10_000)
     """Maximum number of ranges of a batch that are written at the same time, each through its own connection to
     Postgres. More ranges are written one group after the other. By default, as many as Spark has cores."""

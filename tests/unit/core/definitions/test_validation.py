@@ -56,7 +56,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("cron", {"tasks": {"plan": {}}}, "tasks: expected some of the tasks create_work_order, got plan."),
     ("webhook", {"tasks": {"plan": {}}}, "tasks: expected no tasks, because there is no Dag, got plan."),
     ("kafka", {"spark": 3}, "spark: expected a mapping, got 3."),
-    ("kafka", {"spark": {"executor_cores": 0}}, "spark.executor_cores: expected a whole number from 1 to 1024, got 0."),
+    ("kafka", {"spark": {"max_writers": 0}}, "spark.max_writers: expected a whole number from 1 to 10000, got 0."),
     ("kafka", {"idempotency": {"key": "key"}}, "idempotency.window: this field is required."),
     (
         "kafka",

@@ -86,19 +86,20 @@ def test_yarn_in_cluster_mode_gets_the_package_the_environment_and_the_names_of_
         "spark.archives": "hdfs:///envs/libraries.tar.gz#libraries",
         "spark.pyspark.python": "./libraries/bin/python",
         "spark.yarn.maxAppAttempts": "1",
+        "spark.executor.instances": "4",
+        "spark.driver.memory": "1g",
         "spark.yarn.tags": "orders",
     }
     command = submitted(
         monkeypatch,
         {"host": "yarn", "extra": {"deploy-mode": "cluster", "queue": "ingest"}},
-        {"conf": settings, "num_executors": 4, "executor_cores": 2, "executor_memory": "2g", "driver_memory": "1g"},
+        {"conf": settings},
     )
     java = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.level=WARN"
     assert command == [
         *(SPARK_SUBMIT, "--master", "yarn", "--conf", java),
         *conf(settings),
         *("--py-files", str(package_archive()), "--jars", "/jars/kafka.jar"),
-        *("--num-executors", "4", "--executor-cores", "2", "--executor-memory", "2g", "--driver-memory", "1g"),
         *("--name", "workorders orders", "--queue", "ingest", "--deploy-mode", "cluster"),
         *("APPLICATION", "--batch", "7"),
     ]

@@ -158,10 +158,6 @@ def test_a_definition_survives_the_way_through_the_database(form: str) -> None:
             "{min_messages: 5, max_messages: 4, max_wait: 1}",
             "min_messages: expected at most max_messages (4), got 5.",
         ),
-        (
-            "spark: {driver_memory: 1 GB}",
-            "spark.driver_memory: expected a size in Spark's form such as 512m or 2g, got '1 GB'.",
-        ),
     ],
 )
 def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(more: str, sentence: str) -> None:
@@ -192,7 +188,6 @@ def test_starting_offsets_that_could_mean_anything_are_refused(form: str) -> Non
         ("spark.x.failOnDataLoss: false", "spark.x.failOnDataLoss would break exactly-once or the order of messages"),
         ("spark.x.minPartitions: 8", "spark.x.minPartitions would break exactly-once or the order of messages"),
         ("spark.master: local", "spark.master cannot be set here; it belongs to the Spark connection"),
-        ("spark.driver.memory: 1g", "spark.driver.memory cannot be set here; use driver_memory"),
         ("kafka.group.id: mine", "expected names of settings that begin with spark., got 'kafka.group.id'"),
         ("spark.a: [1]", "expected a text, a whole number, true or false for spark.a"),
     ],

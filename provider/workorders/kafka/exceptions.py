@@ -68,13 +68,17 @@ class ForeignBatchError(WorkOrdersError):
     error_code = "WO-BATCH-FOREIGN"
 
 
-class RegistryUnavailableError(WorkOrdersError):
+class RegistryError(WorkOrdersError):
+    """The schema registry did not answer, or refused the client."""
+
+
+class RegistryUnavailableError(RegistryError):
     """The schema registry did not answer; a later retry may succeed."""
 
     error_code = "WO-REGISTRY-UNAVAILABLE"
 
 
-class RegistryRefusedError(ConfigurationError):
+class RegistryRefusedError(RegistryError, ConfigurationError):
     """The schema registry refused the client's login; a retry alone does not help."""
 
     error_code = "WO-REGISTRY-REFUSED"

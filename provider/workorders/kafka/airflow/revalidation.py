@@ -21,8 +21,7 @@ def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes)
     them; the request has the offset. One that the filter leaves out stays rejected with that reason.
 
     Raises:
-        RegistryUnavailableError: the schema registry did not answer.
-        RegistryRefusedError: the schema registry refused the client.
+        RegistryError: the schema registry did not answer, or refused the client.
     """
     loaded = KafkaTriggerDefinition.model_validate(definition)
     return _item(RecordMapping.of(loaded, _registry(loaded.registry_connection)), raw, request)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
-from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.exceptions import RegistryError
 from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ReadPayload, UnsafeSchemaError
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
 
@@ -76,8 +76,7 @@ class RegistryDecoder:
         """Return a payload as JSON, or why that cannot be.
 
         Raises:
-            RegistryUnavailableError: the registry did not answer.
-            RegistryRefusedError: the registry refused the client.
+            RegistryError: the registry did not answer, or refused the client.
         """
         schema_id = _schema_id(payload)
         if len(payload) < _HEADER_BYTES or payload[0] != _MAGIC or schema_id == 0:
@@ -95,7 +94,7 @@ class RegistryDecoder:
                 read = self._parse(self._registry, schema_id)
                 characters = max(self._registry.characters - before, _MIN_CHARACTERS)
                 return self._keep(schema_id, _Known(read, characters))
-        except (RegistryUnavailableError, RegistryRefusedError):
+        except RegistryError:
             raise
         except UnknownSchemaError as error:
             fault = str(error)

@@ -11,7 +11,7 @@ import orjson
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.items import Rejection
 from workorders.kafka.definition.formats import FORMATS
-from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
+from workorders.kafka.exceptions import RegistryError
 from workorders.kafka.formats.decoded import (
     BAD_BYTES,
     Budget,
@@ -76,8 +76,7 @@ class Payloads:
         """Return a value as JSON, or why that cannot be; None for a null value that stays one.
 
         Raises:
-            RegistryUnavailableError: the registry did not answer.
-            RegistryRefusedError: the registry refused the client.
+            RegistryError: the registry did not answer, or refused the client.
         """
         if payload is None and not FORMATS[self.value].reads_headers:
             return None
@@ -99,8 +98,7 @@ def decode(decoder: Decoder, kind: str, payload: bytes | None, headers: Headers,
     """Return a key or a value as JSON, or why that cannot be: whatever a decoder raises is a rejection.
 
     Raises:
-        RegistryUnavailableError: the registry did not answer.
-        RegistryRefusedError: the registry refused the client.
+        RegistryError: the registry did not answer, or refused the client.
     """
     size = len(payload or b"")
     for _, value in headers:
@@ -111,7 +109,7 @@ def decode(decoder: Decoder, kind: str, payload: bytes | None, headers: Headers,
         if isinstance(found, Decoded) and len(found.json) > budget.max_bytes:
             raise OverBudgetError(budget.max_bytes)
         return found
-    except (RegistryUnavailableError, RegistryRefusedError):
+    except RegistryError:
         raise
     except OverBudgetError as error:
         return Rejection("too-large", f"the {kind} violates {decoder.rule(payload)}: {error}")

@@ -100,8 +100,7 @@ class RecordMapping:
             stream: the name of the topic and partition within the trigger.
 
         Raises:
-            RegistryUnavailableError: the registry did not answer.
-            RegistryRefusedError: the registry refused the client.
+            RegistryError: the registry did not answer, or refused the client.
         """
         topic, partition = place
         template = _REQUEST % (orjson.dumps(topic).replace(b"%", b"%%"), partition)
@@ -171,8 +170,7 @@ class RecordMapping:
         The request has the key as it came; that of a rejected record keeps it so.
 
         Raises:
-            RegistryUnavailableError: the registry did not answer.
-            RegistryRefusedError: the registry refused the client.
+            RegistryError: the registry did not answer, or refused the client.
         """
         decoded = None
         if payloads.decodes_values and len(record.value or b"") <= self.max_message_bytes:

@@ -20,12 +20,7 @@ from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.items import Item
 from workorders.core.postgres.connection import connect
 from workorders.kafka.client.range_consumer import read_range
-from workorders.kafka.exceptions import (
-    FencedError,
-    RegistryRefusedError,
-    RegistryUnavailableError,
-    UnexpectedMessageError,
-)
+from workorders.kafka.exceptions import FencedError, RegistryError, UnexpectedMessageError
 from workorders.kafka.formats.decoded import Headers
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
@@ -159,7 +154,7 @@ def describe_failure(range_: OffsetRange, failure: BaseException) -> str:
     # cannot be serialized.
     message = str(failure).partition("\tat ")[0].encode("utf-8", "backslashreplace").decode()
     text = one_line(message)
-    if isinstance(failure, RegistryUnavailableError | RegistryRefusedError | OutboxMessageError):
+    if isinstance(failure, RegistryError | OutboxMessageError):
         return f"{range_}: {text}"  # they know nothing of ranges
     if isinstance(failure, WorkOrdersError):
         return text

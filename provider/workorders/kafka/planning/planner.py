@@ -22,7 +22,6 @@ from workorders.kafka.partitions import (
     error_at,
 )
 from workorders.kafka.planning.range_planning import (
-    BatchLimits,
     allowed_by_rate,
     contradicting,
     cut,
@@ -164,6 +163,5 @@ def _choose(
 ) -> tuple[Sequence[OffsetRange], Sequence[VirtualPartition]]:
     """Return ranges of the free partitions, within the trigger's limits and rate, and what they are cut into."""
     allowed = allowed_by_rate(definition.rate_limit_per_second, last.seconds_ago, definition.max_messages)
-    limits = BatchLimits(definition.max_messages, definition.max_bytes).allow(allowed)
-    ranges = plan_ranges(logs, positions, limits)
+    ranges = plan_ranges(logs, positions, max_messages=allowed, max_bytes=definition.max_bytes)
     return ranges, [small for range_ in ranges for small in cut(range_, definition.virtual_partitions)]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -18,29 +17,17 @@ MIN_MESSAGES: Final = 1000
 more than its messages, so a trickle is not cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """Limits of one batch."""
+def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: float | None, burst: int) -> int:
+    """Return how many messages a batch may have now, at most `burst`, because of a rate limit.
 
-    messages: int
-    bytes: int
-
-    def allow(self, messages: float) -> "BatchLimits":
-        """Return these limits with at most this number of messages."""
-        return BatchLimits(math.floor(min(self.messages, messages)), self.bytes)
-
-
-def allowed_by_rate(rate_per_second: float | None, seconds_since_last_batch: float | None, burst: int) -> float:
-    """Return how many messages a rate limit allows for a batch now.
-
-    Idle time accumulates at most `burst` messages, the size of a batch. Without a last batch, or with one in the future
-    because the database's clock has stepped back, a second's messages are allowed.
+    Idle time accumulates. Without a last batch, or with one in the future because the database's clock has stepped
+    back, a second's messages are allowed.
     """
     if rate_per_second is None:
-        return math.inf
+        return burst
     if seconds_since_last_batch is None or seconds_since_last_batch < 0:
-        return min(max(rate_per_second, 1.0), burst)
-    return min(rate_per_second * seconds_since_last_batch, burst)
+        return math.floor(min(max(rate_per_second, 1.0), burst))
+    return math.floor(min(rate_per_second * seconds_since_last_batch, burst))
 
 
 def drop_stale_ends(
@@ -74,7 +61,7 @@ def contradicting(offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition
 
 
 def plan_ranges(
-    offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], limits: BatchLimits
+    offsets: Sequence[PartitionOffsets], ledger: Mapping[Partition, Position], *, max_messages: int, max_bytes: int
 ) -> list[OffsetRange]:
     """Split a round between the free partitions that have messages to read.
 
@@ -96,7 +83,7 @@ def plan_ranges(
             end = _end(log, position)
             if end > position.next_offset:
                 wanted.append(OffsetRange(position.partition, position.next_offset, end))
-    return _split_fairly(wanted, ledger, limits)
+    return _split_fairly(wanted, ledger, max_messages, max_bytes)
 
 
 def deleted_partitions(partitions: Iterable[Partition], ledger: Mapping[Partition, Position]) -> list[Position]:
@@ -123,9 +110,8 @@ def _end(log: PartitionOffsets, position: Position) -> int:
 
 
 def _split_fairly(
-    wanted: Sequence[OffsetRange], ledger: Mapping[Partition, Position], limits: BatchLimits
+    wanted: Sequence[OffsetRange], ledger: Mapping[Partition, Position], messages_left: int, bytes_left: float
 ) -> list[OffsetRange]:
-    messages_left, bytes_left = limits.messages, float(limits.bytes)
     shares: list[OffsetRange] = []
     smallest_first = sorted(wanted, key=lambda range_: (range_.end - range_.start, range_))
     for place, range_ in enumerate(smallest_first):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TypedDict
 
 import pytest
 from hypothesis import given
@@ -17,14 +18,21 @@ from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets
 from workorders.kafka.planning.range_planning import (
     FIRST_GUESS_MESSAGE_BYTES,
     MIN_MESSAGES,
-    BatchLimits,
     allowed_by_rate,
     cut,
     plan_ranges,
     require_no_order,
 )
 
-ENOUGH = BatchLimits(messages=1_000_000, bytes=1 << 50)
+
+class Limits(TypedDict):
+    """Those of a round."""
+
+    max_messages: int
+    max_bytes: int
+
+
+ENOUGH = Limits(max_messages=1_000_000, max_bytes=1 << 50)
 
 
 @dataclass(frozen=True)
@@ -33,10 +41,10 @@ class Situation:
 
     logs: Sequence[PartitionOffsets]
     ledger: Mapping[Partition, Position]
-    limits: BatchLimits
+    limits: Limits
 
     def plan(self) -> list[OffsetRange]:
-        return plan_ranges(self.logs, self.ledger, self.limits)
+        return plan_ranges(self.logs, self.ledger, **self.limits)
 
     @property
     def backlogs(self) -> dict[Partition, int]:
@@ -59,7 +67,7 @@ few_or_many = st.integers(0, 20) | st.integers(0, 1_000_000)
 
 
 @st.composite
-def situations(draw: st.DrawFn, limits: st.SearchStrategy[BatchLimits] | None = None) -> Situation:
+def situations(draw: st.DrawFn, limits: st.SearchStrategy[Limits] | None = None) -> Situation:
     """Ledgers and logs that agree with each other."""
     logs: list[PartitionOffsets] = []
     ledger: dict[Partition, Position] = {}
@@ -70,7 +78,9 @@ def situations(draw: st.DrawFn, limits: st.SearchStrategy[BatchLimits] | None = 
         logs.append(PartitionOffsets(partition, log_start, last_stable, last_stable + unstable))
         if draw(st.integers(0, 9)):
             ledger[partition] = Position(partition, next_offset, draw(st.booleans()), draw(means))
-    any_limits = st.builds(BatchLimits, st.integers(1, 30) | st.integers(1, 1_000_000), st.integers(1, 1 << 30))
+    any_limits = st.builds(
+        Limits, max_messages=st.integers(1, 30) | st.integers(1, 1_000_000), max_bytes=st.integers(1, 1 << 30)
+    )
     return Situation(logs, ledger, draw(any_limits if limits is None else limits))
 
 
@@ -80,14 +90,14 @@ def length(range_: OffsetRange) -> int:
 
 @given(situations())
 def test_a_batch_never_holds_more_messages_than_its_limit(situation: Situation) -> None:
-    assert sum(map(length, situation.plan())) <= situation.limits.messages
+    assert sum(map(length, situation.plan())) <= situation.limits["max_messages"]
 
 
 @given(situations())
 def test_a_batch_never_holds_more_bytes_than_its_limit_but_for_a_single_message(situation: Situation) -> None:
     ranges = situation.plan()
     total = sum(length(range_) * situation.size(range_.partition) for range_ in ranges)
-    assert total <= situation.limits.bytes * (1 + 1e-9) or sum(map(length, ranges)) == 1
+    assert total <= situation.limits["max_bytes"] * (1 + 1e-9) or sum(map(length, ranges)) == 1
 
 
 def test_the_first_range_of_a_partition_is_for_large_messages_and_the_next_one_for_those_that_it_had() -> None:
@@ -95,7 +105,8 @@ def test_the_first_range_of_a_partition_is_for_large_messages_and_the_next_one_f
     log = PartitionOffsets(partition, 0, 10**9, 10**9)
     for mean, messages in ((None, 65_536), (1024.0, 1_048_576)):
         ledger = {partition: Position(partition, 0, busy=False, mean_message_bytes=mean)}
-        assert plan_ranges([log], ledger, BatchLimits(10**9, 2**30)) == [OffsetRange(partition, 0, messages)]
+        ranges = plan_ranges([log], ledger, max_messages=10**9, max_bytes=2**30)
+        assert ranges == [OffsetRange(partition, 0, messages)]
 
 
 @given(situations())
@@ -122,8 +133,9 @@ def test_something_is_planned_whenever_something_waits(situation: Situation) -> 
 def test_no_free_partition_starves_when_the_limits_have_room_for_one_message_of_each(situation: Situation) -> None:
     waiting = situation.backlogs
     largest = max((situation.size(partition) for partition in waiting), default=1.0)
-    roomy = BatchLimits(
-        max(situation.limits.messages, len(waiting)), max(situation.limits.bytes, math.ceil(len(waiting) * largest))
+    roomy = Limits(
+        max_messages=max(situation.limits["max_messages"], len(waiting)),
+        max_bytes=max(situation.limits["max_bytes"], math.ceil(len(waiting) * largest)),
     )
     assert {range_.partition for range_ in replace(situation, limits=roomy).plan()} == set(waiting)
 
@@ -132,7 +144,7 @@ def test_no_free_partition_starves_when_the_limits_have_room_for_one_message_of_
 def test_of_two_partitions_none_gets_less_than_the_other_but_by_its_backlog_or_one_message(
     situation: Situation,
 ) -> None:
-    by_count = replace(situation, limits=BatchLimits(situation.limits.messages, ENOUGH.bytes))
+    by_count = replace(situation, limits={**situation.limits, "max_bytes": ENOUGH["max_bytes"]})
     taken = dict.fromkeys(by_count.backlogs, 0) | {range_.partition: length(range_) for range_ in by_count.plan()}
     left_behind = [taken[partition] for partition, backlog in by_count.backlogs.items() if taken[partition] < backlog]
     assert max(taken.values(), default=0) <= min(left_behind, default=math.inf) + 1
@@ -140,7 +152,7 @@ def test_of_two_partitions_none_gets_less_than_the_other_but_by_its_backlog_or_o
 
 @given(situations(st.just(ENOUGH)))
 def test_everything_that_waits_is_taken_when_it_fits(situation: Situation) -> None:
-    fits = sum(situation.backlogs.values()) <= ENOUGH.messages
+    fits = sum(situation.backlogs.values()) <= ENOUGH["max_messages"]
     taken = {range_.partition: length(range_) for range_ in situation.plan()}
     assert (taken == situation.backlogs) is fits
 
@@ -160,7 +172,7 @@ def test_planning_again_and_again_takes_every_offset_exactly_once(situation: Sit
     unfinished: list[OffsetRange] = []
     growths = data.draw(st.lists(st.integers(0, 5), max_size=5))
     while True:
-        ranges = plan_ranges(list(logs.values()), ledger, situation.limits)
+        ranges = plan_ranges(list(logs.values()), ledger, **situation.limits)
         for range_ in ranges:
             taken[range_.partition] += range(range_.start, range_.end)
             ledger[range_.partition] = replace(ledger[range_.partition], busy=True)
@@ -188,7 +200,7 @@ ORDERS = Partition("orders", 0, "id")
 
 
 def planned(log: PartitionOffsets, position: Position) -> list[OffsetRange]:
-    return plan_ranges([log], {position.partition: position}, ENOUGH)
+    return plan_ranges([log], {position.partition: position}, **ENOUGH)
 
 
 @pytest.mark.parametrize(
@@ -233,35 +245,34 @@ def test_messages_of_an_open_transaction_are_waited_for() -> None:
 
 def test_a_message_larger_than_a_batch_makes_a_batch_of_its_own() -> None:
     position = Position(ORDERS, 7, busy=False, mean_message_bytes=5000.0)
-    (range_,) = plan_ranges([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, BatchLimits(100, 1024))
+    log = PartitionOffsets(ORDERS, 0, 90, 90)
+    (range_,) = plan_ranges([log], {ORDERS: position}, max_messages=100, max_bytes=1024)
     assert length(range_) == 1
 
 
 def test_nothing_is_planned_when_the_rate_leaves_nothing() -> None:
     position = Position(ORDERS, 0, busy=False)
-    limits = BatchLimits(100, 1 << 20).allow(0.9)
-    assert plan_ranges([PartitionOffsets(ORDERS, 0, 90, 90)], {ORDERS: position}, limits) == []
-
-
-def test_a_rate_leaves_whole_messages_and_never_raises_the_limit() -> None:
-    assert BatchLimits(100, 7).allow(12.9) == BatchLimits(12, 7)
-    assert BatchLimits(100, 7).allow(1000.0) == BatchLimits(100, 7)
+    log = PartitionOffsets(ORDERS, 0, 90, 90)
+    allowed = allowed_by_rate(0.9, 1.0, burst=100)
+    assert plan_ranges([log], {ORDERS: position}, max_messages=allowed, max_bytes=1 << 20) == []
 
 
 @pytest.mark.parametrize(
     ("rate", "seconds", "allowed"),
     [
-        pytest.param(5.0, None, 5.0, id="first batch: one second's worth"),
-        pytest.param(0.1, None, 1.0, id="first batch of a slow rate: one message"),
-        pytest.param(500.0, None, 100.0, id="first batch: at most a batch"),
-        pytest.param(5.0, 2.0, 10.0, id="what was saved up"),
-        pytest.param(5.0, 0.0, 0.0, id="nothing at once"),
-        pytest.param(5.0, 36_000.0, 100.0, id="an idle night saves up one batch"),
-        pytest.param(5.0, -3.0, 5.0, id="a clock that went back: as for a first batch"),
+        pytest.param(None, 0.0, 100, id="no limit"),
+        pytest.param(5.0, None, 5, id="first batch: one second's worth"),
+        pytest.param(0.1, None, 1, id="first batch of a slow rate: one message"),
+        pytest.param(500.0, None, 100, id="first batch: at most a batch"),
+        pytest.param(5.0, 2.0, 10, id="what was saved up"),
+        pytest.param(5.0, 2.5, 12, id="whole messages"),
+        pytest.param(5.0, 0.0, 0, id="nothing at once"),
+        pytest.param(5.0, 36_000.0, 100, id="an idle night saves up one batch"),
+        pytest.param(5.0, -3.0, 5, id="a clock that went back: as for a first batch"),
     ],
 )
 def test_a_rate_limit_allows_what_was_saved_up_since_the_last_batch(
-    rate: float, seconds: float | None, allowed: float
+    rate: float | None, seconds: float | None, allowed: int
 ) -> None:
     assert allowed_by_rate(rate, seconds, burst=100) == allowed
 
@@ -272,7 +283,7 @@ def test_a_rate_limit_allows_what_was_saved_up_since_the_last_batch(
     waits=st.lists(st.floats(0, 100), max_size=50),
 )
 def test_batches_one_after_the_other_keep_to_the_rate(rate: float, burst: int, waits: list[float]) -> None:
-    total = sum(BatchLimits(burst, 1).allow(allowed_by_rate(rate, wait, burst)).messages for wait in waits)
+    total = sum(allowed_by_rate(rate, wait, burst) for wait in waits)
     assert total <= rate * sum(waits) + 1e-6
 
 
@@ -292,7 +303,7 @@ def test_partitions_that_a_new_topic_lacks_are_planned_so_that_people_see_it(
     known = [Partition("orders", number, "old") for number in (0, 1)]
     ledger = {partition: Position(partition, 7, busy=False) for partition in known}
     found = [PartitionOffsets(Partition("orders", number, topic_id), 0, 7, 7) for topic_id, number in logs]
-    ranges = plan_ranges(found, ledger, ENOUGH)
+    ranges = plan_ranges(found, ledger, **ENOUGH)
     assert [(range_.partition.topic_id, range_.partition.partition) for range_ in ranges] == planned
     assert {(range_.start, range_.end) for range_ in ranges} <= {(7, 8)}
 
@@ -301,7 +312,7 @@ def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> No
     gone = Partition("orders", 1, "new")
     there = Partition("orders", 0, "new")
     ledger = {partition: Position(partition, 0, busy=False) for partition in (there, gone)}
-    assert plan_ranges([PartitionOffsets(there, 0, 0, 0)], ledger, ENOUGH) == []
+    assert plan_ranges([PartitionOffsets(there, 0, 0, 0)], ledger, **ENOUGH) == []
 
 
 @given(start=st.integers(0, 2**62), size=st.integers(1, 10_000_000), count=st.integers(1, 32))

@@ -10,7 +10,7 @@ from support.definitions import define
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place, Position
-from workorders.kafka.planning.range_planning import BatchLimits, plan_ranges
+from workorders.kafka.planning.range_planning import plan_ranges
 from workorders.kafka.planning.wakeup import (
     Backlog,
     backlog,
@@ -120,7 +120,7 @@ def test_a_ledger_inside_an_open_transaction_is_waited_for_as_planning_does() ->
     """The policy `group` may begin there, if the group was a reader of uncommitted messages."""
     position = Position(ORDERS, 5, busy=False, stored_end=9)
     log = PartitionOffsets(ORDERS, log_start=0, last_stable=7, high_watermark=12)
-    planned = plan_ranges([log], {ORDERS: position}, BatchLimits(100, 1 << 20))
+    planned = plan_ranges([log], {ORDERS: position}, max_messages=100, max_bytes=1 << 20)
     ends, ledger = {ORDERS: log.last_stable}, {ORDERS: position}
     assert needs_high_watermark(ends, ledger) == [ORDERS]
     waiting = backlog(ends, ledger, {ORDERS: log.high_watermark})

@@ -95,7 +95,7 @@ class SparkServerError(WorkOrdersError):
 
 
 class RangeError(WorkOrdersError):
-    """Base of errors of one range; nothing of it was committed."""
+    """An error of one range, such as one of Kafka's; nothing of it was committed. Other ranges are not affected."""
 
 
 class BatchExpiredError(RangeError):
@@ -114,18 +114,6 @@ class LedgerConflictError(RangeError):
     """The ledger is inside the range, which no order of events allows; a person must look."""
 
     error_code = "WO-LEDGER-CONFLICT"
-
-
-class ReadRefusedError(RangeError):
-    """Kafka refused the client, or it lacks a right to the topic; the ranges of other topics are not affected."""
-
-    error_code = "WO-KAFKA-REFUSED"
-
-
-class PartitionUnavailableError(RangeError):
-    """Kafka could not answer for the partition, which may have no leader; other partitions are not affected."""
-
-    error_code = "WO-KAFKA-UNAVAILABLE"
 
 
 class AnotherClusterError(RangeError):

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, refused_text
 from workorders.kafka.client.new_client import assigned_consumer, next_message
-from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError, ReadRefusedError
+from workorders.kafka.exceptions import IncompleteReadError, KafkaRefusedError, KafkaUnavailableError
 from workorders.kafka.partitions import OffsetRange, Record
 
 TIMEOUT_SECONDS = 60.0
@@ -33,7 +33,7 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
     Raises:
         IncompleteReadError: what can be read ends before the range does.
         KafkaUnavailableError: no answer within a minute.
-        ReadRefusedError: the cluster refused the client.
+        KafkaRefusedError: the cluster refused the client.
         KafkaException: Kafka refused, for example because the offset was deleted.
     """
     partition, errors = range_.partition, ConnectionErrors()
@@ -81,8 +81,8 @@ def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: Connect
     raise KafkaUnavailableError(f"{range_}: Kafka did not answer within {TIMEOUT_SECONDS:.0f} s{errors.reason}.")
 
 
-def _refused(range_: OffsetRange, text: str) -> ReadRefusedError:
-    return ReadRefusedError(f"{range_}: nothing was committed there. {text}")
+def _refused(range_: OffsetRange, text: str) -> KafkaRefusedError:
+    return KafkaRefusedError(f"{range_}: nothing was committed there. {text}")
 
 
 def _record(message: Message) -> Record:

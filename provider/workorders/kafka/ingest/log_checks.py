@@ -4,17 +4,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.admin import KafkaAdmin, run, shared_admin
 from workorders.kafka.client.range_consumer import read_range
 from workorders.kafka.exceptions import (
     AnotherClusterError,
     DataLostError,
     IncompleteReadError,
-    PartitionUnavailableError,
     RangeError,
-    ReadRefusedError,
-    TopicForbiddenError,
     TopicRecreatedError,
 )
 from workorders.kafka.ingest.attempt import Attempt
@@ -60,7 +56,7 @@ async def check_batch(cluster: KafkaAdmin, batch: Batch, epoch: int) -> Prefligh
     places = {unit.range.partition.topic_partition for unit in batch.ranges}
     answers = await cluster.log_ends({topic for topic, _ in places}, places, to_read=True)
     errors: dict[OffsetRange, RangeError] = {
-        unit.range: _unanswered(unit.range, error)
+        unit.range: RangeError(f"{unit.range}: nothing was committed there. {error}")
         for unit in ranges
         if (error := error_at(answers.errors, unit.range.partition)) is not None
     }
@@ -84,11 +80,6 @@ def _has_topic(unit: BatchRange, logs: Mapping[tuple[str, int], PartitionOffsets
     """Return whether Kafka has the range's own topic, which no other cluster has."""
     log = logs.get(unit.range.partition.topic_partition)
     return log is not None and log.partition == unit.range.partition
-
-
-def _unanswered(range_: OffsetRange, error: WorkOrdersError) -> RangeError:
-    kind = ReadRefusedError if isinstance(error, TopicForbiddenError) else PartitionUnavailableError
-    return kind(f"{range_}: nothing was committed there. {error}")
 
 
 def require_same_log(trigger: str, range_: OffsetRange, stored_end: int, log: PartitionOffsets | None) -> None:

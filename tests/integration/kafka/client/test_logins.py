@@ -23,7 +23,7 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.java_settings import jaas_quoted, java_settings
 from workorders.kafka.client.secrets import KAFKA_VARIABLE
 from workorders.kafka.client.settings import client_settings
-from workorders.kafka.exceptions import KafkaRefusedError, ReadRefusedError
+from workorders.kafka.exceptions import KafkaRefusedError
 from workorders.kafka.partitions import OffsetRange, Partition
 from workorders.outbox.relay.checkpoints import Checkpoints
 from workorders.outbox.relay.definition import RelayDefinition
@@ -187,7 +187,7 @@ def test_a_wrong_login_soon_ends_in_an_error_with_its_reason_in_every_client_of_
     settings = client_settings(login(kafka, tmp_path))
 
     def sentence(client: Callable[[dict[str, str]], object]) -> str:
-        with pytest.raises((KafkaRefusedError, ReadRefusedError)) as raised:
+        with pytest.raises(KafkaRefusedError) as raised:
             client(settings)
         return str(raised.value)
 

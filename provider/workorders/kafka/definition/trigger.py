@@ -31,7 +31,7 @@ from workorders.kafka.definition.filter import FilterField
 from workorders.kafka.definition.formats import FORMATS, REGISTRY_FORMATS
 from workorders.kafka.definition.json_schema import JsonSchemaField
 from workorders.kafka.definition.spark import SparkSettings
-from workorders.kafka.definition.starting_offsets import StartingOffsets, StartingOffsetsField
+from workorders.kafka.definition.starting_offsets import StartingOffsets
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
         str, expecting("the id of a consumer group"), AfterValidator(_group), Field(validate_default=True)
     ] = ""
     """Consumer group whose offsets show the progress to other tools; `workorders-<name>` if not given."""
-    starting_offsets: StartingOffsetsField = Field(
-        default=StartingOffsets("earliest"), json_schema_extra={"default": "earliest"}
-    )
+    starting_offsets: StartingOffsets = "earliest"
     """Where to begin in the topics that exist at the first poll: earliest, latest, committed (by the consumer
     group), or a time (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Topics and partitions that are
     created later are read from their first offset in any case."""

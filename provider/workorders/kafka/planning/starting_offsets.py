@@ -123,11 +123,11 @@ async def _by_policy(
     starting = definition.starting_offsets
     firsts = {log.partition: log.log_start for log in logs}
     lasts = {log.partition: log.last_stable for log in logs}
-    if starting.policy == "latest":
+    if starting == "latest":
         return Answers(lasts, {})
-    if starting.timestamp_ms is not None:
-        return _with_default(await cluster.offsets_at(firsts, starting.timestamp_ms), lasts)
-    if starting.policy == "committed":
+    if isinstance(starting, int):
+        return _with_default(await cluster.offsets_at(firsts, starting), lasts)
+    if starting == "committed":
         return _with_default(await cluster.committed(definition.consumer_group, firsts), firsts)
     return Answers(firsts, {})
 

@@ -8,7 +8,8 @@ from workorders.kafka.ledger import batches, positions, stalls
 def stall(connection: Connection, batch_id: int, error: str = "orders 0: no.") -> int:
     """Let an attempt at a batch fail on every range, and return its epoch."""
     epoch = positions.take_epoch(connection, batch_id)
-    stalls.record_all(connection, batches.load(connection, batch_id), epoch, error)
+    batch = batches.load(connection, batch_id)
+    stalls.record(connection, batch, epoch, {range_.range: error for range_ in batch.unfinished})
     connection.commit()
     return epoch
 

@@ -164,7 +164,7 @@ def test_a_stall_is_counted_and_has_an_age(connection: Connection, trigger: Trig
         "SELECT max(id) FROM workorders.kafka_batches WHERE trigger_id = %s", (trigger.id,)
     ).fetchone() or (0,)
     made = attempt(connection, row)
-    stalls.record_all(connection, batches.load(connection, row), made.epoch, "a test")
+    stalls.record_unexplained(connection, batches.load(connection, row), made.epoch, "a test")
     connection.execute(
         "UPDATE workorders.kafka_ledger SET status_since = now() - interval '1 h' WHERE trigger_id = %s", (trigger.id,)
     )

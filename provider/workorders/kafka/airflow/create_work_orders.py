@@ -19,7 +19,7 @@ from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
-from workorders.kafka.ingest.ingest_attempt import NOTHING_COMMITTED, IngestAttempt, ingest_attempt
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -120,7 +120,7 @@ class CreateWorkOrdersOperator(EngineOperator):
             text, cause = str(error), None
         else:
             committed = "The ledger has what was committed; the next try takes the rest."
-            done = NOTHING_COMMITTED if self._attempted is None else committed
+            done = "Nothing was committed." if self._attempted is None else committed
             text, cause = f"{reason(error)} {done}", error
         sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {describe_next_retry(self, ti)}"
         if not is_long_stall(self, ti):

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
-from typing import Final
 
 import psycopg
 
@@ -21,9 +20,6 @@ from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.planning import planner
-
-NOTHING_COMMITTED: Final = "Nothing was committed."
-"""The end of an error before Spark has begun."""
 
 
 class IngestAttempt:
@@ -99,7 +95,7 @@ class IngestAttempt:
                 limits.require_capacity(self.database, self.batch.trigger)
             self.prepared = self._ask_kafka()
         except WorkOrdersError as error:
-            stalls.record_all(self.database, self.batch, self.epoch, f"{one_line(error)} {NOTHING_COMMITTED}")
+            stalls.record_unexplained(self.database, self.batch, self.epoch, one_line(error))
             raise
         if not self.prepared.attempts:
             refusals = {range_: str(error) for range_, error in self.prepared.unreadable.items()}

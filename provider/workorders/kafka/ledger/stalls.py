@@ -30,15 +30,10 @@ def record(connection: Connection, batch: Batch, epoch: int, errors: Mapping[Off
             positions.stall(connection, batch.trigger, range_, epoch=epoch, error=error)
 
 
-def record_all(connection: Connection, batch: Batch, epoch: int, error: str) -> None:
-    """Stall every unfinished range with the same error."""
-    record(connection, batch, epoch, {range_.range: error for range_ in batch.ranges if range_.unfinished})
-
-
 def record_unexplained(connection: Connection, batch: Batch, epoch: int, failure: str = "") -> None:
-    """Stall the ranges whose attempt ended before it recorded an error; the batch is as the attempt left it.
+    """Stall the unfinished ranges of which no error is recorded; the batch is as the attempt left it.
 
-    `failure` is why it ended, if that is known.
+    `failure` is why the attempt ended, if that is known.
     """
     record(connection, batch, epoch, {range_.range: _unexplained(range_, failure) for range_ in _silent(batch)})
 

@@ -15,9 +15,7 @@ from workorders.airflow.notifications import load_notifiers, notify, resolve
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.ledger.stalls import Alert
 
-ALERT = Alert(
-    "shop", "orders", 0, 100, 110, datetime(2026, 3, 1, 12, tzinfo=UTC), 70, "orders 0 is stalled.", cleared=False
-)
+ALERT = Alert("shop", "orders", 0, 100, datetime(2026, 3, 1, 12, tzinfo=UTC), 110, 70, "It is full.", cleared=False)
 
 
 class Log:
@@ -70,7 +68,7 @@ def test_a_function_gets_the_alert(module: Any, log: Log) -> None:
 def test_a_notifier_of_airflow_gets_the_tasks_context_with_the_alert_in_it(module: Any, log: Log) -> None:
     module.page = Template("{{ alert.topic }} {{ alert.partition }}: {{ alert.sentence }}")
     call(resolve("shop_alerts.page"), log)
-    assert module.page.sent == [("orders 0: orders 0 is stalled.", "the task")]
+    assert module.page.sent == [(f"orders 0: {ALERT.sentence}", "the task")]
     assert log.lines == []
 
 
@@ -83,7 +81,7 @@ def test_an_ordinary_callback_gets_the_tasks_context_once_per_stall_and_not_at_i
     module.page = page
     assert call(resolve("shop_alerts.page"), log)
     assert call(resolve("shop_alerts.page"), log, alert=replace(ALERT, cleared=True))
-    assert seen == [{"ti": "the task", "alert": ALERT, "exception": "orders 0 is stalled."}]
+    assert seen == [{"ti": "the task", "alert": ALERT, "exception": ALERT.sentence}]
     assert log.lines == []
 
 

@@ -1,7 +1,7 @@
 """Records stalls with their errors in the ledger, reads the errors back for people, and claims their alerts."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from workorders import times
@@ -74,16 +74,31 @@ class Alert:
     partition: int
     next_offset: int
     """First offset without a work order."""
-    end_offset: int | None
-    """End of the range that cannot be ingested; None after the stall."""
     since: datetime
     """Start of the stall, by the database's clock."""
-    attempts: int
+    end_offset: int | None = None
+    """End of the range that cannot be ingested; None after the stall."""
+    attempts: int = 0
     """Attempts at the range so far; 0 after the stall."""
-    sentence: str
-    """The whole alert as text."""
-    cleared: bool
+    last_error: str | None = None
+    cleared: bool = field(kw_only=True)
     """Whether the stall is over."""
+
+    @property
+    def sentence(self) -> str:
+        """The whole alert as text."""
+        place, since = f"{self.topic} {self.partition}", times.show(self.since)
+        if self.cleared:
+            return (
+                f"Trigger {self.trigger}: the stall of {place} that began at {since} has ended; the ledger is at "
+                f"offset {self.next_offset}."
+            )
+        offsets = "" if self.end_offset is None else f" [{self.next_offset}, {self.end_offset})"
+        return (
+            f"Trigger {self.trigger}: {place}{offsets} has been stalled since {since}, and attempt {self.attempts} "
+            f"failed as well. {one_line(self.last_error or 'No error was recorded.')} Nothing is skipped, and the "
+            f"retries continue indefinitely."
+        )
 
 
 def claim_alerts(connection: Connection, trigger: Trigger, *, after_seconds: float) -> list[Alert]:
@@ -96,31 +111,4 @@ def claim_alerts(connection: Connection, trigger: Trigger, *, after_seconds: flo
     with connection.transaction():
         over = connection.execute(_QUERIES["claim_cleared"], arguments).fetchall()
         due = connection.execute(_QUERIES["claim_stalled"], arguments).fetchall()
-    return [_cleared(trigger.name, *row) for row in over] + [_stalled(trigger.name, *row) for row in due]
-
-
-def _stalled(  # noqa: PLR0917 - the columns of one query
-    trigger: str,
-    topic: str,
-    partition: int,
-    next_offset: int,
-    end_offset: int | None,
-    since: datetime,
-    attempts: int,
-    last_error: str | None,
-) -> Alert:
-    place = f"{topic} {partition}" if end_offset is None else f"{topic} {partition} [{next_offset}, {end_offset})"
-    reason = one_line(last_error or "No error was recorded.")
-    sentence = (
-        f"Trigger {trigger}: {place} has been stalled since {times.show(since)}, and attempt {attempts} failed as "
-        f"well. {reason} Nothing is skipped, and the retries continue indefinitely."
-    )
-    return Alert(trigger, topic, partition, next_offset, end_offset, since, attempts, sentence, cleared=False)
-
-
-def _cleared(trigger: str, topic: str, partition: int, next_offset: int, since: datetime) -> Alert:
-    sentence = (
-        f"Trigger {trigger}: the stall of {topic} {partition} that began at {times.show(since)} has ended; "
-        f"the ledger is at offset {next_offset}."
-    )
-    return Alert(trigger, topic, partition, next_offset, None, since, 0, sentence, cleared=True)
+    return [Alert(trigger.name, *row, cleared=rows is over) for rows in (over, due) for row in rows]

@@ -15,7 +15,7 @@ SET alerted_since = ledger.status_since
 FROM due
 LEFT JOIN workorders.kafka_unfinished_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE (ledger.trigger_id, ledger.topic, ledger.partition) = (due.trigger_id, due.topic, due.partition)
-RETURNING ledger.topic, ledger.partition, ledger.next_offset, ranges.end_offset, ledger.status_since, ledger.attempts,
+RETURNING ledger.topic, ledger.partition, ledger.next_offset, ledger.status_since, ranges.end_offset, ledger.attempts,
     ledger.last_error;
 
 -- name: claim_cleared

@@ -20,7 +20,7 @@ from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
 from workorders.kafka.status.kafka_answers import KafkaAnswers, Question
-from workorders.kafka.status.partition_status import KafkaSource, PartitionRow, merge, source_of
+from workorders.kafka.status.partition_status import PartitionRow, merge, source_of
 
 if TYPE_CHECKING:
     from workorders.audit.rereading import Rereading, SettingsOf
@@ -142,7 +142,7 @@ class Audit:
         sources = {name: source_of(self._connection, name) for name in rows}
         # Kafka is asked outside of any transaction.
         self._connection.rollback()
-        questions = {name: _question(source, rows[name]) for name, source in sources.items()}
+        questions = {name: source.question(rows[name]) for name, source in sources.items()}
         answers = self._kafka.ask(questions.values())
         tasks: list[_Task] = []
         for name, question in questions.items():
@@ -213,7 +213,3 @@ class Audit:
         if trigger not in self._readers:
             self._readers[trigger] = Rereading(self._connection, trigger, *self._settings)
         return self._readers[trigger]
-
-
-def _question(source: KafkaSource, rows: list[PartitionStatus]) -> Question:
-    return Question(source.kafka_connection, source.topics, frozenset(row.topic for row in rows), source.consumer_group)

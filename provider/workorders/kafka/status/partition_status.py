@@ -36,6 +36,11 @@ class KafkaSource:
             stored.get("kafka_connection", "kafka_default"),
         )
 
+    def question(self, rows: Iterable[PartitionStatus], *, with_group: bool = True) -> Question:
+        """Return what Kafka is asked about the trigger, which has these rows in the ledger."""
+        known, group = frozenset(row.topic for row in rows), self.consumer_group if with_group else None
+        return Question(self.kafka_connection, self.topics, known, group)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRow:
@@ -106,15 +111,9 @@ def collect(
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
     rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
-    asked = {found.name: _question(found, rows_of[found.name], with_group=with_groups) for found in known}
+    asked = {found.name: KafkaSource.of(found).question(rows_of[found.name], with_group=with_groups) for found in known}
     answers = {} if kafka is None else kafka.ask(asked.values())
     return [_status(found, rows_of[found.name], answers.get(asked[found.name], KafkaAnswer())) for found in known]
-
-
-def _question(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], *, with_group: bool) -> Question:
-    source = KafkaSource.of(trigger)
-    topics = frozenset(row.topic for row in rows)
-    return Question(source.kafka_connection, source.topics, topics, source.consumer_group if with_group else None)
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:

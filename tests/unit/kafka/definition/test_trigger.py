@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from support.definitions import define
 from workorders.core.definitions.loading import load_trigger
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.yaml_text import parse
@@ -89,8 +90,7 @@ def test_starting_offsets_take_a_policy_or_a_time(form: str, expected: str | int
 
 def test_a_time_is_understood_when_python_gives_it() -> None:
     time = datetime(2026, 2, 28, 23, tzinfo=UTC)
-    found = KafkaTriggerDefinition(name="orders", workflow="ship", topics=("orders",), starting_offsets=time)  # type: ignore[arg-type]
-    assert found.starting_offsets == 1_772_319_600_000
+    assert define("orders", starting_offsets=time).starting_offsets == 1_772_319_600_000
 
 
 @pytest.mark.parametrize("form", ["latest", "2026-02-28T23:00:00.251Z"])

@@ -45,22 +45,19 @@ def ingest_lineage(attempt: IngestAttempt | None) -> "OperatorLineage[Any, Any]"
             _cluster(kafka),
             topic,
             inputFacets={
-                "inputStatistics": InputStatisticsInputDatasetFacet(rowCount=sum(map(_messages, ranges))),
+                "inputStatistics": InputStatisticsInputDatasetFacet(
+                    rowCount=sum((range_.messages or 0) + range_.filtered for range_ in ranges)
+                ),
                 "workordersOffsets": OffsetsInputDatasetFacet(batch.id, batch.trigger.name, list(map(_range, ranges))),
             },
         )
         for topic, ranges in topics.items()
     ]
-    rows = sum((range_.created or 0) + (range_.rejected or 0) for range_ in finished)
     output = OutputDataset(
         *_work_orders(attempt.secrets.database_url),
-        outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=rows)},
+        outputFacets={"outputStatistics": OutputStatisticsOutputDatasetFacet(rowCount=sum(attempt.created))},
     )
     return OperatorLineage(inputs=inputs, outputs=[output])
-
-
-def _messages(range_: BatchRange) -> int:
-    return (range_.created or 0) + (range_.rejected or 0) + range_.existing + range_.filtered
 
 
 def _range(range_: BatchRange) -> dict[str, Any]:

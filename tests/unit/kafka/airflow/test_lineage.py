@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.lineage import ingest_lineage
 from workorders.kafka.client.secrets import JobSecrets
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition
 
@@ -22,7 +22,8 @@ def finished(topic: str, partition: int, start: int, end: int) -> BatchRange:
     )
 
 
-ATTEMPT: Any = SimpleNamespace(secrets=JobSecrets(URL, KAFKA), ended=None)
+NO_DATABASE: Any = None
+ATTEMPT = IngestAttempt(JobSecrets(URL, KAFKA), 7, NO_DATABASE)
 ATTEMPT.batch = Batch(
     7,
     Trigger(1, "orders", "kafka", 1, "ship"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from workorders.core.creation.work_orders import Created
 from workorders.core.triggers import Trigger
 from workorders.kafka.ledger.batches import Batch, BatchRange
+from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 
 
@@ -47,6 +48,11 @@ class Attempt:
             max_rejected_share=batch.definition.get("max_rejected_share"),
             dead_letter_topic=batch.definition.get("dead_letter_topic"),
         )
+
+    @property
+    def stream(self) -> str:
+        """Return the core's name of the partition."""
+        return stream_name(self.range.partition, self.generation)
 
     @property
     def offsets(self) -> int:

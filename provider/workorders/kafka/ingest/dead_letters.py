@@ -19,7 +19,6 @@ from workorders.core.json_bytes import bytes_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ledger.positions import stream_name
 from workorders.outbox.enqueue import OutboxMessage, enqueue
 from workorders.outbox.exceptions import OutboxMessageError
 
@@ -52,7 +51,7 @@ def publish(connection: Connection, attempt: Attempt, created: Created) -> None:
     range_ = attempt.range
     arguments = {
         "trigger_id": attempt.trigger.id,
-        "stream": stream_name(range_.partition, attempt.generation),
+        "stream": attempt.stream,
         "start_offset": range_.start,
         "end_offset": range_.end,
         "by_rules": pipeline.REASONS,  # a rerun takes these as they are, so they are no dead letters

@@ -160,9 +160,7 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
     some of whose virtual partitions were finished. While the ledger's row is locked only a replay may write here as
     well, and the unique key prevents duplicates.
     """
-    stream = positions.stream_name(attempt.range.partition, attempt.generation)
-    range_ = attempt.range
-    return batches.count_work_orders(connection, attempt.trigger, stream, range_.start, range_.end) == 0
+    return _count_work_orders(connection, attempt) == 0
 
 
 def _replay(
@@ -185,7 +183,7 @@ def _replay(
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)
-        missing = _missing_after_replay(connection, attempt)
+        missing = (attempt.replayed or 0) - _count_work_orders(connection, attempt)
         batches.require_kept(connection, attempt.batch_id)
     if missing > 0:
         range_ = attempt.range
@@ -207,9 +205,8 @@ def _create(
     fresh: bool,
 ) -> Created:
     range_ = attempt.range
-    stream = positions.stream_name(range_.partition, attempt.generation)
     # Executors' clocks differ, and ids must grow along a partition.
-    ids = increasing_ids(after=batches.find_last_id(connection, attempt.trigger, stream, range_.start))
+    ids = increasing_ids(after=batches.find_last_id(connection, attempt.trigger, attempt.stream, range_.start))
     try:
         created = create_for(connection, attempt.trigger, items, fresh=fresh, ids=ids, prove=prove)
         return replace(created, filtered=watch.filtered)
@@ -217,11 +214,9 @@ def _create(
         raise WorkflowFullError(f"{attempt.trigger.name}: {range_}: {error} Nothing was committed there.") from error
 
 
-def _missing_after_replay(connection: Connection, attempt: Attempt) -> int:
+def _count_work_orders(connection: Connection, attempt: Attempt) -> int:
     range_ = attempt.range
-    stream = positions.stream_name(range_.partition, attempt.generation)
-    there = batches.count_work_orders(connection, attempt.trigger, stream, range_.start, range_.end)
-    return (attempt.replayed or 0) - there
+    return batches.count_work_orders(connection, attempt.trigger, attempt.stream, range_.start, range_.end)
 
 
 def _lock_ledger(connection: Connection, attempt: Attempt) -> LockedPosition:

@@ -26,7 +26,6 @@ from workorders.kafka.ingest.attempt import Attempt, RangeOutcome
 from workorders.kafka.ingest.log_checks import verify_range_end, verify_topic_unchanged
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange, Record
 from workorders.kafka.spark.installed_package import installed_package
 from workorders.outbox.exceptions import OutboxMessageError
@@ -82,7 +81,7 @@ class PartitionIngest:
 
     def ingest_records(self, attempt: Attempt, records: Iterable[Record]) -> RangeOutcome:
         """Ingest the messages of one range one by one."""
-        stream = stream_name(attempt.range.partition, attempt.generation)
+        stream = attempt.stream
         return self._ingest(attempt, (self.mapping.map_record(record, stream) for record in records))
 
     def ingest(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> RangeOutcome:
@@ -90,10 +89,9 @@ class PartitionIngest:
         return self._ingest(attempt, self._items(attempt, record_batches))
 
     def _items(self, attempt: Attempt, record_batches: Iterable[pyarrow.RecordBatch]) -> Iterator[Item]:
-        stream = stream_name(attempt.range.partition, attempt.generation)
         for batch in record_batches:
             _require_one_partition(attempt, batch)
-            yield from map_batch(self.mapping, attempt.range.partition.topic_partition, batch, stream)
+            yield from map_batch(self.mapping, attempt.range.partition.topic_partition, batch, attempt.stream)
 
     def _ingest(self, attempt: Attempt, items: Iterable[Item]) -> RangeOutcome:
         """Ingest on a separate connection, and return the outcome."""

@@ -1,21 +1,22 @@
 """The fields of a Kafka trigger's file; five lines are enough."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from workorders.core.definitions.fields import (
     KIB,
     MIB,
     ConnectionId,
+    FieldError,
     Whole,
     byte_count,
     each_once,
     expecting,
     seconds,
 )
-from workorders.core.definitions.trigger import Idempotency, TriggerDefinition
+from workorders.core.definitions.trigger import TriggerDefinition
 from workorders.core.items import MAX_BODY_BYTES
 from workorders.core.secrets import is_secret_header
 from workorders.core.selectors import Selector
@@ -111,7 +112,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Format of values. `avro`, `protobuf`, and `json_schema` need a schema registry."""
     key_format: KeyFormat = "text"
     """Format of keys. A text that is not UTF-8 is kept as base64. Each other format needs a schema registry."""
-    registry_connection: Annotated[ConnectionId | None, Field(validate_default=True)] = None
+    registry_connection: ConnectionId | None = None
     """Airflow connection of the schema registry, if a format needs one."""
     json_schema: JsonSchemaField | None = None
     """JSON Schema that every value must fulfill, with `format: json`: the path of a file, relative to that of the
@@ -143,71 +144,43 @@ class KafkaTriggerDefinition(TriggerDefinition):
     spark: SparkSettings = Field(default_factory=SparkSettings)
     """Settings of the Spark application."""
 
-    @field_validator("min_messages", mode="after")
-    @classmethod
-    def _can_be_reached(cls, minimum: int, info: ValidationInfo) -> int:
-        if minimum > info.data.get("max_messages", minimum):
-            raise ValueError(f"expected at most max_messages ({info.data['max_messages']}), got {minimum}.")
-        if minimum > 1 and info.data.get("max_wait") == 0:
-            raise ValueError(f"expected max_wait, such as 30 s, with a minimum above 1, got {minimum} alone.")
-        return minimum
+    @model_validator(mode="after")
+    def _fields_agree(self) -> Self:
+        for field, sentence in self._contradictions():
+            raise FieldError((field,), sentence)
+        return self
 
-    @field_validator("virtual_partitions", mode="after")
-    @classmethod
-    def _needs_no_order(cls, count: int, info: ValidationInfo) -> int:
-        if count > 1 and info.data.get("sequence") is not None:
-            raise ValueError(
-                f"expected 1 with a sequence, because virtual partitions are written in any order, got {count}."
-            )
-        return count
+    def _contradictions(self) -> Iterator[tuple[str, str]]:
+        """Yield the fields that others do not allow, each with what is expected instead."""
+        minimum = self.min_messages
+        if minimum > self.max_messages:
+            yield "min_messages", f"expected at most max_messages ({self.max_messages}), got {minimum}."
+        if minimum > 1 and self.max_wait == 0:
+            yield "min_messages", f"expected max_wait, such as 30 s, with a minimum above 1, got {minimum} alone."
+        if self.virtual_partitions > 1 and self.sequence is not None:
+            because = "because virtual partitions are written in any order"
+            yield "virtual_partitions", f"expected 1 with a sequence, {because}, got {self.virtual_partitions}."
+        if self.idempotency is not None and self.idempotency.on_duplicate == "ignore":
+            because = "a replay could not tell an ignored message from a lost one"
+            yield "idempotency", f"expected on_duplicate: reject, because every message has a work order; {because}."
+        if FORMATS[self.format].reads_headers and self.headers != "all":
+            yield "headers", f"expected all with format: {self.format}, because it reads headers, got {self.headers!r}."
+        if self.json_schema is not None and self.format != "json":
+            yield "json_schema", f"expected no schema here, because it is for format: json, got {self.format}."
+        yield from self._registry_contradictions()
+        for read in self.topics:
+            if self.dead_letter_topic is not None and is_subscribed(read, self.dead_letter_topic):
+                because = f"{read} names; its dead letters would become dead letters again"
+                expected = "expected a topic that the trigger does not read"
+                yield "dead_letter_topic", f"{expected}, got {self.dead_letter_topic}, which {because}."
 
-    @field_validator("idempotency", mode="after")
-    @classmethod
-    def _keeps_every_message(cls, idempotency: Idempotency | None) -> Idempotency | None:
-        if idempotency is not None and idempotency.on_duplicate == "ignore":
-            raise ValueError(
-                "expected on_duplicate: reject, because every message has a work order; a replay could not tell an "
-                "ignored message from a lost one."
-            )
-        return idempotency
-
-    @field_validator("headers", mode="after")
-    @classmethod
-    def _has_events(cls, headers: Any, info: ValidationInfo) -> Any:
-        format_ = info.data.get("format", "json")
-        if FORMATS[format_].reads_headers and headers != "all":
-            raise ValueError(f"expected all with format: {format_}, because it reads headers, got {headers!r}.")
-        return headers
-
-    @field_validator("registry_connection", mode="after")
-    @classmethod
-    def _has_registry(cls, connection: str | None, info: ValidationInfo) -> str | None:
-        formats = set(REGISTRY_FORMATS) & {info.data.get("format"), info.data.get("key_format")}
-        if formats and connection is None:
-            raise ValueError(f"expected the Airflow connection of a schema registry, which {min(formats)} needs.")
-        if not formats and connection is not None:
-            raise ValueError("expected a format or a key_format that needs a schema registry, got none.")
-        return connection
-
-    @field_validator("json_schema", mode="after")
-    @classmethod
-    def _is_for_json(cls, schema: dict[str, Any] | None, info: ValidationInfo) -> dict[str, Any] | None:
-        if schema is not None and info.data.get("format", "json") != "json":
-            raise ValueError(f"expected no schema here, because it is for format: json, got {info.data['format']}.")
-        return schema
-
-    @field_validator("dead_letter_topic", mode="after")
-    @classmethod
-    def _is_not_read(cls, topic: str | None, info: ValidationInfo) -> str | None:
-        if topic is None:
-            return None
-        for read in info.data.get("topics", ()):
-            if is_subscribed(read, topic):
-                raise ValueError(
-                    f"expected a topic that the trigger does not read, got {topic}, which {read} names; its dead "
-                    f"letters would become dead letters again."
-                )
-        return topic
+    def _registry_contradictions(self) -> Iterator[tuple[str, str]]:
+        formats = set(REGISTRY_FORMATS) & {self.format, self.key_format}
+        if formats and self.registry_connection is None:
+            expected = f"expected the Airflow connection of a schema registry, which {min(formats)} needs."
+            yield "registry_connection", expected
+        if not formats and self.registry_connection is not None:
+            yield "registry_connection", "expected a format or a key_format that needs a schema registry, got none."
 
     def headers_in_request(self) -> str:
         """Return in words which headers a request may have."""

@@ -1,16 +1,20 @@
 """Where the command line finds Postgres and Kafka: options, the environment, and Airflow's connections last."""
 
 import importlib.util
-import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, registry_from_environment
+from workorders.kafka.client.secrets import (
+    KAFKA_VARIABLE,
+    REGISTRY_VARIABLE,
+    kafka_from_environment,
+    registry_from_environment,
+)
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
@@ -73,8 +77,8 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    if text := find_secret(KAFKA_VARIABLE):
-        return _json_object(text)
+    if (found := kafka_from_environment()) is not None:
+        return found
     with _airflow_connection(connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {_EXAMPLE}"):
         from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
@@ -121,17 +125,6 @@ def require_airflow(not_done: str = "it was not asked", otherwise: str = "") -> 
         )
     # Outside its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
-
-
-def _json_object(text: str) -> Mapping[str, Any]:
-    with suppress(json.JSONDecodeError):
-        if isinstance(settings := json.loads(text), dict):
-            return settings
-    # The text is not repeated because it may contain a password.
-    raise ConfigurationError(
-        f"The environment variable {KAFKA_VARIABLE} is not a JSON object, so Kafka was not queried; give settings of "
-        f"librdkafka, such as {_EXAMPLE}."
-    )
 
 
 @contextmanager

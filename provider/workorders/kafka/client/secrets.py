@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, find_secret
 from workorders.core.exceptions import ConfigurationError, one_line
@@ -13,13 +13,14 @@ from workorders.core.secrets import is_secret_setting
 from workorders.kafka.client.java_settings import jaas_quoted, java_settings
 from workorders.kafka.client.settings import JAVA, client_settings
 
+T = TypeVar("T")
+
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
 REGISTRY_VARIABLE: Final = "WORKORDERS_SCHEMA_REGISTRY"
 """Environment variable with the settings of the schema registry's client as a JSON object."""
 SECRET_VARIABLES: Final = (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)
 """All environment variables that `JobSecrets` may need."""
-_EXAMPLE: Final = '{"bootstrap.servers": "broker:9092"}'
 _SHORTEST_SECRET: Final = 4
 """Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 
@@ -41,14 +42,9 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        try:
-            kafka = json.loads(_get_secret(KAFKA_VARIABLE))
-        except json.JSONDecodeError as error:
-            raise ConfigurationError(
-                f"The environment variable {KAFKA_VARIABLE} is not a JSON object; nothing was read. Give librdkafka "
-                f"settings, such as {_EXAMPLE}."
-            ) from error
-        return cls(_get_secret(DATABASE_URL_VARIABLE), kafka, registry_from_environment())
+        kafka = _require(KAFKA_VARIABLE, kafka_from_environment())
+        url = _require(DATABASE_URL_VARIABLE, find_secret(DATABASE_URL_VARIABLE))
+        return cls(url, kafka, registry_from_environment())
 
     @contextmanager
     def in_environment(self, **others: str) -> Iterator[None]:
@@ -96,27 +92,33 @@ class JobSecrets:
         return variables if self.registry is None else variables | {REGISTRY_VARIABLE: json.dumps(dict(self.registry))}
 
 
-def registry_from_environment() -> Mapping[str, Any] | None:
-    """Return the settings of the schema registry's client in the process's environment; None if there are none.
+def kafka_from_environment() -> Mapping[str, Any] | None:
+    """Return the librdkafka settings in the process's environment; None if there are none.
 
     Raises:
         ConfigurationError: the variable is not a JSON object, or names a file that cannot be read.
     """
-    text = find_secret(REGISTRY_VARIABLE)
-    try:
-        found = None if text is None else json.loads(text)
-    except json.JSONDecodeError:
-        found = ()
-    if found is not None and not isinstance(found, dict):
-        raise ConfigurationError(
-            f"The environment variable {REGISTRY_VARIABLE} is not a JSON object; nothing was read. Give settings of "
-            f'the registry\'s client, such as {{"url": "https://registry.example.com"}}.'
-        )
-    return found
+    return _find_object(KAFKA_VARIABLE, 'librdkafka settings, such as {"bootstrap.servers": "broker:9092"}')
 
 
-def _get_secret(name: str) -> str:
-    secret = find_secret(name)
-    if secret is None:
+def registry_from_environment() -> Mapping[str, Any] | None:
+    """Return the settings of the schema registry's client, as `kafka_from_environment` does."""
+    example = 'settings of the registry\'s client, such as {"url": "https://registry.example.com"}'
+    return _find_object(REGISTRY_VARIABLE, example)
+
+
+def _find_object(name: str, form: str) -> Mapping[str, Any] | None:
+    text = find_secret(name)
+    if text is None:
+        return None
+    with suppress(json.JSONDecodeError):
+        if isinstance(found := json.loads(text), dict):
+            return found
+    # The text is not repeated because it may contain a password.
+    raise ConfigurationError(f"The environment variable {name} is not a JSON object; nothing was read. Give {form}.")
+
+
+def _require(name: str, found: T | None) -> T:
+    if found is None:
         raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
-    return secret
+    return found

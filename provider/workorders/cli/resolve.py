@@ -1,11 +1,11 @@
 """`workorders resolve` and `workorders decisions`: decisions of operators where Kafka lost data."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workorders.cli.changes import PreviewedChange, account
+from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
 from workorders.cli.options import (
     Listing,
@@ -21,9 +21,19 @@ from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
-from workorders.kafka.recovery.resolution import DecisionRequest, RecordedDecision, apply, list_decisions, preview
-from workorders.kafka.status.partition_status import source_of
+from workorders.kafka.recovery.resolution import (
+    DecisionRequest,
+    RecordedDecision,
+    apply,
+    list_decisions,
+    preview,
+    remove_topic,
+)
+from workorders.kafka.status.partition_status import KafkaSource, source_of
 from workorders.visible_text import safe
+
+if TYPE_CHECKING:
+    from workorders.kafka.client.admin import KafkaAdmin
 
 app = typer.Typer(no_args_is_help=True)
 decisions = typer.Typer(no_args_is_help=True)
@@ -113,6 +123,25 @@ def seek(
     _resolve(DecisionRequest(DecisionKind.SEEK, trigger, topic, tuple(partition), offset, time), mode)
 
 
+@app.command("remove-topic")
+@takes(change=Change)
+def remove_deleted_topic(trigger: TriggerName, topic: _Topic, *, change: Change) -> None:
+    """Remove a deleted topic from the ledger.
+
+    Only for a topic that Kafka does not have and that no batch holds. Its work orders stay.
+
+    Example:
+      workorders resolve remove-topic orders orders-2025 --reason "moved to orders-2026"
+    """
+    with connect_to_write(change.database) as connection:
+        cluster = _open_cluster(source_of(connection, trigger))
+        connection.rollback()  # no transaction stays open while a person decides
+        change.confirm(f"Topic {safe(topic)} will be removed from the ledger of trigger {trigger}.")
+        change.record(connection, "resolve remove-topic", trigger=trigger, topic=topic)
+        removed = remove_topic(connection, cluster, trigger, topic)
+    print(f"Removed {removed} partitions of topic {safe(topic)} from the ledger of trigger {trigger}.")
+
+
 @decisions.command("list")
 @takes(listing=Listing)
 def list_(*, trigger: OfTrigger = None, listing: Listing) -> None:
@@ -128,14 +157,18 @@ def list_(*, trigger: OfTrigger = None, listing: Listing) -> None:
     show_page(RecordedDecision, found, "decisions list", listing, trigger=trigger)
 
 
+def _open_cluster(source: KafkaSource) -> "KafkaAdmin":
+    try:
+        return open_admin(source.kafka_connection, kafka_settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error} Nothing was changed.") from error
+
+
 def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
     with connect_to_write(mode.database) as connection:
         source = source_of(connection, request.trigger)
         connection.rollback()
-        try:
-            cluster = open_admin(source.kafka_connection, kafka_settings)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{error} Nothing was changed.") from error
+        cluster = _open_cluster(source)
         found = preview(connection, cluster, request)
         if mode.as_json and mode.dry_run:
             print_json({"applied": False, "decisions": [_json(decision, None) for decision in found]})

@@ -70,7 +70,7 @@ def status(
       not planned yet                  no batch has contained the partition yet
       not in Kafka, topic re-created, unread messages deleted, log truncated
                                        Kafka and the ledger do not match; the next batch reports the full error
-      topic deleted                    nothing is left to do
+      topic deleted                    nothing is left to do; `workorders resolve remove-topic` removes the row
 
     A `?` means that Kafka did not answer; the database's part is shown anyway.
 

@@ -120,6 +120,12 @@ def insert(
     )
 
 
+def remove_topic(connection: Connection, trigger: Trigger, topic: str) -> int:
+    """Remove the partitions of a topic that Kafka does not have; return how many, 0 if a batch holds one."""
+    lock_trigger(connection, trigger)
+    return connection.execute(_QUERIES["remove_topic"], {"trigger_id": trigger.id, "topic": topic}).rowcount
+
+
 def take_epoch(connection: Connection, batch_id: int) -> int:
     """Begin a new attempt at a batch, which fences every attempt with an older epoch.
 

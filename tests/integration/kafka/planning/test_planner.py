@@ -21,7 +21,7 @@ from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import AnotherClusterError, UnknownTopicError
+from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, UnknownTopicError
 from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ingest.transaction import ingest
 from workorders.kafka.ledger import batches, positions
@@ -29,7 +29,7 @@ from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Partition, PartitionOffsets
 from workorders.kafka.planning.planner import Plan, plan_batch
 from workorders.kafka.recovery.decisions import DecisionKind
-from workorders.kafka.recovery.resolution import DecisionRequest
+from workorders.kafka.recovery.resolution import DecisionRequest, remove_topic
 
 pytestmark = pytest.mark.integration
 
@@ -387,3 +387,23 @@ def test_another_cluster_is_named_and_neither_planned_nor_ingested(
     decided(stack, cluster, DecisionRequest(DecisionKind.ACCEPT_TOPIC, name, name, (0,), 1))
     topics.produce(name, [b"{}"])
     assert [str(range_) for range_ in plan(define(name)).ranges] == [f"{name} 0 [1, 2)"]
+
+
+def test_a_deleted_topic_without_a_batch_is_removed_from_the_ledger(
+    connection: Connection, cluster: KafkaAdmin, topics: Topics, plan: Planner, name: str
+) -> None:
+    topics.create(name)
+    plan(define(name))
+    with pytest.raises(DecisionRefusedError, match="Kafka has the topic"):
+        remove_topic(connection, cluster, name, name)
+    topics.delete(name)
+    connection.execute("UPDATE workorders.kafka_ledger SET cluster_id = 'other' WHERE topic = %s", [name])
+    connection.commit()
+    with pytest.raises(AnotherClusterError):
+        remove_topic(connection, cluster, name, name)
+    connection.execute("UPDATE workorders.kafka_ledger SET cluster_id = NULL WHERE topic = %s", [name])
+    connection.commit()
+    assert remove_topic(connection, cluster, name, name) == 1
+    assert begins(connection, name) == {}
+    with pytest.raises(DecisionRefusedError, match="the ledger has no topic"):
+        remove_topic(connection, cluster, name, name)

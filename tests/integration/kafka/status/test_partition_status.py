@@ -17,6 +17,7 @@ from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.kafka.ledger import positions
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.recovery.resolution import remove_topic
 from workorders.kafka.status.kafka_answers import KafkaAnswers
 from workorders.kafka.status.partition_status import PartitionRow, TriggerStatus, collect
 
@@ -147,6 +148,9 @@ def test_a_topic_of_a_pattern_that_is_deleted_after_all_was_read_needs_nobody(
     assert found.problem is None
     assert [row.status for row in found.partitions] == ["topic deleted", "topic deleted"]
     assert not any(row.state.needs_attention for row in found.partitions)
+    assert remove_topic(connection, cluster, topic, topic) == 2
+    connection.commit()
+    assert look(connection, stack, topic).partitions == ()
 
 
 def unreachable(_connection_id: str) -> Mapping[str, Any]:

@@ -165,3 +165,13 @@ LEFT JOIN workorders.kafka_unfinished_ranges AS ranges
     ON (ranges.trigger_id, ranges.topic, ranges.partition) = (ledger.trigger_id, ledger.topic, ledger.partition)
 WHERE %(trigger)s::text IS NULL OR triggers.name = %(trigger)s
 ORDER BY triggers.name, ledger.topic, ledger.partition;
+
+-- name: remove_topic
+-- Not while a batch holds a partition of it: that one needs a decision.
+DELETE FROM workorders.kafka_ledger AS ledger
+WHERE ledger.trigger_id = %(trigger_id)s
+    AND ledger.topic = %(topic)s
+    AND NOT EXISTS (
+        SELECT FROM workorders.kafka_unfinished_ranges AS ranges
+        WHERE (ranges.trigger_id, ranges.topic) = (ledger.trigger_id, ledger.topic)
+    );

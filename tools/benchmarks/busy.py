@@ -36,12 +36,12 @@ _MESSAGES: Final = 200
 _TABLES: Final = (
     *("work_orders", "runs", "run_outputs", "run_logs", "dataclips", "sequences", "parked_work_orders"),
     *("kafka_ledger", "kafka_lag_samples", "kafka_batches", "kafka_ranges", "kafka_decisions"),
-    *("outbox_messages", "outbox_held", "bulk_jobs"),
+    *("outbox_messages", "bulk_jobs"),
 )
 _EMPTY: Final = """
 TRUNCATE workorders.kafka_ledger, workorders.kafka_lag_samples, workorders.kafka_batches, workorders.kafka_ranges,
-    workorders.kafka_decisions, workorders.outbox_messages, workorders.outbox_holds, workorders.outbox_held,
-    workorders.outbox_counters, workorders.sequences CASCADE
+    workorders.kafka_decisions, workorders.outbox_messages, workorders.outbox_holds, workorders.outbox_counters,
+    workorders.sequences CASCADE
 """
 
 

@@ -179,9 +179,8 @@ WITH holds AS (
     FROM generate_series(0, 4) AS number
     RETURNING id, topic, bucket, key
 )
-INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value)
-SELECT holds.id, holds.id * 1000 + number, now(), md5('held ' || number)::uuid, bucket, topic, key,
-    convert_to(repeat('x', 200), 'UTF8')
+INSERT INTO workorders.outbox_messages (hold_id, event_id, bucket, topic, key, value)
+SELECT holds.id, md5('held ' || number)::uuid, ~bucket, topic, key, convert_to(repeat('x', 200), 'UTF8')
 FROM holds
 CROSS JOIN generate_series(1, 400) AS number;
 

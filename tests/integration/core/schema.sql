@@ -423,19 +423,6 @@ CREATE TABLE workorders.outbox_counters (
     failed bigint DEFAULT 0 NOT NULL,
     last_sent_at timestamp with time zone
 );
-CREATE TABLE workorders.outbox_held (
-    hold_id bigint NOT NULL,
-    id bigint NOT NULL,
-    enqueued_at timestamp with time zone NOT NULL,
-    event_id uuid NOT NULL,
-    timestamp_ms bigint,
-    partition integer,
-    bucket smallint NOT NULL,
-    topic text NOT NULL COLLATE pg_catalog."C",
-    key bytea,
-    value bytea,
-    headers jsonb
-);
 CREATE TABLE workorders.outbox_holds (
     id bigint NOT NULL,
     kind text NOT NULL,
@@ -479,7 +466,9 @@ CREATE TABLE workorders.outbox_messages (
     key bytea,
     value bytea,
     headers jsonb,
-    CONSTRAINT outbox_messages_bucket_check CHECK (((bucket >= 0) AND (bucket <= 15))),
+    hold_id bigint,
+    CONSTRAINT outbox_messages_bucket_check CHECK (((bucket >= '-16'::integer) AND (bucket <= 15))),
+    CONSTRAINT outbox_messages_hold_check CHECK (((hold_id IS NULL) = (bucket >= 0))),
     CONSTRAINT outbox_messages_partition_check CHECK ((partition >= 0)),
     CONSTRAINT outbox_messages_timestamp_check CHECK ((timestamp_ms >= 0)),
     CONSTRAINT outbox_messages_topic_check CHECK (((topic ~ '^[a-zA-Z0-9._-]{1,249}$'::text) AND (topic <> ALL (ARRAY['.'::text, '..'::text]))))
@@ -761,8 +750,6 @@ ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_pkey PRIMARY KEY (shard, batch, topic, bucket);
 ALTER TABLE ONLY workorders.outbox_counters
     ADD CONSTRAINT outbox_counters_pkey PRIMARY KEY (topic, shard);
-ALTER TABLE ONLY workorders.outbox_held
-    ADD CONSTRAINT outbox_held_pkey PRIMARY KEY (hold_id, id);
 ALTER TABLE ONLY workorders.outbox_holds
     ADD CONSTRAINT outbox_holds_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_identity
@@ -841,6 +828,7 @@ CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges USING btre
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition) WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
 CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btree (topic) WHERE (kind = 'topic'::text);
+CREATE INDEX outbox_messages_hold_idx ON workorders.outbox_messages USING btree (hold_id, id) WHERE (hold_id IS NOT NULL);
 CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, (
@@ -880,8 +868,6 @@ ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_range_st_fkey FOREIGN KEY (batch_id, topic, partition, range_start) REFERENCES workorders.kafka_ranges(batch_id, topic, partition, start_offset) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_shard_fkey FOREIGN KEY (shard) REFERENCES workorders.outbox_shards(shard);
-ALTER TABLE ONLY workorders.outbox_held
-    ADD CONSTRAINT outbox_held_hold_id_fkey FOREIGN KEY (hold_id) REFERENCES workorders.outbox_holds(id);
 ALTER TABLE ONLY workorders.outbox_published
     ADD CONSTRAINT outbox_published_run_id_fkey FOREIGN KEY (run_id) REFERENCES workorders.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.parked_work_orders

@@ -429,8 +429,8 @@ MARKED: Mapping[str, tuple[str, str]] = {
 INPUTS = {"input", "request", "output", "result", "raw", "rejected", "sequence"}
 """Those for which the right to read logs is not enough."""
 UNSHOWN = {
-    f"{table}-{column}": (f"{table} SET {column} = {value}", "topic = {topic}")
-    for table in ("outbox_messages", "outbox_held")
+    f"{what}-{column}": (f"outbox_messages SET {column} = {value}", f"topic = {{topic}} AND {where}")
+    for what, where in (("waiting", "hold_id IS NULL"), ("held", "hold_id IS NOT NULL"))
     for column, value in (
         ("key", "convert_to({mark}, 'UTF8')"),
         ("value", "convert_to({mark}, 'UTF8')"),
@@ -485,8 +485,8 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
             "INSERT INTO workorders.outbox_messages (event_id, bucket, topic) VALUES (gen_random_uuid(), 0, %s)", [name]
         )
         connection.execute(
-            "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic) "
-            "SELECT %s, id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
+            "INSERT INTO workorders.outbox_messages (hold_id, event_id, bucket, topic) "
+            "VALUES (%s, gen_random_uuid(), -1, %s)",
             [values["hold"], name],
         )
         for field_, (change, where) in {**MARKED, **UNSHOWN}.items():

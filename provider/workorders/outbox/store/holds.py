@@ -24,10 +24,9 @@ def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: s
 
     A message without a key is held alone.
     """
-    message = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
+    message = {"topic": row.topic, "buckets": [row.bucket, ~row.bucket], "id": row.id}
     with connection.transaction():
         require_lease(connection, lease)
-        connection.execute(_QUERIES["return_message"], message)
         kind = "key" if with_key and row.key is not None else "message"
         hold = connection.execute(_QUERIES["hold_message"], {**message, "kind": kind, "reason": reason}).fetchone()
         if hold is not None:

@@ -41,8 +41,8 @@ CREATE TABLE workorders.outbox_topics (
 
 -- Messages: waiting and held.
 
--- Messages that wait for Kafka. A row never changes, and is deleted after it was sent. outbox_claims contains the rows
--- of each batch, because marking the rows themselves would write each of them twice.
+-- Messages that wait for Kafka, or are held. A row changes only if it is held or released, and is deleted after it was sent.
+-- outbox_claims contains the rows of each batch, because marking the rows themselves would write each of them twice.
 CREATE TABLE workorders.outbox_messages (
     id bigint GENERATED ALWAYS AS IDENTITY,
     enqueued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -54,10 +54,13 @@ CREATE TABLE workorders.outbox_messages (
     key bytea,
     value bytea,
     headers jsonb,
+    hold_id bigint,
     -- Topics take turns and keys keep their order, so rows are found by topic and bucket, the oldest first.
     PRIMARY KEY (topic, bucket, id),
     CONSTRAINT outbox_messages_topic_check CHECK (topic ~ '^[a-zA-Z0-9._-]{1,249}$' AND topic NOT IN ('.', '..')),
-    CONSTRAINT outbox_messages_bucket_check CHECK (bucket BETWEEN 0 AND 15),
+    -- Held messages are in other buckets, ~bucket, out of the way of all other messages.
+    CONSTRAINT outbox_messages_bucket_check CHECK (bucket BETWEEN -16 AND 15),
+    CONSTRAINT outbox_messages_hold_check CHECK ((hold_id IS NULL) = (bucket >= 0)),
     CONSTRAINT outbox_messages_partition_check CHECK (partition >= 0),
     CONSTRAINT outbox_messages_timestamp_check CHECK (timestamp_ms >= 0)
 ) WITH (
@@ -84,21 +87,7 @@ CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds (topic) WH
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds (topic, bucket, sha256(key)) NULLS NOT DISTINCT
     WHERE kind = 'key';
 
--- Messages of held keys, with their ids, out of the way of all other messages.
-CREATE TABLE workorders.outbox_held (
-    hold_id bigint NOT NULL REFERENCES workorders.outbox_holds (id),
-    id bigint NOT NULL,
-    enqueued_at timestamptz NOT NULL,
-    event_id uuid NOT NULL,
-    timestamp_ms bigint,
-    partition integer,
-    bucket smallint NOT NULL,
-    topic text COLLATE "C" NOT NULL,
-    key bytea,
-    value bytea,
-    headers jsonb,
-    PRIMARY KEY (hold_id, id)
-);
+CREATE INDEX outbox_messages_hold_idx ON workorders.outbox_messages (hold_id, id) WHERE hold_id IS NOT NULL;
 
 -- Which run published a message, whatever became of it since. It is deleted with its run.
 CREATE TABLE workorders.outbox_published (

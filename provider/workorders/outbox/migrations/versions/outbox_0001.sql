@@ -4,7 +4,6 @@
 CREATE TABLE workorders.outbox_settings (
     id smallint PRIMARY KEY DEFAULT 1,
     max_message_bytes integer NOT NULL DEFAULT 1000000,
-    only_listed_topics boolean NOT NULL DEFAULT false,
     CONSTRAINT outbox_settings_single_check CHECK (id = 1)
 );
 INSERT INTO workorders.outbox_settings DEFAULT VALUES;
@@ -32,11 +31,6 @@ CREATE TABLE workorders.outbox_secrets (
 );
 INSERT INTO workorders.outbox_secrets (checkpoint_key)
 VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
-
-CREATE TABLE workorders.outbox_topics (
-    topic text COLLATE "C" PRIMARY KEY,
-    max_message_bytes integer
-);
 
 
 -- Messages: waiting and held.
@@ -224,8 +218,6 @@ BEGIN
             THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
         WHEN message.holds_checkpoints
             THEN 'the relay keeps its own checkpoints in this topic; choose another one'
-        WHEN message.is_unlisted
-            THEN 'the outbox sends to listed topics only; list it under `topics` in its file'
         WHEN message.partition < 0 THEN 'its partition is negative'
         WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
         WHEN NOT workorders.outbox_headers_are_valid(message.headers)
@@ -235,18 +227,16 @@ BEGIN
     INTO refused
     FROM (
         SELECT given.*, given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints') AS holds_checkpoints,
-            settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
-            coalesce(known.max_message_bytes, settings.max_message_bytes) AS max_bytes,
+            settings.max_message_bytes AS max_bytes,
             128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
                 + coalesce(octet_length(given.headers::text), 0) AS bytes
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
             AS given (topic, key, value, headers, partition, timestamp_ms, place)
         CROSS JOIN workorders.outbox_settings AS settings
         CROSS JOIN workorders.outbox_identity AS identity
-        LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
     ) AS message
     WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-        OR message.holds_checkpoints OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
+        OR message.holds_checkpoints OR message.partition < 0 OR message.timestamp_ms <= 0
         OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.max_bytes
     ORDER BY message.place LIMIT 1;
     IF FOUND THEN

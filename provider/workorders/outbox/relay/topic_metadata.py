@@ -20,7 +20,7 @@ _PARTITION: Final = itemgetter(ROW_PARTITION)
 class TopicMetadataCache:
     """The topics that can be written to and their numbers of partitions, cached for a minute.
 
-    A message in the checkpoint topic could stop a shard. `enqueue` refuses it, but it may be older than the topic's use.
+    A message in the checkpoint topic could stop a shard. `enqueue` refuses it, but it may be older than that use.
     """
 
     def __init__(self, cluster: KafkaAdmin, checkpoint_topic: str) -> None:

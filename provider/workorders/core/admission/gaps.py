@@ -17,17 +17,13 @@ from workorders import times
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import UnknownNameError, WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
-
-
-class UnknownSequenceError(WorkOrdersError, LookupError):
-    """The trigger has no sequence of that key."""
 
 
 class GapRefusedError(WorkOrdersError):
@@ -127,7 +123,7 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
         wanted.append(hash128(canonical(json.loads(text))).hex())
     rows = connection.execute(_QUERIES["known"], {"trigger_id": trigger.id, "keys": wanted}).fetchall()
     if not rows:
-        raise UnknownSequenceError(
+        raise UnknownNameError(
             f"Trigger {trigger.name} has no sequence of that key; nothing was changed; see `workorders sequences list`."
         )
     return UUID(str(rows[0][0]))
@@ -196,7 +192,7 @@ def _admit_parked(
 def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     found = sequences.lock_high_water_marks(connection, trigger.id, [key.bytes])
     if key.bytes not in found:
-        raise UnknownSequenceError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
+        raise UnknownNameError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
     rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})
     return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 

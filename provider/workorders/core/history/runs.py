@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import class_row
 
 from workorders.core import workflows
-from workorders.core.exceptions import UnknownRunError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history.work_orders import ALL, get_work_order
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -100,7 +100,7 @@ def get_run(connection: Connection, id_: UUID, *, max_characters: int = ALL) -> 
     with connection.cursor(row_factory=class_row(RunDetails)) as cursor:
         found = cursor.execute(_QUERIES["run"], {"id": id_, "max_characters": max_characters}).fetchone()
     if found is None:
-        raise UnknownRunError(f"There is no run {id_} in this database; see `workorders runs list`.")
+        raise UnknownNameError(f"There is no run {id_} in this database; see `workorders runs list`.")
     return found
 
 

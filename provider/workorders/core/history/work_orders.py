@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg.rows import class_row
 
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import paging
 from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.ids import time_of
@@ -25,10 +25,6 @@ STEP_BYTES: Final = 16 * 1024 * 1024
 longer than a worker may be silent."""
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
-
-
-class UnknownWorkOrderError(WorkOrdersError, LookupError):
-    """There is no work order of that id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +154,7 @@ def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = A
     with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
         found = cursor.execute(_QUERIES["work_order"], arguments).fetchone()
     if found is None:
-        raise UnknownWorkOrderError(
-            f"There is no work order {id_} in this database; see `workorders work-orders list`."
-        )
+        raise UnknownNameError(f"There is no work order {id_} in this database; see `workorders work-orders list`.")
     return found
 
 

@@ -85,7 +85,7 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
     """Return the decisions that a request leads to, and change nothing.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
+        UnknownNameError: no trigger has that name.
         DecisionRefusedError: the request does not apply.
         KafkaUnavailableError: the cluster did not answer.
     """
@@ -329,7 +329,7 @@ def remove_topic(connection: Connection, cluster: "KafkaAdmin", trigger: str, to
     """Remove the partitions of a topic that Kafka does not have, and commit; return how many. Work orders stay.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
+        UnknownNameError: no trigger has that name.
         DecisionRefusedError: Kafka has the topic, the ledger does not, or a batch holds a partition.
         AnotherClusterError: the topic was found in another cluster than the one that was asked.
         KafkaUnavailableError: the cluster did not answer.

@@ -6,7 +6,7 @@ from support.runs import finish_all
 from support.work_orders import accepted
 from support.working import Working
 from workorders.core.creation.work_orders import create_for
-from workorders.core.exceptions import UnknownRunError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import runs
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
@@ -62,7 +62,7 @@ def test_a_run_without_a_live_worker_is_not_shown_as_at_work(connection: Connect
 
 def test_an_unknown_run_is_reported(connection: Connection) -> None:
     id_ = uuid4()
-    with pytest.raises(UnknownRunError, match=str(id_)):
+    with pytest.raises(UnknownNameError, match=str(id_)):
         runs.get_run(connection, id_)
 
 

@@ -1,6 +1,5 @@
 """Connections as this package opens them, in every process and from every pool."""
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
@@ -10,7 +9,7 @@ from psycopg.abc import PQGen
 from psycopg.waiting import Ready
 
 from workorders.core.postgres.certificates import with_files
-from workorders.core.postgres.login_tokens import has_token, with_token
+from workorders.core.postgres.login_tokens import with_token
 from workorders.core.postgres.session_limits import ASK_FOR_LIMITS, require_limits, without_options
 
 RV = TypeVar("RV")
@@ -66,29 +65,3 @@ class ClientConnection(psycopg.Connection[tuple[Any, ...]]):
         except StopIteration as end:
             result: RV = end.value
             return result
-
-
-class AsyncClientConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """The same in an event loop."""
-
-    @classmethod
-    async def connect(cls, conninfo: str = "", *, autocommit: bool = False, **settings: Any) -> Self:
-        """Open a connection, without the options if a pooler refuses them.
-
-        Raises:
-            psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
-        """
-        # A new token may be a request, which must not hold the event loop.
-        text = with_files(await asyncio.to_thread(with_token, conninfo) if has_token(conninfo) else conninfo)
-        try:
-            connection = await super().connect(text, autocommit=True, **settings)
-        except psycopg.OperationalError as error:
-            connection = await super().connect(without_options(text, error), autocommit=True, **settings)
-        try:
-            cursor = await connection.execute(ASK_FOR_LIMITS)
-            require_limits(await cursor.fetchone())
-            await connection.set_autocommit(autocommit)
-        except BaseException:
-            await connection.close()
-            raise
-        return connection

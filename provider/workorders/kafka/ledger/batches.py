@@ -375,19 +375,20 @@ def write_error(
     connection.execute(_QUERIES["write_error"], {**virtual_partitions.place(batch_id, range_), **arguments})
 
 
-def list_unfinished(connection: Connection, trigger: str) -> list[int]:
-    """Return the numbers of the unfinished batches whose next try is due, oldest first."""
-    return [id_ for (id_,) in connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": 0.0})]
+def list_unfinished(connection: Connection, trigger: str, *, seconds: float = 0.0) -> list[int]:
+    """Return the numbers of the unfinished batches, planned so long ago, whose next try is due, oldest first."""
+    return [id_ for (id_,) in connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": seconds})]
+
+
+def read_state(connection: Connection, batch_id: int) -> list[tuple[Any, ...]]:
+    """Return what changes with a part of a batch that is finished or superseded, or with its trigger's definition."""
+    return connection.execute(_QUERIES["state"], {"batch_id": batch_id}).fetchall()
 
 
 def last_plan(connection: Connection, trigger: str) -> LastPlan:
     """Return when the trigger planned last, and whether a batch of it grows."""
-    return last_plan_from(connection.execute(_QUERIES["last_plan"], {"trigger": trigger}).fetchall())
-
-
-def last_plan_from(rows: Iterable[Sequence[Any]]) -> LastPlan:
-    """Return the result of the query `last_plan`, which the triggerer runs asynchronously."""
-    return next((LastPlan(*row) for row in rows), LastPlan(None, is_open=False))
+    row = connection.execute(_QUERIES["last_plan"], {"trigger": trigger}).fetchone()
+    return LastPlan(*row) if row else LastPlan(None, is_open=False)
 
 
 def delete_expired(connection: Connection, now: datetime) -> Iterator[None]:

@@ -1,10 +1,10 @@
 """The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 from psycopg.rows import class_row
@@ -90,11 +90,7 @@ def lock_trigger(connection: Connection, trigger: Trigger) -> None:
 
 def positions(connection: Connection, trigger: str) -> dict[Partition, Position]:
     """Return every position of a trigger; none if it never planned a batch."""
-    return positions_from(connection.execute(_QUERIES["positions"], {"trigger": trigger}))
-
-
-def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
-    """Return the positions in rows of the query `positions`, which the triggerer runs asynchronously."""
+    rows = connection.execute(_QUERIES["positions"], {"trigger": trigger})
     found = (
         Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes, *rest)
         for topic, partition, topic_id, next_offset, mean_message_bytes, busy, *rest in rows
@@ -104,11 +100,7 @@ def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
 
 def subscriptions(connection: Connection, trigger: str) -> frozenset[str]:
     """Return the names and patterns of topics whose partitions are in the ledger, if they existed at a poll."""
-    return subscriptions_from(connection.execute(_QUERIES["subscriptions"], {"trigger": trigger}))
-
-
-def subscriptions_from(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
-    """Return the names and patterns in rows of the query `subscriptions`, which the triggerer runs asynchronously."""
+    rows = connection.execute(_QUERIES["subscriptions"], {"trigger": trigger})
     return frozenset(subscription for (subscription,) in rows)
 
 

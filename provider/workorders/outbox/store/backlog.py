@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from psycopg.rows import class_row
 
@@ -59,15 +59,10 @@ class DueHold:
     topic: str
 
 
-def waiting_statement(buckets: Sequence[int]) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement, with its arguments, that yields one row: whether anything waits in these buckets."""
-    return _QUERIES["is_anything_waiting"], {"buckets": list(buckets)}
-
-
 def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
     """Return whether a message can be sent or a hold is due. Writes nothing, so frequent calls are cheap."""
     with connection.transaction():
-        return bool(fetch_row(connection, *waiting_statement(buckets))[0])
+        return bool(fetch_row(connection, _QUERIES["is_anything_waiting"], {"buckets": list(buckets)})[0])
 
 
 def next_due_hold(connection: Connection, buckets: Sequence[int]) -> DueHold | None:

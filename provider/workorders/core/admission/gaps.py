@@ -11,14 +11,12 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workorders import times
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
 from workorders.core.exceptions import UnknownNameError, WorkOrdersError
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
@@ -104,14 +102,12 @@ def list_gaps(
     The longest wait comes first, among the first `max_read` sequences, so that a page takes no longer with more gaps.
     """
     wanted = {"trigger": trigger, "workflow": workflow, "max_read": max_read, "limit": limit}
-    with connection.cursor(row_factory=class_row(Gap)) as cursor:
-        return cursor.execute(_QUERIES["gaps"], wanted, prepare=False).fetchall()
+    return list_rows(connection, Gap, _QUERIES["gaps"], wanted)
 
 
 def find_before(connection: Connection, work_order_id: UUID) -> GapBefore | None:
     """Return the gap for which a work order is parked; None if it is not parked."""
-    with connection.cursor(row_factory=class_row(GapBefore)) as cursor:
-        return cursor.execute(_QUERIES["gap_before"], {"work_order_id": work_order_id}).fetchone()
+    return find_row(connection, GapBefore, _QUERIES["gap_before"], {"work_order_id": work_order_id})
 
 
 def find(connection: Connection, trigger: Trigger, text: str) -> UUID:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from workorders.core.history import search_index
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/paging.sql", blocks_from="sql/filters.sql")
@@ -82,15 +82,13 @@ def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | No
     found = _ids(connection, "newest_listed_with_words", asked)
     if len(found) == given["limit"]:
         return found
-    row = connection.execute(_QUERIES["more_are_listed"], asked, prepare=False).fetchone()
-    return None if row and row[0] else found
+    return None if fetch_row(connection, _QUERIES["more_are_listed"], asked)[0] else found
 
 
 def _newest_passing(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
     """Search words among the newest that pass all other filters; return None as `_newest` does."""
     asked = {**given, "newest": _NEWEST}
-    row = connection.execute(_QUERIES["gathered_with_words"], asked, prepare=False).fetchone()
-    all_of_them, found = row or (True, [])
+    all_of_them, found = fetch_row(connection, _QUERIES["gathered_with_words"], asked)
     return list(found) if all_of_them or len(found) == given["limit"] else None
 
 
@@ -117,4 +115,4 @@ def _index_scans_only(connection: Connection) -> Iterator[None]:
 
 
 def _ids(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:
-    return [row[0] for row in connection.execute(_QUERIES[query], given, prepare=False)]
+    return [row[0] for row in connection.execute(_QUERIES[query], given)]

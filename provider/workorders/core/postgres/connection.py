@@ -10,6 +10,7 @@ from typing import Any, Final, LiteralString, TypeVar
 import psycopg
 from psycopg import conninfo
 from psycopg.abc import PQGen
+from psycopg.rows import class_row
 from psycopg.waiting import Ready
 
 from workorders.core.exceptions import ConfigurationError
@@ -24,6 +25,7 @@ from workorders.core.postgres.session_limits import (
 )
 
 RV = TypeVar("RV")
+T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
 MayWait = Callable[[float], bool]
 """Asked several times per second of a wait for the server, with the seconds that it has lasted; False ends it."""
@@ -180,6 +182,19 @@ def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[s
     if row is None:
         raise LookupError(f"no row of the query that begins with: {query[:80]}")
     return row
+
+
+def list_rows(
+    connection: Connection, kind: type[T], query: LiteralString, arguments: Mapping[str, Any] | None = None
+) -> list[T]:
+    """Return the rows of a query as objects of a class whose fields have the names of the columns."""
+    with connection.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(query, arguments).fetchall()
+
+
+def find_row(connection: Connection, kind: type[T], query: LiteralString, arguments: Mapping[str, Any]) -> T | None:
+    """Return the first row of a query as `list_rows` does; None if there is no row."""
+    return next(iter(list_rows(connection, kind, query, arguments)), None)
 
 
 def transaction_time(connection: Connection) -> datetime:

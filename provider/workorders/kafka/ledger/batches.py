@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, UnknownBatchError
@@ -407,8 +406,8 @@ def summaries(
     connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
 ) -> list[BatchSummary]:
     """Return batches, newest first; a page ends before the batch with the number `before`."""
-    with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
-        return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
+    asked = {"trigger": trigger, "before": before, "limit": limit}
+    return list_rows(connection, BatchSummary, _QUERIES["batches"], asked)
 
 
 def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: int) -> UUID | None:

@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import Final
 
 import psycopg
-from psycopg.rows import class_row
 
 from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -259,8 +258,7 @@ def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition,
 
 def status(connection: Connection, trigger: str | None = None) -> list[PartitionStatus]:
     """Return every ledger row, or those of one trigger, sorted by trigger, topic and partition."""
-    with connection.cursor(row_factory=class_row(PartitionStatus)) as cursor:
-        return cursor.execute(_QUERIES["status"], {"trigger": trigger}).fetchall()
+    return list_rows(connection, PartitionStatus, _QUERIES["status"], {"trigger": trigger})
 
 
 def missing_from_ledger(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:

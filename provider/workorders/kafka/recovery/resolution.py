@@ -7,11 +7,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.rows import class_row
 
 from workorders.core import triggers
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
@@ -231,8 +230,7 @@ def list_decisions(
 ) -> list[RecordedDecision]:
     """Return decisions, newest first; a page ends before the decision `before`."""
     wanted = {"trigger": trigger, "before": before, "limit": limit}
-    with connection.cursor(row_factory=class_row(RecordedDecision)) as cursor:
-        return cursor.execute(_QUERIES["decisions"], wanted).fetchall()
+    return list_rows(connection, RecordedDecision, _QUERIES["decisions"], wanted)
 
 
 def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionFacts]:

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from psycopg.rows import class_row
-
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, find_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/backlog.sql")
@@ -67,8 +65,8 @@ def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
 
 def next_due_hold(connection: Connection, buckets: Sequence[int]) -> DueHold | None:
     """Return the hold that has been due for longest; None if none is due."""
-    with connection.transaction(), connection.cursor(row_factory=class_row(DueHold)) as cursor:
-        return cursor.execute(_QUERIES["next_due_hold"], {"buckets": list(buckets)}).fetchone()
+    with connection.transaction():
+        return find_row(connection, DueHold, _QUERIES["next_due_hold"], {"buckets": list(buckets)})
 
 
 def read_rows(connection: Connection, buckets: Sequence[int], request: BatchRequest) -> list[Row]:

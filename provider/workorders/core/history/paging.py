@@ -34,12 +34,10 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
         return _ids(connection, "newest_waiting", given)
     if _is_selective(given):
         return _ids(connection, "newest_ids", given)
-    if given["ordering_keys"] is not None:
-        return _by_list(connection, "newest_of_ordering_keys", given)
-    if given["stream_ids"] is not None:
+    if given["stream_ids"] is not None and given["ordering_keys"] is None:
         return _in_streams(connection, given)
-    has_owner = given["trigger_id"] is not None or given["workflow_id"] is not None
-    return _by_list(connection, "newest_listed", given) if has_owner else _ids(connection, "newest_ids", given)
+    has_list = any(given[name] is not None for name in ("ordering_keys", "trigger_id", "workflow_id"))
+    return _by_list(connection, given) if has_list else _ids(connection, "newest_ids", given)
 
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
@@ -55,14 +53,14 @@ def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
         return _ids(connection, "gathered", given)
 
 
-def _by_list(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:
+def _by_list(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Read the work orders that may not be listed yet, and then those of a trigger, a workflow, or an ordering key."""
     listed_until = search_index.complete_up_to(connection)
     found = _ids(connection, "newest_ids", {**given, "after_id": listed_until})
     if len(found) == given["limit"]:
         return found
     rest = {**given, "until_id": listed_until, "limit": given["limit"] - len(found)}
-    return found + _ids(connection, query, rest)
+    return found + _ids(connection, "newest_listed", rest)
 
 
 def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:

@@ -80,22 +80,10 @@ ORDER BY waiting.id DESC
 LIMIT %(limit)s;
 
 -- name: newest_listed
--- A page of a trigger or a workflow that may be rare, among the work orders whose words were added in order.
-SELECT search_words.id
-FROM workorders.search_words
-CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0) AS work_orders
-LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-WHERE
-    -- use: listed
-    AND
-    -- use: passes
-ORDER BY search_words.id DESC
-LIMIT %(limit)s;
-
--- name: newest_of_ordering_keys
--- A page of each key among the listed ones, by its index: an ANY of several is not read in the order of the ids.
+-- A page of a trigger, a workflow, or an ordering key that may be rare, among the work orders whose words were added in
+-- order. One page per key, by its index: an ANY of several is not read in the order of the ids.
 SELECT listed.id
-FROM unnest(%(ordering_keys)s::bigint[]) AS wanted (ordering_key)
+FROM unnest(coalesce(%(ordering_keys)s::bigint[], '{NULL}')) AS wanted (ordering_key)
 CROSS JOIN LATERAL (
     SELECT search_words.id
     FROM workorders.search_words
@@ -103,7 +91,7 @@ CROSS JOIN LATERAL (
         SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0
     ) AS work_orders
     LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-    WHERE search_words.ordering_key = wanted.ordering_key
+    WHERE (%(ordering_keys)s::bigint[] IS NULL OR search_words.ordering_key = wanted.ordering_key)
         AND
         -- use: listed
         AND

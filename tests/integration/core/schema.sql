@@ -233,10 +233,6 @@ CREATE TABLE workorders.dataclips (
     request jsonb NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.duplicates (
-    work_order_id uuid NOT NULL,
-    original_id uuid NOT NULL
-);
 CREATE TABLE workorders.history_marks (
     name text NOT NULL,
     id uuid NOT NULL,
@@ -517,7 +513,8 @@ CREATE TABLE workorders.rejections (
     code text NOT NULL,
     detail text NOT NULL,
     request jsonb NOT NULL,
-    raw bytea
+    raw bytea,
+    original_id uuid
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.run_logs (
@@ -711,8 +708,6 @@ ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.dataclips
     ADD CONSTRAINT dataclips_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.duplicates
-    ADD CONSTRAINT duplicates_pkey PRIMARY KEY (work_order_id);
 ALTER TABLE ONLY workorders.history_marks
     ADD CONSTRAINT history_marks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.idempotency_keys
@@ -807,7 +802,6 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
-CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
 CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);
@@ -818,6 +812,7 @@ CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
 CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btree (topic) WHERE (kind = 'topic'::text);
 CREATE INDEX outbox_messages_hold_idx ON workorders.outbox_messages USING btree (hold_id, id) WHERE (hold_id IS NOT NULL);
+CREATE INDEX rejections_original_id_idx ON workorders.rejections USING btree (original_id) WHERE (original_id IS NOT NULL);
 CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, (

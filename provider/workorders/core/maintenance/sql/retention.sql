@@ -90,8 +90,6 @@ WITH gone AS (
     DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id
 ), words AS (
     DELETE FROM workorders.search_words USING gone WHERE search_words.id = gone.id
-), repeats AS (
-    DELETE FROM workorders.duplicates USING gone WHERE duplicates.work_order_id = gone.id
 ), ignored AS (
     DELETE FROM workorders.ignored_repeats USING gone WHERE ignored_repeats.work_order_id = gone.id
 )

@@ -83,8 +83,11 @@ CREATE TABLE workorders.rejections (
     code text NOT NULL,
     detail text NOT NULL,
     request jsonb NOT NULL,
-    raw bytea
+    raw bytea,
+    -- The work order that a duplicate repeats.
+    original_id uuid
 );
+CREATE INDEX rejections_original_id_idx ON workorders.rejections (original_id) WHERE original_id IS NOT NULL;
 
 
 -- Runs.
@@ -160,7 +163,7 @@ CREATE TABLE workorders.run_logs (
 );
 
 
--- Admission: idempotency keys and duplicates.
+-- Admission: idempotency keys and ignored repeats.
 
 -- Which work order has a key, until when; a key without an end is kept. The key is a hash, so that a row stays narrow
 -- and contains no data of the event. The source key tells a work order that a replay restores from another event with
@@ -175,13 +178,6 @@ CREATE TABLE workorders.idempotency_keys (
     PRIMARY KEY (trigger_id, key)
 );
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys (expires_at);
-
--- Which work order a duplicate repeats. A duplicate is a rejected work order.
-CREATE TABLE workorders.duplicates (
-    work_order_id uuid PRIMARY KEY,
-    original_id uuid NOT NULL
-);
-CREATE INDEX duplicates_original_id_idx ON workorders.duplicates (original_id);
 
 -- Repeats that created no work order, because their key was known. A work order gets its row with the first repeat. On
 -- half-empty pages the counter is updated in place.

@@ -68,25 +68,15 @@ def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> lis
     found = None
     is_selective = given["state"] == "pending" or _is_selective(given)
     if not is_selective:
-        found = _newest(connection, given)
+        found = _newest(connection, "listed_with_words", given)
     if found is None and (is_selective or given["stream_ids"] is not None):
-        found = _newest_passing(connection, given)
+        found = _newest(connection, "gathered_with_words", given)
     return _by_words(connection, given) if found is None else found
 
 
-def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
+def _newest(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID] | None:
     """Search words among the newest; return None if the page is not full and there are more."""
-    asked = {**given, "newest": _NEWEST}
-    found = _ids(connection, "newest_listed_with_words", asked)
-    if len(found) == given["limit"]:
-        return found
-    return None if fetch_row(connection, _QUERIES["more_are_listed"], asked)[0] else found
-
-
-def _newest_passing(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
-    """Search words among the newest that pass all other filters; return None as `_newest` does."""
-    asked = {**given, "newest": _NEWEST}
-    all_of_them, found = fetch_row(connection, _QUERIES["gathered_with_words"], asked)
+    all_of_them, found = fetch_row(connection, _QUERIES[query], {**given, "newest": _NEWEST})
     return list(found) if all_of_them or len(found) == given["limit"] else None
 
 

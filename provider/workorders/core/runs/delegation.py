@@ -41,8 +41,7 @@ def owner_of(workflow: str) -> UUID:
 
 def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[ClaimedRun]:
     """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits."""
-    owner = owner_of(workflow.name)
-    workers.add_lasting_owner(connection, workflow, owner)
+    owner = workers.add_worker(connection, workflow, owner_of(workflow.name), grace_seconds=None)
     return claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)
 
 

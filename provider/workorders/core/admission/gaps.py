@@ -176,10 +176,7 @@ def _admit_parked(
             admitted += next_ones
             if kind == "skip":
                 break
-        sequences.write_released(connection, trigger.id, admitted)
-        sequences.write_order_overrides(connection, trigger, admitted)
-        marks, released = {key.bytes: state.high_water_mark}, {key.bytes: len(admitted)}
-        sequences.write_high_water_marks(connection, trigger.id, marks, {}, released)
+        sequences.write(connection, trigger, {key.bytes: state}, released=admitted, admitted=admitted)
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]

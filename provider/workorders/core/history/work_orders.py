@@ -37,7 +37,7 @@ class RegisteredTrigger:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkOrderSummary:
     """A work order in one line."""
 
@@ -53,25 +53,17 @@ class WorkOrderSummary:
     """Code of the rejection; None for a work order with an input."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkOrder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOrder(WorkOrderSummary):
     """Everything about one work order, apart from its runs."""
 
-    id: UUID
-    trigger: str | None
     trigger_type: str | None
-    workflow: str | None
-    state: str
-    created_at: datetime
-    stream: str | None
-    position: int | None
     request: str | None
     """Metadata of the event as indented JSON text."""
     body: str | None
     """The input as indented JSON text, with every digit that Postgres holds; None when rejected."""
-    reason: str | None
-    """Code of the rejection; None for a work order with an input."""
     detail: str | None
+    """Of the rejection."""
     raw: bytes | None
     """The raw value of a rejected event; None also when the event's value was null."""
     request_bytes: int | None

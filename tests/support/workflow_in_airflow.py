@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from workorders.core import triggers, workflows
-from workorders.core.bulk import cancel as cancels
+from workorders.core.bulk import changes as cancels
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect

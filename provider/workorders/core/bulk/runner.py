@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from workorders.core.bulk import cancel, jobs, rerun
+from workorders.core.bulk import changes, jobs
 from workorders.core.bulk.jobs import Job, JobUnavailableError, StepResult
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
@@ -80,8 +80,8 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
 def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
     by = {"actor": job.actor, "reason": job.reason}
     if job.kind == "cancel":
-        return cancel.cancel_work_orders(connection, ids, **by)
-    return rerun.rerun_work_orders(connection, ids, from_start=job.options.get("from_start", False), **by)
+        return changes.cancel_work_orders(connection, ids, **by)
+    return changes.rerun_work_orders(connection, ids, from_start=job.options.get("from_start", False), **by)
 
 
 def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job:

@@ -16,7 +16,7 @@ from support.working import positions as positions_of
 from workorders.core import triggers
 from workorders.core.admission.pipeline import reject_written
 from workorders.core.admission.rules import AdmissionRejection
-from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import export, runs, search_index, work_orders
 from workorders.core.history.filters import Filter

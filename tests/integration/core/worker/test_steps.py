@@ -18,7 +18,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
-from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.maintenance.steps import purge_steps
 from workorders.core.postgres.connection import connect

@@ -25,12 +25,10 @@ def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: s
     A message without a key is held alone.
     """
     message = {"topic": row.topic, "buckets": [row.bucket, ~row.bucket], "id": row.id}
+    kind = "key" if with_key and row.key is not None else "message"
     with connection.transaction():
         require_lease(connection, lease)
-        kind = "key" if with_key and row.key is not None else "message"
-        hold = connection.execute(_QUERIES["hold_message"], {**message, "kind": kind, "reason": reason}).fetchone()
-        if hold is not None:
-            connection.execute(_QUERIES["move_to_hold"], {**message, "hold": hold[0]})
+        connection.execute(_QUERIES["hold_message"], {**message, "kind": kind, "reason": reason})
         _count_failure(connection, lease, row.topic)
 
 

@@ -46,18 +46,18 @@ WHERE hold.next_try_at <= clock_timestamp()
 -- name: hold_message
 -- With its key, or alone; a message that is held alone is not retried. One that was being retried may have returned to its
 -- hold: `buckets` are both those of waiting and those of held messages.
-INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
-SELECT %(kind)s::text, topic, greatest(bucket, ~bucket), key, %(reason)s,
-    CASE WHEN %(kind)s = 'key' THEN clock_timestamp() + interval '1 minute' END
-FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
-ON CONFLICT (topic, bucket, sha256(key)) WHERE kind = 'key' DO UPDATE
-SET reason = excluded.reason, tries = hold.tries + 1,
-    next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
-RETURNING id
-
--- name: move_to_hold
-UPDATE workorders.outbox_messages SET hold_id = %(hold)s, bucket = least(bucket, ~bucket)
-WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
+WITH held AS (
+    INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
+    SELECT %(kind)s::text, topic, greatest(bucket, ~bucket), key, %(reason)s,
+        CASE WHEN %(kind)s = 'key' THEN clock_timestamp() + interval '1 minute' END
+    FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
+    ON CONFLICT (topic, bucket, sha256(key)) WHERE kind = 'key' DO UPDATE
+    SET reason = excluded.reason, tries = hold.tries + 1,
+        next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
+    RETURNING id
+)
+UPDATE workorders.outbox_messages AS message SET hold_id = held.id, bucket = least(message.bucket, ~message.bucket)
+FROM held WHERE message.topic = %(topic)s AND message.bucket = ANY (%(buckets)s) AND message.id = %(id)s
 
 -- name: count_failure
 INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, 1)

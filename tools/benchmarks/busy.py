@@ -34,7 +34,7 @@ PARTITIONS: Final = 8
 _MESSAGES: Final = 200
 """Messages of each partition, on the broker."""
 _TABLES: Final = (
-    *("work_orders", "runs", "run_outputs", "run_logs", "dataclips", "sequences", "parked_work_orders"),
+    *("work_orders", "runs", "run_results", "dataclips", "sequences", "parked_work_orders"),
     *("kafka_ledger", "kafka_lag_samples", "kafka_batches", "kafka_ranges", "kafka_decisions"),
     *("outbox_messages", "bulk_jobs"),
 )
@@ -84,7 +84,7 @@ def fill(stack: LocalStack, connection: Connection, extent: Extent, say: many.Sa
     for part in ("wait", "park", "work"):
         connection.execute(_QUERIES[part], given)
     connection.execute(_QUERIES["fail"], {**given, "failing_id": owners[1].id})
-    for part in ("retry", "outputs", "logs"):
+    for part in ("retry", "results"):
         connection.execute(_QUERIES[part], given)
     large = _enlarge(connection, extent.entries)
     _read(stack, connection, owners, extent)

@@ -517,15 +517,11 @@ CREATE TABLE workorders.rejections (
     original_id uuid
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.run_logs (
+CREATE TABLE workorders.run_results (
     run_id uuid NOT NULL,
+    output jsonb,
     log text NOT NULL,
-    truncated boolean NOT NULL
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.run_outputs (
-    run_id uuid NOT NULL,
-    output jsonb NOT NULL
+    log_truncated boolean NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.runs (
@@ -756,10 +752,8 @@ ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_work_order_id_key UNIQUE (work_order_id);
 ALTER TABLE ONLY workorders.rejections
     ADD CONSTRAINT rejections_pkey PRIMARY KEY (work_order_id);
-ALTER TABLE ONLY workorders.run_logs
-    ADD CONSTRAINT run_logs_pkey PRIMARY KEY (run_id);
-ALTER TABLE ONLY workorders.run_outputs
-    ADD CONSTRAINT run_outputs_pkey PRIMARY KEY (run_id);
+ALTER TABLE ONLY workorders.run_results
+    ADD CONSTRAINT run_results_pkey PRIMARY KEY (run_id);
 ALTER TABLE ONLY workorders.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.runs

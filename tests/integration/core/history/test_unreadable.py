@@ -199,7 +199,7 @@ def test_an_output_that_cannot_be_read_is_shown_with_a_placeholder(
     connection.commit()
     (run,) = finish_all(connection, name)
     connection.execute(
-        "UPDATE workorders.run_outputs SET output = %s::text::jsonb WHERE run_id = %s",
+        "UPDATE workorders.run_results SET output = %s::text::jsonb WHERE run_id = %s",
         (BEYOND_WORKERS.decode(), run.run_id),
     )
     assert json.loads(runs.get_run(connection, run.run_id).output or "") == PLACEHOLDER

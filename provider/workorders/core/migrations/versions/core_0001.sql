@@ -138,10 +138,13 @@ CREATE TABLE workorders.workers (
     workflow_id integer NOT NULL
 ) WITH (fillfactor = 50);
 
--- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone.
-CREATE TABLE workorders.run_outputs (
+-- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone. A run that
+-- has neither has no row.
+CREATE TABLE workorders.run_results (
     run_id uuid PRIMARY KEY,
-    output jsonb NOT NULL
+    output jsonb,
+    log text NOT NULL,
+    log_truncated boolean NOT NULL
 );
 
 -- What a run's function finished within its work order: a later attempt of the same generation gets the result instead of calling again.
@@ -154,12 +157,6 @@ CREATE TABLE workorders.steps (
     name text NOT NULL,
     result jsonb NOT NULL,
     PRIMARY KEY (work_order_id, generation, name)
-);
-
-CREATE TABLE workorders.run_logs (
-    run_id uuid PRIMARY KEY,
-    log text NOT NULL,
-    truncated boolean NOT NULL
 );
 
 
@@ -357,7 +354,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'work_orders', 'dataclips', 'rejections', 'runs', 'run_outputs', 'steps', 'run_logs', 'search_words'
+        'work_orders', 'dataclips', 'rejections', 'runs', 'run_results', 'steps', 'search_words'
     ] LOOP
         EXECUTE format(
             'ALTER TABLE workorders.%I SET (autovacuum_vacuum_scale_factor = 0.02, '

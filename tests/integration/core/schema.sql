@@ -60,31 +60,29 @@ BEGIN
         RAISE EXCEPTION 'The arrays given to workorders.enqueue_many differ in length; nothing was enqueued.'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT message.place, message.topic, CASE
-        WHEN message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-            THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
-        WHEN message.holds_checkpoints
-            THEN 'the relay keeps its own checkpoints in this topic; choose another one'
-        WHEN message.partition < 0 THEN 'its partition is negative'
-        WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
-        WHEN NOT workorders.outbox_headers_are_valid(message.headers)
-            THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
-        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.max_bytes)
-    END AS fault
-    INTO refused
+    SELECT message.place, message.topic, message.fault INTO refused
     FROM (
-        SELECT given.*, given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints') AS holds_checkpoints,
-            settings.max_message_bytes AS max_bytes,
-            128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
-                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        SELECT given.place, given.topic, CASE
+            WHEN given.topic IS NULL OR given.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR given.topic IN ('.', '..')
+                THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
+            WHEN given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints')
+                THEN 'the relay keeps its own checkpoints in this topic; choose another one'
+            WHEN given.partition < 0 THEN 'its partition is negative'
+            WHEN given.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
+            WHEN NOT workorders.outbox_headers_are_valid(given.headers)
+                THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
+            WHEN size.bytes > identity.max_message_bytes
+                THEN format('its %s bytes are more than the %s that are allowed', size.bytes, identity.max_message_bytes)
+        END AS fault
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
             AS given (topic, key, value, headers, partition, timestamp_ms, place)
-        CROSS JOIN workorders.outbox_settings AS settings
         CROSS JOIN workorders.outbox_identity AS identity
+        CROSS JOIN LATERAL (
+            SELECT 128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
+                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        ) AS size
     ) AS message
-    WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-        OR message.holds_checkpoints OR message.partition < 0 OR message.timestamp_ms <= 0
-        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.max_bytes
+    WHERE message.fault IS NOT NULL
     ORDER BY message.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'Message % of % for topic % cannot be sent: %; nothing was enqueued.',
@@ -439,6 +437,7 @@ ALTER TABLE workorders.outbox_holds ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
 CREATE TABLE workorders.outbox_identity (
     id smallint DEFAULT 1 NOT NULL,
     outbox_id uuid DEFAULT gen_random_uuid() NOT NULL,
+    max_message_bytes integer DEFAULT 1000000 NOT NULL,
     shards smallint,
     transactional_id_prefix text,
     cluster_id text,
@@ -485,11 +484,6 @@ CREATE TABLE workorders.outbox_secrets (
     id smallint DEFAULT 1 NOT NULL,
     checkpoint_key bytea NOT NULL,
     CONSTRAINT outbox_secrets_single_check CHECK ((id = 1))
-);
-CREATE TABLE workorders.outbox_settings (
-    id smallint DEFAULT 1 NOT NULL,
-    max_message_bytes integer DEFAULT 1000000 NOT NULL,
-    CONSTRAINT outbox_settings_single_check CHECK ((id = 1))
 );
 CREATE TABLE workorders.outbox_shards (
     shard smallint NOT NULL,
@@ -742,8 +736,6 @@ ALTER TABLE ONLY workorders.outbox_published
     ADD CONSTRAINT outbox_published_pkey PRIMARY KEY (run_id, id);
 ALTER TABLE ONLY workorders.outbox_secrets
     ADD CONSTRAINT outbox_secrets_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.outbox_settings
-    ADD CONSTRAINT outbox_settings_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_shards
     ADD CONSTRAINT outbox_shards_pkey PRIMARY KEY (shard);
 ALTER TABLE ONLY workorders.parked_work_orders

@@ -71,7 +71,7 @@ def _leased(
     The error with which the work on the shard ends is recorded where people see it. If the lease is lost, the work ends
     without an error, because another relay continues it.
     """
-    settings.save(connection, max_message_bytes=definition.max_message_bytes)
+    settings.save_limit(connection, definition.max_message_bytes)
     owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
     while (lease := leases.take(connection, shard, owner, shards=definition.shards)) is None:
         if stopped() or time.monotonic() >= until:

@@ -29,10 +29,10 @@ class Identity:
     checkpoint_topic_id: str
 
 
-def save(connection: Connection, *, max_message_bytes: int) -> None:
+def save_limit(connection: Connection, max_message_bytes: int) -> None:
     """Store the limit; a no-op if it has not changed."""
     with connection.transaction():
-        connection.execute(_QUERIES["save_settings"], {"max_message_bytes": max_message_bytes})
+        connection.execute(_QUERIES["save_limit"], {"max_message_bytes": max_message_bytes})
 
 
 def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:

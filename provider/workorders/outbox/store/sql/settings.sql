@@ -1,5 +1,5 @@
--- name: save_settings
-UPDATE workorders.outbox_settings SET max_message_bytes = %(max_message_bytes)s
+-- name: save_limit
+UPDATE workorders.outbox_identity SET max_message_bytes = %(max_message_bytes)s
 WHERE max_message_bytes <> %(max_message_bytes)s
 
 -- name: id_and_checkpoint_key

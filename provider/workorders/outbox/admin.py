@@ -154,12 +154,11 @@ def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) ->
                 f"Hold {hold} is of a topic, whose messages wait among the others. Nothing was deleted. Release the "
                 f"hold, or delete the messages from workorders.outbox_messages yourself."
             )
-        messages = connection.execute(_QUERIES["delete_held"], {"hold": hold}).rowcount
+        messages = connection.execute(_QUERIES["purge_hold"], {"hold": hold}).rowcount
         if seen is not None and messages != seen:
             raise OutboxDecisionError(
                 f"Hold {hold} has {messages:,} messages now, and not {seen:,}. Nothing was deleted. Look at it again."
             )
-        store.end(connection, hold)
     return messages
 
 

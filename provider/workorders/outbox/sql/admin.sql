@@ -54,7 +54,8 @@ WHERE claim.shard = %(shard)s
 GROUP BY claim.topic
 ORDER BY claim.topic
 
--- name: delete_held
+-- name: purge_hold
+WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
 DELETE FROM workorders.outbox_messages WHERE hold_id = %(hold)s
 
 -- name: lock_free_shard

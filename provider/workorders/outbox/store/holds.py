@@ -69,14 +69,7 @@ def lock(connection: Connection, hold_id: int) -> tuple[str, str] | None:
 
 def release(connection: Connection, hold_id: int) -> int:
     """End a hold: move its messages back to their place in the order, and return how many they are."""
-    messages = connection.execute(_QUERIES["return_messages"], {"hold": hold_id}).rowcount
-    end(connection, hold_id)
-    return messages
-
-
-def end(connection: Connection, hold_id: int) -> None:
-    """Delete a hold, which contains no message any more."""
-    connection.execute(_QUERIES["end_hold"], {"hold": hold_id})
+    return connection.execute(_QUERIES["release_hold"], {"hold": hold_id}).rowcount
 
 
 def _count_failure(connection: Connection, lease: Lease, topic: str) -> None:

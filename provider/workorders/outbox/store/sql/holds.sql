@@ -66,11 +66,9 @@ ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + 1
 -- name: lock_hold
 SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
 
--- name: return_messages
+-- name: release_hold
+WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
 UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket WHERE hold_id = %(hold)s
-
--- name: end_hold
-DELETE FROM workorders.outbox_holds WHERE id = %(hold)s
 
 -- name: end_hold_of_topic
 DELETE FROM workorders.outbox_holds WHERE kind = 'topic' AND topic = %(topic)s

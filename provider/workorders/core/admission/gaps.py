@@ -217,12 +217,8 @@ def claim_alerts(connection: Connection, trigger: Trigger) -> list[GapAlert]:
     The thresholds are those of the stored definition of the trigger.
     """
     with connection.transaction():
-        found = connection.execute(_QUERIES["thresholds"], {"trigger_id": trigger.id}).fetchone()
-        if found is None:
-            return []
-        arguments = {"trigger_id": trigger.id, "above_parked": found[0], "after_seconds": found[1]}
-        closed = connection.execute(_QUERIES["claim_closed"], arguments).fetchall()
-        opened = connection.execute(_QUERIES["claim_open"], arguments).fetchall()
+        closed = connection.execute(_QUERIES["claim_closed"], {"trigger_id": trigger.id}).fetchall()
+        opened = connection.execute(_QUERIES["claim_open"], {"trigger_id": trigger.id}).fetchall()
     return [_closed(trigger.name, *row) for row in closed] + [_open(trigger.name, *row) for row in opened]
 
 

@@ -34,7 +34,14 @@ UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket
 WHERE hold_id = %(hold)s AND id = (SELECT min(id) FROM workorders.outbox_messages WHERE hold_id = %(hold)s)
 RETURNING id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket
 
+-- block: count_failure
+WITH counted AS (
+    INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, 1)
+    ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + 1
+)
+
 -- name: hold_topic
+-- use: count_failure
 INSERT INTO workorders.outbox_holds AS hold (kind, topic, reason, next_try_at)
 VALUES ('topic', %(topic)s, %(reason)s, clock_timestamp() + interval '1 minute')
 ON CONFLICT (topic) WHERE kind = 'topic' DO UPDATE
@@ -46,7 +53,8 @@ WHERE hold.next_try_at <= clock_timestamp()
 -- name: hold_message
 -- With its key, or alone; a message that is held alone is not retried. One that was being retried may have returned to its
 -- hold: `buckets` are both those of waiting and those of held messages.
-WITH held AS (
+-- use: count_failure
+, held AS (
     INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
     SELECT %(kind)s::text, topic, greatest(bucket, ~bucket), key, %(reason)s,
         CASE WHEN %(kind)s = 'key' THEN clock_timestamp() + interval '1 minute' END
@@ -58,10 +66,6 @@ WITH held AS (
 )
 UPDATE workorders.outbox_messages AS message SET hold_id = held.id, bucket = least(message.bucket, ~message.bucket)
 FROM held WHERE message.topic = %(topic)s AND message.bucket = ANY (%(buckets)s) AND message.id = %(id)s
-
--- name: count_failure
-INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, 1)
-ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + 1
 
 -- name: lock_hold
 SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE

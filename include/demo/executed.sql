@@ -25,12 +25,12 @@ SELECT count(*) FROM (
 WHERE too_early;
 
 -- name: logs
-SELECT log FROM workorders.run_logs ORDER BY run_id LIMIT 3;
+SELECT log FROM workorders.run_results WHERE log <> '' ORDER BY run_id LIMIT 3;
 
 -- name: alarms
-SELECT run_outputs.output ->> 'id'
-FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_outputs.run_id
-WHERE runs.state = 'success' AND run_outputs.output ->> 'assessment' = 'alarming';
+SELECT run_results.output ->> 'id'
+FROM workorders.run_results JOIN workorders.runs ON runs.id = run_results.run_id
+WHERE runs.state = 'success' AND run_results.output ->> 'assessment' = 'alarming';
 
 -- name: unsent
 SELECT count(*) FROM workorders.outbox_messages;

@@ -5,9 +5,7 @@ from workorders.core.exceptions import (
     DuplicateItemsError,
     LimitReachedError,
     SchemaError,
-    UnknownRunError,
-    UnknownTriggerError,
-    UnknownWorkflowError,
+    UnknownNameError,
     WorkOrdersError,
 )
 from workorders.core.worker.exceptions import NonRetryableError
@@ -30,8 +28,6 @@ __all__ = [
     "OutboxIdentityError",
     "OutboxMessageError",
     "SchemaError",
-    "UnknownRunError",
-    "UnknownTriggerError",
-    "UnknownWorkflowError",
+    "UnknownNameError",
     "WorkOrdersError",
 ]

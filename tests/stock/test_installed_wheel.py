@@ -157,7 +157,7 @@ def test_messages_come_to_the_log_of_the_function(installed: LocalStack, api: Ai
     assert wait_until(lambda: finished(installed) == _COUNT, seconds=_SECONDS)
     assert orders.count() == _COUNT
     with psycopg.connect(installed.database_url) as connection:
-        logs = "\n".join(log for (log,) in connection.execute("SELECT log FROM workorders.run_logs"))
+        logs = "\n".join(log for (log,) in connection.execute("SELECT log FROM workorders.run_results"))
     assert {int(number) for number in re.findall(r"shipping order (\d+)", logs)} == set(range(_COUNT))
 
 

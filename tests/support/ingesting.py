@@ -80,14 +80,15 @@ def without_breaker(connection: Connection, trigger: Trigger) -> None:
 
 def look(connection: Connection, trigger: str, ends: Mapping[Partition, int], *, ago: timedelta = timedelta()) -> None:
     """Let the listener of a trigger have seen these last stable offsets, some time ago, and commit."""
-    assert len(connection.execute(*lag_samples.record_statement(trigger, ends)).fetchall()) == len(ends)
-    connection.execute(
+    lag_samples.record(connection, trigger, ends)
+    recorded = connection.execute(
         """
         UPDATE workorders.kafka_lag_samples SET minute = minute - %(ago)s, observed_at = now() - %(ago)s
         WHERE observed_at = now()
         """,
         {"ago": ago},
     )
+    assert recorded.rowcount == len(ends)
     connection.commit()
 
 

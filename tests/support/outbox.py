@@ -91,7 +91,7 @@ class Outbox:
 
     def waiting(self) -> int:
         """Return how many messages are in the table."""
-        return int(self.ask("SELECT count(*) FROM workorders.outbox_messages")[0][0])
+        return int(self.ask("SELECT count(*) FROM workorders.outbox_messages WHERE hold_id IS NULL")[0][0])
 
     def values(self, topic: str) -> list[bytes | None]:
         """Return the values that a reader of committed messages sees."""

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from workorders.core import triggers, workflows
-from workorders.core.bulk import cancel as cancels
+from workorders.core.bulk import changes as cancels
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
@@ -48,11 +48,11 @@ class Orders:
         with connect(self._url) as connection:
             rows = connection.execute(
                 """
-                SELECT work_orders.state::text, runs.state::text, runs.error_type, runs.error, run_logs.log
+                SELECT work_orders.state::text, runs.state::text, runs.error_type, runs.error, run_results.log
                 FROM workorders.work_orders
                 JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
                 LEFT JOIN workorders.runs ON runs.work_order_id = work_orders.id
-                LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
+                LEFT JOIN workorders.run_results ON run_results.run_id = runs.id
                 WHERE workflows.name = %s
                 ORDER BY work_orders.id
                 """,

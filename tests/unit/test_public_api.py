@@ -40,9 +40,7 @@ PUBLIC = {
         "OutboxIdentityError",
         "OutboxMessageError",
         "SchemaError",
-        "UnknownRunError",
-        "UnknownTriggerError",
-        "UnknownWorkflowError",
+        "UnknownNameError",
         "WorkOrdersError",
     },
     "workorders.airflow": {

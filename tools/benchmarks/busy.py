@@ -34,14 +34,14 @@ PARTITIONS: Final = 8
 _MESSAGES: Final = 200
 """Messages of each partition, on the broker."""
 _TABLES: Final = (
-    *("work_orders", "runs", "run_outputs", "run_logs", "dataclips", "sequences", "parked_work_orders"),
+    *("work_orders", "runs", "run_results", "dataclips", "sequences", "parked_work_orders"),
     *("kafka_ledger", "kafka_lag_samples", "kafka_batches", "kafka_ranges", "kafka_decisions"),
-    *("outbox_messages", "outbox_held", "bulk_jobs"),
+    *("outbox_messages", "bulk_jobs"),
 )
 _EMPTY: Final = """
 TRUNCATE workorders.kafka_ledger, workorders.kafka_lag_samples, workorders.kafka_batches, workorders.kafka_ranges,
-    workorders.kafka_decisions, workorders.outbox_messages, workorders.outbox_holds, workorders.outbox_held,
-    workorders.outbox_counters, workorders.sequences CASCADE
+    workorders.kafka_decisions, workorders.outbox_messages, workorders.outbox_holds, workorders.outbox_counters,
+    workorders.sequences CASCADE
 """
 
 
@@ -84,7 +84,7 @@ def fill(stack: LocalStack, connection: Connection, extent: Extent, say: many.Sa
     for part in ("wait", "park", "work"):
         connection.execute(_QUERIES[part], given)
     connection.execute(_QUERIES["fail"], {**given, "failing_id": owners[1].id})
-    for part in ("retry", "outputs", "logs"):
+    for part in ("retry", "results"):
         connection.execute(_QUERIES[part], given)
     large = _enlarge(connection, extent.entries)
     _read(stack, connection, owners, extent)

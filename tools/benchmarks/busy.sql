@@ -67,15 +67,10 @@ JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
 CROSS JOIN generate_series(2, 3) AS attempts (attempt)
 WHERE work_orders.state = 'failed' AND work_orders.id >= pg_temp.id_of(%(rows)s * 9 / 10, %(rows)s, %(until)s);
 
--- name: outputs
-INSERT INTO workorders.run_outputs (run_id, output)
-SELECT id, jsonb_build_object('registered', true, 'bed', right(id::text, 3))
-FROM workorders.runs
-WHERE id >= pg_temp.id_of(%(rows)s * 95 / 100, %(rows)s, %(until)s) AND state = 'success';
-
--- name: logs
-INSERT INTO workorders.run_logs (run_id, log, truncated)
-SELECT id, repeat('INFO registering the patient in the ward system, which takes a moment' || E'\n', 20), false
+-- name: results
+INSERT INTO workorders.run_results (run_id, output, log, log_truncated)
+SELECT id, CASE WHEN state = 'success' THEN jsonb_build_object('registered', true, 'bed', right(id::text, 3)) END,
+    repeat('INFO registering the patient in the ward system, which takes a moment' || E'\n', 20), false
 FROM workorders.runs
 WHERE id >= pg_temp.id_of(%(rows)s * 95 / 100, %(rows)s, %(until)s) AND finished_at IS NOT NULL;
 
@@ -179,9 +174,8 @@ WITH holds AS (
     FROM generate_series(0, 4) AS number
     RETURNING id, topic, bucket, key
 )
-INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value)
-SELECT holds.id, holds.id * 1000 + number, now(), md5('held ' || number)::uuid, bucket, topic, key,
-    convert_to(repeat('x', 200), 'UTF8')
+INSERT INTO workorders.outbox_messages (hold_id, event_id, bucket, topic, key, value)
+SELECT holds.id, md5('held ' || number)::uuid, ~bucket, topic, key, convert_to(repeat('x', 200), 'UTF8')
 FROM holds
 CROSS JOIN generate_series(1, 400) AS number;
 

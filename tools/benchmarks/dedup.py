@@ -77,7 +77,7 @@ def rows_per_second(url: str, way: str, count: int) -> float:
     definition = {name: models[name].model_validate(rule).model_dump(mode="json") for name, rule in rules.items()}
     with connect(load.url) as connection:
         empty_tables(connection)
-        connection.execute("TRUNCATE workorders.idempotency_keys, workorders.duplicates, workorders.sequences")
+        connection.execute("TRUNCATE workorders.idempotency_keys, workorders.sequences")
         trigger = triggers.register(
             connection, name="dedup", type_="kafka", workflow="benchmark", definition=definition
         )

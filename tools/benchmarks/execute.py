@@ -78,7 +78,7 @@ def through_postgres(stack: LocalStack, count: int, what: str = "no step") -> Ex
     """Execute that many waiting work orders with a function that does `what`."""
     with connect(stack.database_url) as connection:
         empty_tables(connection)
-        connection.execute("TRUNCATE workorders.runs, workorders.run_outputs, workorders.run_logs CASCADE")
+        connection.execute("TRUNCATE workorders.runs, workorders.run_results CASCADE")
         _create(connection, count, _STEPS[what])
     context = multiprocessing.get_context("spawn")
     results = context.SimpleQueue()

@@ -25,7 +25,7 @@ PARTITIONS: Final = 4
 _CHUNK: Final = 500_000
 _EMPTY: Final = """
 TRUNCATE workorders.triggers, workorders.work_orders, workorders.dataclips, workorders.rejections, workorders.runs,
-    workorders.run_outputs, workorders.run_logs, workorders.search_words, workorders.history_marks,
+    workorders.run_results, workorders.search_words, workorders.history_marks,
     workorders.bulk_jobs, workorders.state_counts CASCADE
 """
 _WORDS_INDEX: Final = "SELECT pg_get_indexdef('workorders.search_words_words_idx'::regclass)"

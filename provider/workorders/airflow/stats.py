@@ -14,8 +14,8 @@ from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
-from workorders.core.metrics import Metric, Sample, samples
-from workorders.monitoring.snapshot import readings
+from workorders.core.metrics import Metric, Sample
+from workorders.monitoring import snapshot
 
 REPORT_SECONDS: Final = 15.0
 _Series = tuple[Metric, tuple[tuple[str, str], ...]]
@@ -93,8 +93,7 @@ class ReportMetricsTrigger(PollingTrigger):
         async with resources.use(TriggererDatabase, url) as database:
 
             async def probe() -> str | None:
-                rows = [(reading, await database.fetch(reading.query, {})) for reading in readings()]
-                reporter.report(sample for reading, found in rows for sample in samples(reading, found))
+                reporter.report(await database.run(snapshot.take))
                 return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
 
             yield probe

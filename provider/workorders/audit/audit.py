@@ -83,7 +83,7 @@ class Audit:
         """Check everything, or one Kafka trigger; `progress` gets the number of partitions that are done, and of all.
 
         Raises:
-            UnknownTriggerError: no trigger has that name.
+            UnknownNameError: no trigger has that name.
             ConfigurationError: the trigger of that name does not read Kafka.
             psycopg.Error: the database failed.
         """

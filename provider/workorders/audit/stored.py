@@ -12,14 +12,13 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import orjson
-from psycopg.rows import class_row
 from pydantic import TypeAdapter
 
 from workorders.audit.findings import REPORT, AuditReport, Check, Finding
 from workorders.audit.messages import StoredMessage
 from workorders.audit.partitions import FinishedRange, Ledger, StoredCounts
 from workorders.core.items import Item
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, find_row
 from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Record
@@ -48,8 +47,7 @@ def snapshot(connection: Connection) -> Iterator[None]:
 
 def ledger(connection: Connection, place: Mapping[str, Any]) -> Ledger | None:
     """Return the ledger of a partition, inside of a snapshot; None if its topic was removed meanwhile."""
-    with connection.cursor(row_factory=class_row(Ledger)) as cursor:
-        return cursor.execute(_PARTITIONS["ledger"], place).fetchone()
+    return find_row(connection, Ledger, _PARTITIONS["ledger"], place)
 
 
 def ranges(connection: Connection, ledger: Ledger) -> Iterator[FinishedRange]:
@@ -106,8 +104,8 @@ def compare(connection: Connection, trigger: str, item: Item, record: Record) ->
         "raws": list(values),
         "is_null": record.value is None,
     }
-    with snapshot(connection), connection.cursor(row_factory=class_row(StoredMessage)) as cursor:
-        return cursor.execute(_MESSAGES["compare"], arguments).fetchone()
+    with snapshot(connection):
+        return find_row(connection, StoredMessage, _MESSAGES["compare"], arguments)
 
 
 def check_runs(connection: Connection) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
 from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, read_folder
 from workorders.core.environment import TRIGGERS_VARIABLE, workflow_folder, workflow_modules
-from workorders.core.exceptions import UnknownTriggerError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
@@ -71,11 +71,11 @@ def _content(file: Path | None) -> bytes:
 def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
-    except UnknownTriggerError:
+    except UnknownNameError:
         definition = read_folder(TRIGGERS, folder).definitions.get(name) if folder else None
     if definition is None or folder is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
-        raise UnknownTriggerError(f"No trigger {name} is known here; nothing was created; {where}.")
+        raise UnknownNameError(f"No trigger {name} is known here; nothing was created; {where}.")
     files = workflow_folder(folder.parent / "workflows")
     found = read_folder(WORKFLOWS, files, workflow_modules(), may_be_missing=True).find(definition.workflow)
     return triggers.register_definition(connection, definition.with_workflow(found))

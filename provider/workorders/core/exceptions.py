@@ -26,8 +26,8 @@ class ConfigurationError(WorkOrdersError, ValueError):
     """A definition or a setting has a wrong form; the sentence names the file, the field and the right form."""
 
 
-class UnknownTriggerError(WorkOrdersError, LookupError):
-    """No definition or row has that trigger name."""
+class UnknownNameError(WorkOrdersError, LookupError):
+    """There is no trigger, workflow, work order, run, sequence, or bulk operation of that name or id."""
 
 
 class SchemaError(WorkOrdersError):
@@ -40,14 +40,6 @@ class DuplicateItemsError(WorkOrdersError):
     """A source repeated a source key that it had promised to be new; nothing was created."""
 
     error_code = "WO-DUPLICATE-ITEMS"
-
-
-class UnknownWorkflowError(WorkOrdersError, LookupError):
-    """No workflow of that name is registered, or no trigger ever named it."""
-
-
-class UnknownRunError(WorkOrdersError, LookupError):
-    """No run has that id in the database."""
 
 
 class KeysBusyError(WorkOrdersError):

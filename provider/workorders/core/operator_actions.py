@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core", "sql/operator_actions.sql")
@@ -41,5 +40,4 @@ def record(
 
 def list_actions(connection: Connection, *, before: int | None = None, limit: int = 20) -> list[OperatorAction]:
     """Return a page of actions, newest first."""
-    with connection.cursor(row_factory=class_row(OperatorAction)) as cursor:
-        return cursor.execute(_QUERIES["actions"], {"before": before, "limit": limit}).fetchall()
+    return list_rows(connection, OperatorAction, _QUERIES["actions"], {"before": before, "limit": limit})

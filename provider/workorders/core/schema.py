@@ -4,11 +4,10 @@ Every package with tables has a branch of revisions, named like the package. The
 revision of each branch.
 """
 
-from collections.abc import Sequence
 from importlib.metadata import entry_points
 from importlib.resources import as_file, files
 from io import StringIO
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from workorders.core import identities
 from workorders.core.exceptions import SchemaError
@@ -45,77 +44,64 @@ def upgrade(database_url: str, *, with_roles: bool = False) -> str:
     Raises:
         SchemaError: a newer version of this package has upgraded the tables, and nothing was changed.
     """
-    # Nothing but an upgrade needs it, and it takes half a second to import.
-    import sqlalchemy  # noqa: PLC0415
-
-    engine = sqlalchemy.create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: connect(database_url, application_name="workorders schema"),
-        poolclass=sqlalchemy.NullPool,
-    )
-    try:
-        with engine.begin() as connection:
-            for statement in _LOCKED:
-                connection.exec_driver_sql(statement)
-            own = cast("Connection", connection.connection.driver_connection)
-            _migrate(_revisions_in(own), _prepare(own, with_roles=with_roles), connection=connection)
-            if with_roles:
-                own.execute(_ROLES["grant_rights"])
-    except sqlalchemy.exc.DBAPIError as error:
-        raise error.orig or error from error
-    with connect(database_url, application_name="workorders schema") as own:
-        identities.advance(own)
+    with connect(database_url, application_name="workorders schema") as connection:
+        for statement in _LOCKED:
+            connection.execute(statement)
+        if text := _missing_sql(connection, with_roles=with_roles):
+            connection.execute(text.encode())
+    with connect(database_url, application_name="workorders schema") as connection:
+        identities.advance(connection)
     return newest()
 
 
 def upgrade_sql(database_url: str, *, with_roles: bool = False) -> str:
     """Return the SQL of the upgrade that the database needs; empty if it needs none, and no roles are wanted."""
     with connect(database_url, application_name="workorders schema") as connection:
-        found, before = _revisions_in(connection), [*_LOCKED, *_prepare(connection, with_roles=with_roles)]
-    text = StringIO()
-    if _version(found) != newest():
-        _migrate(found, before, output=text)
-    elif with_roles:
-        text.write(_ROLES["create_roles"])
-    if with_roles:
-        text.write(f"\n{_ROLES['grant_rights']}\n")
-    return text.getvalue()
+        text = _missing_sql(connection, with_roles=with_roles)
+    return "\n".join(["BEGIN;", *(f"{statement};" for statement in _LOCKED), text, "COMMIT;\n"]) if text else ""
 
 
-def _migrate(
-    found: set[str], before: Sequence[str], *, connection: object = None, output: StringIO | None = None
-) -> None:
-    """Run the revisions that are missing, or write their SQL."""
-    from alembic.config import Config  # noqa: PLC0415 - as above
+def _missing_sql(connection: Connection, *, with_roles: bool) -> str:
+    """Return the SQL of the roles that are wanted, of the schema, and of the revisions that are missing."""
+    found = _revisions_in(connection)
+    _require_known(found)
+    is_old = _version(found) != newest()
+    if not is_old and not with_roles:
+        return ""
+    owner = connection.execute(_ROLES["find_owner"]).fetchone()
+    name, acts_as_owner = (OWNER, with_roles) if owner is None else owner
+    return "\n".join(
+        (
+            *([_ROLES["create_roles"]] if with_roles else [f"CREATE SCHEMA {SCHEMA};"] if owner is None else []),
+            # So that its owner creates what follows.
+            *([f"SET LOCAL ROLE {name};"] if acts_as_owner else []),
+            *([_sql_since(found)] if is_old else []),
+            *([_ROLES["grant_rights"]] if with_roles else []),
+        )
+    )
+
+
+def _sql_since(found: set[str]) -> str:
+    """Return the SQL of the revisions after these."""
+    from alembic.config import Config  # noqa: PLC0415 - only an upgrade needs it, and it takes half a second to import
     from alembic.runtime.environment import EnvironmentContext  # noqa: PLC0415
     from alembic.script import ScriptDirectory  # noqa: PLC0415
 
-    _require_known(found)
-    branches = _branches()
+    branches, text = _branches(), StringIO()
     with as_file(files("workorders.core.migrations")) as scripts:
-        config = Config(output_buffer=output)
+        config = Config(output_buffer=text)
         config.set_main_option("script_location", str(scripts))
         config.set_main_option("path_separator", "newline")
         config.set_main_option("version_locations", "\n".join(str(files(package)) for package in branches.values()))
-        config.attributes.update(connection=connection, version_table_schema=SCHEMA, before=before)
         script = ScriptDirectory.from_config(config)
 
         # Branch by branch, as alembic's own command does for one: the tables of a branch refer to those of the core.
         def steps(revisions: Any, _: object) -> list[Any]:
             return [step for branch in branches for step in script._upgrade_revs(f"{branch}@head", revisions)]
 
-        # With a connection, alembic asks the database itself.
-        start = None if output is None else tuple(sorted(found)) or None
-        with EnvironmentContext(config, script, fn=steps, as_sql=output is not None, starting_rev=start):
+        with EnvironmentContext(config, script, fn=steps, as_sql=True, starting_rev=tuple(sorted(found)) or None):
             script.run_env()
-
-
-def _prepare(connection: Connection, *, with_roles: bool) -> list[str]:
-    """Return the statements that create the roles and the schema, and those that let its owner create what follows."""
-    found = connection.execute(_ROLES["find_owner"]).fetchone()
-    owner, acts_as_owner = (OWNER, with_roles) if found is None else found
-    create = [_ROLES["create_roles"]] if with_roles else [f"CREATE SCHEMA {SCHEMA}"] if found is None else []
-    return [*create, *([f"SET LOCAL ROLE {owner}"] if acts_as_owner else [])]
+    return text.getvalue()
 
 
 def find_missing_rights(connection: Connection) -> list[str]:

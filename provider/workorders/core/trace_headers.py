@@ -2,9 +2,7 @@
 
 import re
 import secrets
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 TRACEPARENT: Final = "traceparent"
@@ -44,16 +42,6 @@ def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dic
     pairs = request.get("headers")
     for pair in pairs if isinstance(pairs, list) else ():
         match pair:
-            case [str(name), value] if name.lower() in wanted and (text := _text(value)) is not None:
-                found.setdefault(wanted[name.lower()], text)
+            case [str(name), str(value)] if name.lower() in wanted:
+                found.setdefault(wanted[name.lower()], value)
     return found
-
-
-def _text(value: Any) -> str | None:
-    match value:
-        case str():
-            return value
-        case {"base64": str(encoded)}:
-            with suppress(ValueError):
-                return b64decode(encoded).decode()
-    return None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.types.json import Jsonb
 
-from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
@@ -71,13 +71,11 @@ def find(connection: Connection, name: str) -> Trigger:
     """Return the trigger of that name.
 
     Raises:
-        UnknownTriggerError: there is none.
+        UnknownNameError: there is none.
     """
     row = connection.execute(_QUERIES["find_trigger"], {"name": name}).fetchone()
     if row is None:
-        raise UnknownTriggerError(
-            f"No trigger {name} has created work orders here yet; see `workorders triggers list`."
-        )
+        raise UnknownNameError(f"No trigger {name} has created work orders here yet; see `workorders triggers list`.")
     return Trigger(*row)
 
 

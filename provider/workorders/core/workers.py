@@ -21,18 +21,19 @@ GRACE_SECONDS: Final = 60.0
 
 
 def add_worker(
-    connection: Connection, workflow: Workflow, worker_id: UUID | None = None, grace_seconds: float = GRACE_SECONDS
+    connection: Connection,
+    workflow: Workflow,
+    worker_id: UUID | None = None,
+    grace_seconds: float | None = GRACE_SECONDS,
 ) -> UUID:
-    """Add the row of a worker, before its first claim, and return its id: a new one if none is given."""
+    """Add the row of a worker, before its first claim, and return its id: a new one if none is given.
+
+    Without a grace period, it is an owner that sends no heartbeat; if its row exists, it is not changed.
+    """
     worker_id = worker_id or uuid4()
     given = {"worker_id": worker_id, "workflow_id": workflow.id, "grace_seconds": grace_seconds}
     connection.execute(_QUERIES["add_worker"], given)
     return worker_id
-
-
-def add_lasting_owner(connection: Connection, workflow: Workflow, owner_id: UUID) -> None:
-    """Add the row of an owner that sends no heartbeat, unless it exists."""
-    connection.execute(_QUERIES["add_lasting_owner"], {"worker_id": owner_id, "workflow_id": workflow.id})
 
 
 def lock_worker(connection: Connection, worker_id: UUID) -> None:

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from workorders.core.definitions.trigger import FoundWorkflow
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
@@ -76,7 +76,7 @@ def register_found(connection: Connection, name: str, found: FoundWorkflow) -> N
 
 def register_unless_known(connection: Connection, definition: WorkflowDefinition) -> Workflow:
     """Store a definition that may be old only if the row has none; return the workflow with this definition."""
-    with suppress(UnknownWorkflowError, ConfigurationError):
+    with suppress(UnknownNameError, ConfigurationError):
         known = find(connection, definition.name)
         if known.definition is not None:
             return replace(known, definition=definition)
@@ -106,7 +106,7 @@ def list_names(connection: Connection) -> list[str]:
 def _row(connection: Connection, name: str) -> tuple[int, str, Mapping[str, Any]]:
     row = connection.execute(_QUERIES["find_workflow"], {"name": name}).fetchone()
     if row is None:
-        raise UnknownWorkflowError(f"No workflow {name} is registered here yet; see `workorders workflows list`.")
+        raise UnknownNameError(f"No workflow {name} is registered here yet; see `workorders workflows list`.")
     return row[0], row[1], row[2]
 
 

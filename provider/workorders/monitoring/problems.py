@@ -12,7 +12,7 @@ from workorders.core.exceptions import one_line
 from workorders.core.history.workload import MAX_COUNTED, Workload
 from workorders.core.metrics import Sample
 from workorders.core.postgres.connection import Connection
-from workorders.core.runs.claiming import claimable_statement
+from workorders.core.runs.claiming import list_claimable
 from workorders.monitoring.health import TriggerHealth, trigger_health
 from workorders.outbox.admin import Hold, ShardStatus
 
@@ -104,7 +104,7 @@ def find_idle(connection: Connection, workloads: Sequence[Workload], now: dateti
     }
     if not silent:
         return []
-    return [silent[name] for name, *_ in connection.execute(*claimable_statement(silent))]
+    return [silent[found.workflow] for found in list_claimable(connection, silent)]
 
 
 def _of_trigger(name: str, trigger: Any | None, health: TriggerHealth | None, facts: Facts) -> Iterator[Problem]:

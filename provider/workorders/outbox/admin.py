@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxDecisionError
 from workorders.outbox.store import holds as store
@@ -97,20 +95,17 @@ class PublishedMessage:
 
 def topics(connection: Connection) -> Sequence[TopicStatus]:
     """Return the counters of every topic that has ever had a message. Reads every waiting row."""
-    with connection.cursor(row_factory=class_row(TopicStatus)) as cursor:
-        return cursor.execute(_QUERIES["topics"]).fetchall()
+    return list_rows(connection, TopicStatus, _QUERIES["topics"])
 
 
 def holds(connection: Connection) -> Sequence[Hold]:
     """Return the holds."""
-    with connection.cursor(row_factory=class_row(Hold)) as cursor:
-        return cursor.execute(_QUERIES["holds"]).fetchall()
+    return list_rows(connection, Hold, _QUERIES["holds"])
 
 
 def shards(connection: Connection) -> Sequence[ShardStatus]:
     """Return the shards in use."""
-    with connection.cursor(row_factory=class_row(ShardStatus)) as cursor:
-        return cursor.execute(_QUERIES["shards"]).fetchall()
+    return list_rows(connection, ShardStatus, _QUERIES["shards"])
 
 
 def oldest_at(connection: Connection) -> datetime | None:
@@ -124,15 +119,13 @@ def oldest_at(connection: Connection) -> datetime | None:
 
 def open_batch(connection: Connection, shard: int) -> Sequence[OpenTopic]:
     """Return the messages of a shard's open batch, by topic."""
-    with connection.cursor(row_factory=class_row(OpenTopic)) as cursor:
-        return cursor.execute(_QUERIES["open_batch"], {"shard": shard}).fetchall()
+    return list_rows(connection, OpenTopic, _QUERIES["open_batch"], {"shard": shard})
 
 
 def list_published(connection: Connection, work_order_id: UUID, *, limit: int = 50) -> Sequence[PublishedMessage]:
     """Return the first messages that the runs of a work order have published, in the order of publishing."""
     arguments = {"work_order_id": work_order_id, "limit": limit}
-    with connection.cursor(row_factory=class_row(PublishedMessage)) as cursor:
-        return cursor.execute(_QUERIES["published"], arguments).fetchall()
+    return list_rows(connection, PublishedMessage, _QUERIES["published"], arguments)
 
 
 def release_hold(connection: Connection, hold: int) -> int:
@@ -161,12 +154,11 @@ def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) ->
                 f"Hold {hold} is of a topic, whose messages wait among the others. Nothing was deleted. Release the "
                 f"hold, or delete the messages from workorders.outbox_messages yourself."
             )
-        messages = connection.execute(_QUERIES["delete_held"], {"hold": hold}).rowcount
+        messages = connection.execute(_QUERIES["purge_hold"], {"hold": hold}).rowcount
         if seen is not None and messages != seen:
             raise OutboxDecisionError(
                 f"Hold {hold} has {messages:,} messages now, and not {seen:,}. Nothing was deleted. Look at it again."
             )
-        store.end(connection, hold)
     return messages
 
 

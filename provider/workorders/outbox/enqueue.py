@@ -1,5 +1,6 @@
 """Puts messages into the outbox, inside the caller's transaction."""
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -194,7 +195,7 @@ def _run_sqlalchemy(connection: "SqlalchemyConnection | Session", arguments: Map
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
     try:
-        connection.execute(text(_QUERIES["enqueue_by_names"]), dict(arguments))
+        connection.execute(text(re.sub(r"%\((\w+)\)s", r":\1", _QUERIES["enqueue"])), dict(arguments))
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) in _REFUSALS:
             raise OutboxMessageError(_sentence(error.orig)) from error

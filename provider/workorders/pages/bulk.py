@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from workorders import dag_ids
 from workorders.core.bulk import jobs as store
 from workorders.core.bulk import runner
-from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError
+from workorders.core.bulk.jobs import Job, JobUnavailableError
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.core.workflows import list_names
@@ -220,7 +220,7 @@ def _run(site: Site, job_id: int) -> None:
     try:
         with site.writing() as connection:
             runner.run_job(connection, job_id)
-    except (JobBusyError, JobEndedError) as other:
+    except JobUnavailableError as other:
         _LOG.info("%s", other)
     except (WorkOrdersError, psycopg.Error) as error:
         # The job's row has it too, if the database could be reached.

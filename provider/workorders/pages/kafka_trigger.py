@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
 from workorders.core.admission import gaps
-from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
@@ -117,7 +117,7 @@ def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
     viewer.require(Right.READ, dag_ids.ingest(name))
     try:
         return partition_status.source_of(connection, name)
-    except (UnknownTriggerError, ConfigurationError) as error:
+    except (UnknownNameError, ConfigurationError) as error:
         raise NotFoundError(str(error)) from error
 
 

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import gaps, limits
-from workorders.core.exceptions import UnknownWorkflowError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import run_summary, state_counts, workload
 from workorders.monitoring.problems import find_idle
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
@@ -33,7 +33,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
     with site.reading() as connection:
         try:
             found = workflows.find(connection, name)
-        except UnknownWorkflowError as error:
+        except UnknownNameError as error:
             raise NotFoundError(str(error)) from error
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))

@@ -10,8 +10,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.postgres.client_connection import ClientConnection
-from workorders.core.postgres.connection import Connection, connect, is_outage
+from workorders.core.postgres.connection import ClientConnection, Connection, connect, is_outage
 from workorders.webhook.refusals import TryAgainError
 
 _LOG = logging.getLogger(__name__)

@@ -40,9 +40,8 @@ def hold_a_key(outbox: Outbox, name: str) -> None:
         WITH hold AS (
             INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason)
             SELECT 'key', topic, bucket, key, 'too large' FROM workorders.outbox_messages RETURNING id
-        ), gone AS (DELETE FROM workorders.outbox_messages RETURNING *)
-        INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value)
-        SELECT hold.id, gone.id, enqueued_at, event_id, bucket, topic, key, value FROM gone, hold
+        )
+        UPDATE workorders.outbox_messages SET hold_id = hold.id, bucket = ~bucket FROM hold
         """
     )
 
@@ -78,9 +77,9 @@ def test_messages_are_deleted_unsent_only_if_that_is_confirmed(
     refused = workorders("outbox", "purge", "1", "--reason", "a test")
     assert refused.code == 1
     assert refused.out == "The messages of hold 1 will be deleted, and never sent.\nNothing was changed.\n"
-    assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(1,)]
+    assert outbox.ask("SELECT count(hold_id) FROM workorders.outbox_messages") == [(1,)]
     assert "1 messages of hold 1 were deleted unsent" in workorders("outbox", "purge", "1", *BECAUSE).out
-    assert outbox.ask("SELECT count(*) FROM workorders.outbox_held") == [(0,)]
+    assert outbox.ask("SELECT count(*) FROM workorders.outbox_messages") == [(0,)]
 
 
 def test_a_stalled_shard_continues_by_a_decision(outbox: Outbox, workorders: Command, name: str) -> None:

@@ -60,35 +60,29 @@ BEGIN
         RAISE EXCEPTION 'The arrays given to workorders.enqueue_many differ in length; nothing was enqueued.'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT message.place, message.topic, CASE
-        WHEN message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-            THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
-        WHEN message.holds_checkpoints
-            THEN 'the relay keeps its own checkpoints in this topic; choose another one'
-        WHEN message.is_unlisted
-            THEN 'the outbox sends to listed topics only; list it under `topics` in its file'
-        WHEN message.partition < 0 THEN 'its partition is negative'
-        WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
-        WHEN NOT workorders.outbox_headers_are_valid(message.headers)
-            THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
-        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.max_bytes)
-    END AS fault
-    INTO refused
+    SELECT message.place, message.topic, message.fault INTO refused
     FROM (
-        SELECT given.*, given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints') AS holds_checkpoints,
-            settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
-            coalesce(known.max_message_bytes, settings.max_message_bytes) AS max_bytes,
-            128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
-                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        SELECT given.place, given.topic, CASE
+            WHEN given.topic IS NULL OR given.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR given.topic IN ('.', '..')
+                THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
+            WHEN given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints')
+                THEN 'the relay keeps its own checkpoints in this topic; choose another one'
+            WHEN given.partition < 0 THEN 'its partition is negative'
+            WHEN given.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
+            WHEN NOT workorders.outbox_headers_are_valid(given.headers)
+                THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
+            WHEN size.bytes > identity.max_message_bytes
+                THEN format('its %s bytes are more than the %s that are allowed', size.bytes, identity.max_message_bytes)
+        END AS fault
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
             AS given (topic, key, value, headers, partition, timestamp_ms, place)
-        CROSS JOIN workorders.outbox_settings AS settings
         CROSS JOIN workorders.outbox_identity AS identity
-        LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
+        CROSS JOIN LATERAL (
+            SELECT 128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
+                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        ) AS size
     ) AS message
-    WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-        OR message.holds_checkpoints OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
-        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.max_bytes
+    WHERE message.fault IS NOT NULL
     ORDER BY message.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'Message % of % for topic % cannot be sent: %; nothing was enqueued.',
@@ -237,10 +231,6 @@ CREATE TABLE workorders.dataclips (
     request jsonb NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.duplicates (
-    work_order_id uuid NOT NULL,
-    original_id uuid NOT NULL
-);
 CREATE TABLE workorders.history_marks (
     name text NOT NULL,
     id uuid NOT NULL,
@@ -442,19 +432,6 @@ CREATE TABLE workorders.outbox_counters (
     failed bigint DEFAULT 0 NOT NULL,
     last_sent_at timestamp with time zone
 );
-CREATE TABLE workorders.outbox_held (
-    hold_id bigint NOT NULL,
-    id bigint NOT NULL,
-    enqueued_at timestamp with time zone NOT NULL,
-    event_id uuid NOT NULL,
-    timestamp_ms bigint,
-    partition integer,
-    bucket smallint NOT NULL,
-    topic text NOT NULL COLLATE pg_catalog."C",
-    key bytea,
-    value bytea,
-    headers jsonb
-);
 CREATE TABLE workorders.outbox_holds (
     id bigint NOT NULL,
     kind text NOT NULL,
@@ -479,6 +456,7 @@ ALTER TABLE workorders.outbox_holds ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
 CREATE TABLE workorders.outbox_identity (
     id smallint DEFAULT 1 NOT NULL,
     outbox_id uuid DEFAULT gen_random_uuid() NOT NULL,
+    max_message_bytes integer DEFAULT 1000000 NOT NULL,
     shards smallint,
     transactional_id_prefix text,
     cluster_id text,
@@ -498,7 +476,9 @@ CREATE TABLE workorders.outbox_messages (
     key bytea,
     value bytea,
     headers jsonb,
-    CONSTRAINT outbox_messages_bucket_check CHECK (((bucket >= 0) AND (bucket <= 15))),
+    hold_id bigint,
+    CONSTRAINT outbox_messages_bucket_check CHECK (((bucket >= '-16'::integer) AND (bucket <= 15))),
+    CONSTRAINT outbox_messages_hold_check CHECK (((hold_id IS NULL) = (bucket >= 0))),
     CONSTRAINT outbox_messages_partition_check CHECK ((partition >= 0)),
     CONSTRAINT outbox_messages_timestamp_check CHECK ((timestamp_ms >= 0)),
     CONSTRAINT outbox_messages_topic_check CHECK (((topic ~ '^[a-zA-Z0-9._-]{1,249}$'::text) AND (topic <> ALL (ARRAY['.'::text, '..'::text]))))
@@ -524,12 +504,6 @@ CREATE TABLE workorders.outbox_secrets (
     checkpoint_key bytea NOT NULL,
     CONSTRAINT outbox_secrets_single_check CHECK ((id = 1))
 );
-CREATE TABLE workorders.outbox_settings (
-    id smallint DEFAULT 1 NOT NULL,
-    max_message_bytes integer DEFAULT 1000000 NOT NULL,
-    only_listed_topics boolean DEFAULT false NOT NULL,
-    CONSTRAINT outbox_settings_single_check CHECK ((id = 1))
-);
 CREATE TABLE workorders.outbox_shards (
     shard smallint NOT NULL,
     epoch bigint DEFAULT 0 NOT NULL,
@@ -539,10 +513,6 @@ CREATE TABLE workorders.outbox_shards (
     checkpoint_batch bigint DEFAULT 0 NOT NULL,
     last_error text,
     CONSTRAINT outbox_shards_shard_check CHECK (((shard >= 0) AND (shard <= 15)))
-);
-CREATE TABLE workorders.outbox_topics (
-    topic text NOT NULL COLLATE pg_catalog."C",
-    max_message_bytes integer
 );
 CREATE TABLE workorders.parked_work_orders (
     work_order_id uuid NOT NULL,
@@ -556,18 +526,15 @@ CREATE TABLE workorders.rejections (
     code text NOT NULL,
     detail text NOT NULL,
     request jsonb NOT NULL,
-    raw bytea
+    raw bytea,
+    original_id uuid
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.run_logs (
+CREATE TABLE workorders.run_results (
     run_id uuid NOT NULL,
+    output jsonb,
     log text NOT NULL,
-    truncated boolean NOT NULL
-)
-WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
-CREATE TABLE workorders.run_outputs (
-    run_id uuid NOT NULL,
-    output jsonb NOT NULL
+    log_truncated boolean NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.runs (
@@ -750,8 +717,6 @@ ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.dataclips
     ADD CONSTRAINT dataclips_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.duplicates
-    ADD CONSTRAINT duplicates_pkey PRIMARY KEY (work_order_id);
 ALTER TABLE ONLY workorders.history_marks
     ADD CONSTRAINT history_marks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.idempotency_keys
@@ -780,8 +745,6 @@ ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_pkey PRIMARY KEY (shard, batch, topic, bucket);
 ALTER TABLE ONLY workorders.outbox_counters
     ADD CONSTRAINT outbox_counters_pkey PRIMARY KEY (topic, shard);
-ALTER TABLE ONLY workorders.outbox_held
-    ADD CONSTRAINT outbox_held_pkey PRIMARY KEY (hold_id, id);
 ALTER TABLE ONLY workorders.outbox_holds
     ADD CONSTRAINT outbox_holds_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_identity
@@ -792,22 +755,16 @@ ALTER TABLE ONLY workorders.outbox_published
     ADD CONSTRAINT outbox_published_pkey PRIMARY KEY (run_id, id);
 ALTER TABLE ONLY workorders.outbox_secrets
     ADD CONSTRAINT outbox_secrets_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY workorders.outbox_settings
-    ADD CONSTRAINT outbox_settings_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.outbox_shards
     ADD CONSTRAINT outbox_shards_pkey PRIMARY KEY (shard);
-ALTER TABLE ONLY workorders.outbox_topics
-    ADD CONSTRAINT outbox_topics_pkey PRIMARY KEY (topic);
 ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_pkey PRIMARY KEY (trigger_id, key, number);
 ALTER TABLE ONLY workorders.parked_work_orders
     ADD CONSTRAINT parked_work_orders_work_order_id_key UNIQUE (work_order_id);
 ALTER TABLE ONLY workorders.rejections
     ADD CONSTRAINT rejections_pkey PRIMARY KEY (work_order_id);
-ALTER TABLE ONLY workorders.run_logs
-    ADD CONSTRAINT run_logs_pkey PRIMARY KEY (run_id);
-ALTER TABLE ONLY workorders.run_outputs
-    ADD CONSTRAINT run_outputs_pkey PRIMARY KEY (run_id);
+ALTER TABLE ONLY workorders.run_results
+    ADD CONSTRAINT run_results_pkey PRIMARY KEY (run_id);
 ALTER TABLE ONLY workorders.runs
     ADD CONSTRAINT runs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.runs
@@ -850,7 +807,6 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
-CREATE INDEX duplicates_original_id_idx ON workorders.duplicates USING btree (original_id);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
 CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);
@@ -860,6 +816,8 @@ CREATE INDEX kafka_ranges_start_offset_idx ON workorders.kafka_ranges USING btre
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges USING btree (trigger_id, topic, partition) WHERE ((finished_at IS NULL) AND (superseded_by IS NULL));
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds USING btree (topic, bucket, sha256(key)) NULLS NOT DISTINCT WHERE (kind = 'key'::text);
 CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds USING btree (topic) WHERE (kind = 'topic'::text);
+CREATE INDEX outbox_messages_hold_idx ON workorders.outbox_messages USING btree (hold_id, id) WHERE (hold_id IS NOT NULL);
+CREATE INDEX rejections_original_id_idx ON workorders.rejections USING btree (original_id) WHERE (original_id IS NOT NULL);
 CREATE INDEX runs_at_work_idx ON workorders.runs USING btree (workflow_id, worker_id) WHERE ((claimed_at IS NOT NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_available_idx ON workorders.runs USING btree (workflow_id, priority, not_before, id) WHERE ((claimed_at IS NULL) AND (finished_at IS NULL));
 CREATE INDEX runs_ordering_key_idx ON workorders.runs USING btree (workflow_id, ordering_key, (
@@ -899,8 +857,6 @@ ALTER TABLE ONLY workorders.kafka_virtual_partitions
     ADD CONSTRAINT kafka_virtual_partitions_batch_id_topic_partition_range_st_fkey FOREIGN KEY (batch_id, topic, partition, range_start) REFERENCES workorders.kafka_ranges(batch_id, topic, partition, start_offset) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.outbox_claims
     ADD CONSTRAINT outbox_claims_shard_fkey FOREIGN KEY (shard) REFERENCES workorders.outbox_shards(shard);
-ALTER TABLE ONLY workorders.outbox_held
-    ADD CONSTRAINT outbox_held_hold_id_fkey FOREIGN KEY (hold_id) REFERENCES workorders.outbox_holds(id);
 ALTER TABLE ONLY workorders.outbox_published
     ADD CONSTRAINT outbox_published_run_id_fkey FOREIGN KEY (run_id) REFERENCES workorders.runs(id) ON DELETE CASCADE;
 ALTER TABLE ONLY workorders.parked_work_orders

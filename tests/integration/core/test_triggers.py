@@ -7,7 +7,7 @@ from local_stack.stack import LocalStack
 from workorders.core import workflows
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import ConfigurationError, UnknownTriggerError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger, find, register, register_definition, stream_id
 from workorders.manual.definition import ManualTriggerDefinition
@@ -83,7 +83,7 @@ def test_a_trigger_whose_workflow_has_no_file_is_registered_and_warns_unless_the
 
 
 def test_a_trigger_that_was_never_registered_is_unknown(connection: Connection, name: str) -> None:
-    with pytest.raises(UnknownTriggerError, match=f"^No trigger {name} has created work orders here yet; see "):
+    with pytest.raises(UnknownNameError, match=f"^No trigger {name} has created work orders here yet; see "):
         find(connection, name)
 
 

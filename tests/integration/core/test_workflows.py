@@ -4,7 +4,7 @@ from local_stack.stack import LocalStack
 from support.working import Working
 from workorders.core import triggers, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import ConfigurationError, UnknownWorkflowError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.postgres.connection import Connection, connect
 
 pytestmark = pytest.mark.integration
@@ -87,7 +87,7 @@ def test_a_workflow_that_only_a_trigger_named_has_no_definition_yet(connection: 
 
 
 def test_an_unknown_workflow_is_reported_by_its_name(connection: Connection) -> None:
-    with pytest.raises(UnknownWorkflowError, match="No workflow nonsense is registered"):
+    with pytest.raises(UnknownNameError, match="No workflow nonsense is registered"):
         workflows.find(connection, "nonsense")
 
 

@@ -164,7 +164,7 @@ def test_the_writer_may_run_retention_and_join_ranges(
     assert [range_.created for range_ in batches.load(connection, batch_id).ranges] == [2]
 
 
-@pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_logs", "duplicates", "outbox_messages"])
+@pytest.mark.parametrize("table", ["work_orders", "dataclips", "runs", "run_results", "rejections", "outbox_messages"])
 def test_the_writer_may_delete_what_retention_and_the_relay_delete(writer: Connection, table: str) -> None:
     writer.execute(f"DELETE FROM workorders.{table} WHERE false")
 

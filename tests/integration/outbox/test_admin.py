@@ -32,8 +32,8 @@ def test_the_oldest_message_is_one_that_waits_or_is_held(stack: LocalStack, name
             INSERT INTO workorders.outbox_holds (kind, topic, bucket, key, reason) VALUES ('key', 'x', 0, 'k', 'no')
             RETURNING id
         )
-        INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic)
-        SELECT id, 1, %s, gen_random_uuid(), 0, 'x' FROM hold
+        INSERT INTO workorders.outbox_messages (hold_id, enqueued_at, event_id, bucket, topic)
+        SELECT id, %s, gen_random_uuid(), -1, 'x' FROM hold
         """,
         waiting - timedelta(hours=1),
     )
@@ -81,15 +81,8 @@ def test_a_message_is_held_while_its_hold_lasts_and_sent_once_it_has_left_the_ou
             [first.event_id],
         ).fetchone() or (0,)
         connection.execute(
-            """
-            WITH moved AS (DELETE FROM workorders.outbox_messages WHERE event_id = %(event_id)s RETURNING *)
-            INSERT INTO workorders.outbox_held (
-                hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers
-            )
-            SELECT %(hold)s, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers
-            FROM moved
-            """,
-            {"event_id": first.event_id, "hold": hold_id},
+            "UPDATE workorders.outbox_messages SET hold_id = %s, bucket = ~bucket WHERE event_id = %s",
+            [hold_id, first.event_id],
         )
         connection.execute("DELETE FROM workorders.outbox_messages WHERE event_id = %s", [second.event_id])
         held, sent = list_published(connection, orders[0])

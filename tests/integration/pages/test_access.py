@@ -141,7 +141,9 @@ def names(scene: Scene, pages_site: Site) -> dict[str, str]:
         job = cancel_job(connection, scene.workflow, state="finished", total=0)
         hold = hold_key(connection, scene.topic)
         connection.execute(
-            "INSERT INTO workorders.run_logs VALUES (%s, 'no bed is free', false) ON CONFLICT DO NOTHING", [run]
+            "INSERT INTO workorders.run_results (run_id, log, log_truncated) VALUES (%s, 'no bed is free', false) "
+            "ON CONFLICT DO NOTHING",
+            [run],
         )
     return {
         "order": str(order),
@@ -409,8 +411,8 @@ MARKED: Mapping[str, tuple[str, str]] = {
     "input": ("dataclips SET body = jsonb_build_object('a', {mark}::text)", "id = {order}"),
     "request": ("dataclips SET request = jsonb_build_object('a', {mark}::text)", "id = {order}"),
     "error": ("runs SET error = {mark}", "id = {run}"),
-    "log": ("run_logs SET log = {mark}", "run_id = {run}"),
-    "output": ("run_outputs SET output = to_jsonb({mark}::text)", "run_id = {run}"),
+    "log": ("run_results SET log = {mark}", "run_id = {run}"),
+    "output": ("run_results SET output = to_jsonb({mark}::text)", "run_id = {run}"),
     "step": ("steps SET name = {mark}", "run_id = {run} AND name = 'marked'"),
     "result": ("steps SET result = to_jsonb({mark}::text)", "run_id = {run}"),
     "rejection": ("rejections SET detail = {mark}", "work_order_id = {rejected}"),
@@ -429,8 +431,8 @@ MARKED: Mapping[str, tuple[str, str]] = {
 INPUTS = {"input", "request", "output", "result", "raw", "rejected", "sequence"}
 """Those for which the right to read logs is not enough."""
 UNSHOWN = {
-    f"{table}-{column}": (f"{table} SET {column} = {value}", "topic = {topic}")
-    for table in ("outbox_messages", "outbox_held")
+    f"{what}-{column}": (f"outbox_messages SET {column} = {value}", f"topic = {{topic}} AND {where}")
+    for what, where in (("waiting", "hold_id IS NULL"), ("held", "hold_id IS NOT NULL"))
     for column, value in (
         ("key", "convert_to({mark}, 'UTF8')"),
         ("value", "convert_to({mark}, 'UTF8')"),
@@ -456,8 +458,8 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
     with connect(stack.database_url) as connection:
         order, run = failed_run(connection, name)
         add_step(connection, run, "marked", "")
-        connection.execute("INSERT INTO workorders.run_outputs VALUES (%s, '1')", [run])
-        connection.execute("INSERT INTO workorders.run_logs VALUES (%s, '?', false) ON CONFLICT DO NOTHING", [run])
+        query = "INSERT INTO workorders.run_results VALUES (%s, '1', '?', false) ON CONFLICT DO NOTHING"
+        connection.execute(query, [run])
         numbered = triggers.register(
             connection, name=f"{name}-numbered", type_="manual", workflow=name, definition={"sequence": NUMBERED}
         )
@@ -485,8 +487,8 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
             "INSERT INTO workorders.outbox_messages (event_id, bucket, topic) VALUES (gen_random_uuid(), 0, %s)", [name]
         )
         connection.execute(
-            "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic) "
-            "SELECT %s, id, enqueued_at, event_id, bucket, topic FROM workorders.outbox_messages WHERE topic = %s",
+            "INSERT INTO workorders.outbox_messages (hold_id, event_id, bucket, topic) "
+            "VALUES (%s, gen_random_uuid(), -1, %s)",
             [values["hold"], name],
         )
         for field_, (change, where) in {**MARKED, **UNSHOWN}.items():

@@ -610,8 +610,8 @@ def test_nothing_is_changed_that_cannot_be_recorded(stack: LocalStack, name: str
 def hold_messages(connection: Connection, hold: int, numbers: range) -> None:
     """Let a hold of a key have messages with these numbers."""
     connection.execute(
-        "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
-        "SELECT holds.id, -n, now(), gen_random_uuid(), bucket, topic, key, 'four' "
+        "INSERT INTO workorders.outbox_messages (hold_id, id, event_id, bucket, topic, key, value) "
+        "OVERRIDING SYSTEM VALUE SELECT holds.id, -n, gen_random_uuid(), ~bucket, topic, key, 'four' "
         "FROM workorders.outbox_holds AS holds CROSS JOIN unnest(%s::bigint[]) AS n WHERE holds.id = %s",
         [list(numbers), hold],
     )
@@ -631,9 +631,9 @@ def test_no_message_is_purged_that_came_after_the_number_was_typed(stack: LocalS
     assert answer.status_code == 400
     assert f"Hold {hold} has 13 messages now, and not 12. Nothing was deleted." in text_of(answer.text)
     with connect(stack.database_url) as connection:
-        kept = connection.execute("SELECT count(*) FROM workorders.outbox_held WHERE hold_id = %s", [hold]).fetchone()
-        assert kept == (13,)
-        for table, column in (("outbox_held", "hold_id"), ("outbox_holds", "id")):
+        query = "SELECT count(*) FROM workorders.outbox_messages WHERE hold_id = %s"
+        assert connection.execute(query, [hold]).fetchone() == (13,)
+        for table, column in (("outbox_messages", "hold_id"), ("outbox_holds", "id")):
             connection.execute(f"DELETE FROM workorders.{table} WHERE {column} = %s", [hold])
 
 
@@ -664,11 +664,13 @@ class Held:
 
     def held(self) -> int:
         """Return how many messages are held."""
-        return int(self.outbox.ask("SELECT count(*) FROM workorders.outbox_held")[0][0])
+        return int(self.outbox.ask("SELECT count(hold_id) FROM workorders.outbox_messages")[0][0])
 
     def waiting(self) -> list[str]:
         """Return the values of the messages that wait, in their order."""
-        rows = self.outbox.ask("SELECT convert_from(value, 'UTF8') FROM workorders.outbox_messages ORDER BY id")
+        rows = self.outbox.ask(
+            "SELECT convert_from(value, 'UTF8') FROM workorders.outbox_messages WHERE hold_id IS NULL ORDER BY id"
+        )
         return [value for (value,) in rows]
 
 
@@ -684,9 +686,7 @@ def held(stack: LocalStack) -> Held:
         "WHERE key = 'k' LIMIT 1 RETURNING id"
     )
     outbox.ask(
-        "WITH moved AS (DELETE FROM workorders.outbox_messages WHERE key = 'k' RETURNING *) "
-        "INSERT INTO workorders.outbox_held (hold_id, id, enqueued_at, event_id, bucket, topic, key, value) "
-        "SELECT %s, id, enqueued_at, event_id, bucket, topic, key, value FROM moved",
+        "UPDATE workorders.outbox_messages SET hold_id = %s, bucket = ~bucket WHERE key = 'k'",
         hold,
     )
     recorded: list[Change] = []

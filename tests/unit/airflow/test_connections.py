@@ -106,7 +106,7 @@ class TestTokens:
         store(host="db.example", login="clerk", password="old", extra={"iam": True})
         urls = [asyncio.run(async_database_url("a_database")) for _ in range(2)]
         assert [conninfo_to_dict(url) for url in urls] == [{"host": "db.example", "user": "clerk"}] * 2
-        assert login_tokens.has_token(urls[0])
+        assert str(conninfo_to_dict(login_tokens.with_token(urls[0]))["password"]).startswith("token ")
 
     def test_a_login_of_another_connection_keeps_its_password(self, store: Store) -> None:
         store(host="db.example", login="clerk", extra={"iam": True})

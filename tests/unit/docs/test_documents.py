@@ -57,7 +57,7 @@ def test_every_workflow_file_in_a_document_is_right(document: Path) -> None:
 def test_every_outbox_file_in_a_document_is_right(document: Path) -> None:
     for block in blocks(document, "yaml"):
         content = yaml.safe_load(block)
-        if isinstance(content, dict) and content.keys() & {"shards", "only_listed_topics", "checkpoint_topic"}:
+        if isinstance(content, dict) and content.keys() & {"shards", "checkpoint_topic"}:
             RelayDefinition.model_validate(content)
 
 

@@ -4,27 +4,29 @@ A hundred waiting tasks live in one event loop. With their own connections they 
 cost next to nothing.
 """
 
-import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
-from psycopg_pool import AsyncConnectionPool, PoolTimeout
+import psycopg
 
-from workorders.core.postgres.client_connection import AsyncClientConnection
-from workorders.core.postgres.connection import NO_PREPARED_STATEMENTS, connection_string
+from workorders.core.postgres.connection import Connection, connect
 
 MAX_CONNECTIONS: Final = 4
 """Connections of a triggerer to one database, however many tasks wait: a slow statement holds up no other task."""
 # A probe takes milliseconds. A slower one must return its connection soon: a lock that is not granted is requested
 # again later, and a probe that takes this long fails its task, which is visible and is retried.
 _SESSION: Final = {"statement_timeout": "30s", "lock_timeout": "5s"}
-_CONNECT_SECONDS: Final = 5.0
+_MAX_ANSWER_SECONDS: Final = 60.0
+"""Twice as long as a statement may take: behind a proxy that hangs, no answer would ever arrive."""
 
-# It logs each connection that is requested and given, which is every probe.
-logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-
+P = ParamSpec("P")
+T = TypeVar("T")
 R = TypeVar("R")
 """Something with an asynchronous `close`."""
 
@@ -68,39 +70,56 @@ resources: Final = TriggererResources()
 
 
 class TriggererDatabase:
-    """A few connections that many coroutines share, opened when needed and again after a failure."""
+    """A few connections that many coroutines share, opened when needed and again after a failure.
+
+    Each is used in a thread, so that triggers and tasks call the same functions. The threads are not those of the event
+    loop, which other triggers need: a database may hang.
+    """
 
     def __init__(self, database_url: str) -> None:
-        self._url = connection_string(database_url, "workorders triggerer", _SESSION)
-        self._pool: AsyncConnectionPool[AsyncClientConnection] = AsyncConnectionPool(
+        self._url = database_url
+        self._threads = ThreadPoolExecutor(MAX_CONNECTIONS, "workorders triggerer")
+        self._idle: deque[Connection] = deque()
+        self._is_closed = False
+
+    async def run(self, ask: Callable[Concatenate[Connection, P], T], *arguments: P.args, **named: P.kwargs) -> T:
+        """Call a function with a connection in autocommit mode; after a failure, the next call connects again."""
+        call = partial(self._run, lambda connection: ask(connection, *arguments, **named))
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def _run(self, ask: Callable[[Connection], T]) -> T:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            return ask(connection)
+        except psycopg.Error:
+            # It may lead to a server that is down, or that only reads after a fail-over.
+            connection.close()
+            raise
+        finally:
+            if not connection.closed:
+                self._idle.append(connection)
+            if self._is_closed:
+                self._close_idle()
+
+    def _connect(self) -> Connection:
+        return connect(
             self._url,
-            connection_class=AsyncClientConnection,
-            kwargs={"autocommit": True, "prepare_threshold": NO_PREPARED_STATEMENTS},
-            min_size=0,
-            max_size=MAX_CONNECTIONS,
-            timeout=_CONNECT_SECONDS,
-            # Its own back-off would outlast the outage; each probe connects again.
-            reconnect_timeout=0,
-            open=False,
+            application_name="workorders triggerer",
+            autocommit=True,
+            session=_SESSION,
+            may_wait=lambda waited: waited < _MAX_ANSWER_SECONDS and not self._is_closed,
         )
 
-    async def fetch(self, query: Any, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run one query and return its rows; after a failure, the next call connects again."""
-        await self._pool.open()
-        try:
-            async with self._pool.connection() as connection:
-                try:
-                    cursor = await connection.execute(query, arguments)
-                    return await cursor.fetchall()
-                except BaseException:
-                    # It may lead to a server that is down, or that only reads after a fail-over.
-                    await connection.close()
-                    raise
-        except PoolTimeout:
-            # The pool does not report why it cannot connect, and a wrong password is no outage.
-            async with await AsyncClientConnection.connect(self._url):
-                raise
-
     async def close(self) -> None:
-        """Close all connections."""
-        await self._pool.close()
+        """Close all connections; one that is in use is closed soon."""
+        self._is_closed = True
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()

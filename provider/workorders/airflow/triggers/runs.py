@@ -55,8 +55,8 @@ class SharedPoller:
         async with self._lock:
             begun = time.monotonic()
             if begun >= self._poll_at:
-                rows = await self._database.fetch(*claiming.claimable_statement(self._names))
-                self._claimable = frozenset(row[0] for row in rows)
+                found = await self._database.run(claiming.list_claimable, list(self._names))
+                self._claimable = frozenset(claimable.workflow for claimable in found)
                 now = time.monotonic()
                 self._poll_at = max(begun + POLL_SECONDS, now + _PAUSE_FACTOR * (now - begun))
             return name in self._claimable
@@ -144,8 +144,7 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
     async def _probe(
         self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, poller: SharedPoller
     ) -> str | None:
-        rows = await database.fetch(*delegation.delegated_statement(workflow.name))
-        runs = [DelegatedRun(*row) for row in rows]
+        runs = await database.run(delegation.list_delegated, workflow)
         if any(run.seconds > definition.timeout for run in runs):
             return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):

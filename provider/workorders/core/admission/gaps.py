@@ -11,23 +11,17 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workorders import times
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
-from workorders.core.exceptions import WorkOrdersError
-from workorders.core.postgres.connection import Connection
+from workorders.core.exceptions import UnknownNameError, WorkOrdersError
+from workorders.core.postgres.connection import Connection, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import canonical, hash128
 from workorders.core.triggers import Trigger
 
 _QUERIES = load_queries("workorders.core.admission", "sql/gaps.sql")
-
-
-class UnknownSequenceError(WorkOrdersError, LookupError):
-    """The trigger has no sequence of that key."""
 
 
 class GapRefusedError(WorkOrdersError):
@@ -108,14 +102,12 @@ def list_gaps(
     The longest wait comes first, among the first `max_read` sequences, so that a page takes no longer with more gaps.
     """
     wanted = {"trigger": trigger, "workflow": workflow, "max_read": max_read, "limit": limit}
-    with connection.cursor(row_factory=class_row(Gap)) as cursor:
-        return cursor.execute(_QUERIES["gaps"], wanted, prepare=False).fetchall()
+    return list_rows(connection, Gap, _QUERIES["gaps"], wanted)
 
 
 def find_before(connection: Connection, work_order_id: UUID) -> GapBefore | None:
     """Return the gap for which a work order is parked; None if it is not parked."""
-    with connection.cursor(row_factory=class_row(GapBefore)) as cursor:
-        return cursor.execute(_QUERIES["gap_before"], {"work_order_id": work_order_id}).fetchone()
+    return find_row(connection, GapBefore, _QUERIES["gap_before"], {"work_order_id": work_order_id})
 
 
 def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
@@ -127,7 +119,7 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
         wanted.append(hash128(canonical(json.loads(text))).hex())
     rows = connection.execute(_QUERIES["known"], {"trigger_id": trigger.id, "keys": wanted}).fetchall()
     if not rows:
-        raise UnknownSequenceError(
+        raise UnknownNameError(
             f"Trigger {trigger.name} has no sequence of that key; nothing was changed; see `workorders sequences list`."
         )
     return UUID(str(rows[0][0]))
@@ -184,10 +176,7 @@ def _admit_parked(
             admitted += next_ones
             if kind == "skip":
                 break
-        sequences.write_released(connection, trigger.id, admitted)
-        sequences.write_order_overrides(connection, trigger, admitted)
-        marks, released = {key.bytes: state.high_water_mark}, {key.bytes: len(admitted)}
-        sequences.write_high_water_marks(connection, trigger.id, marks, {}, released)
+        sequences.write(connection, trigger, {key.bytes: state}, released=admitted, admitted=admitted)
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]
@@ -196,7 +185,7 @@ def _admit_parked(
 def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     found = sequences.lock_high_water_marks(connection, trigger.id, [key.bytes])
     if key.bytes not in found:
-        raise UnknownSequenceError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
+        raise UnknownNameError(f"Trigger {trigger.name} has no sequence {key} any more; nothing was changed.")
     rows = connection.execute(_QUERIES["parked_of"], {"trigger_id": trigger.id, "key": key})
     return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 
@@ -228,12 +217,8 @@ def claim_alerts(connection: Connection, trigger: Trigger) -> list[GapAlert]:
     The thresholds are those of the stored definition of the trigger.
     """
     with connection.transaction():
-        found = connection.execute(_QUERIES["thresholds"], {"trigger_id": trigger.id}).fetchone()
-        if found is None:
-            return []
-        arguments = {"trigger_id": trigger.id, "above_parked": found[0], "after_seconds": found[1]}
-        closed = connection.execute(_QUERIES["claim_closed"], arguments).fetchall()
-        opened = connection.execute(_QUERIES["claim_open"], arguments).fetchall()
+        closed = connection.execute(_QUERIES["claim_closed"], {"trigger_id": trigger.id}).fetchall()
+        opened = connection.execute(_QUERIES["claim_open"], {"trigger_id": trigger.id}).fetchall()
     return [_closed(trigger.name, *row) for row in closed] + [_open(trigger.name, *row) for row in opened]
 
 

@@ -141,7 +141,6 @@ def _limited(
 
 
 def _lock_count(connection: Connection, workflow_id: int) -> None:
-    connection.execute(_QUERIES["insert_count"], {"workflow_id": workflow_id})
     connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
 
 

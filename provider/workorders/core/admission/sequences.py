@@ -212,18 +212,14 @@ class SequenceRule(Rule):
 
     def write(self, state: AdmissionState) -> None:
         """Write what is parked and released, and the high-water marks."""
-        connection, trigger, decision = state.connection, state.trigger, self._decision
-        if decision.parked:  # these wait for no run
-            connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(decision.parked))
-        write_released(connection, trigger.id, decision.released)
-        write_order_overrides(connection, trigger, decision.admitted_in_order)
-        moved = {part.sequence for part in decision.admitted_in_order}
-        write_high_water_marks(
-            connection,
-            trigger.id,
-            {key: self._sequences[key].high_water_mark for key in moved},
-            Counter(part.sequence for part in decision.parked),
-            Counter(part.sequence for part in decision.released),
+        decision = self._decision
+        write(
+            state.connection,
+            state.trigger,
+            self._sequences,
+            parked=decision.parked,
+            released=decision.released,
+            admitted=decision.admitted_in_order,
         )
 
 
@@ -288,55 +284,54 @@ def _fetch_parked(
         sequences[key.bytes].parked[number] = id_.bytes
 
 
-def write_released(connection: Connection, trigger_id: int, released: Sequence[Numbered]) -> None:
-    """Release parked work orders, so that they wait for a run."""
-    if released:
-        connection.execute(_QUERIES["release"], {"trigger_id": trigger_id} | _columns(released))
+def write(
+    connection: Connection,
+    trigger: Trigger,
+    sequences: Mapping[bytes, SequenceState],
+    *,
+    parked: Sequence[Numbered] = (),
+    released: Sequence[Numbered],
+    admitted: Sequence[Numbered],
+) -> None:
+    """Write what is parked, and what is released and waits for a run, and move the high-water marks.
 
-
-def write_order_overrides(connection: Connection, trigger: Trigger, admitted: Sequence[Numbered]) -> None:
-    """Keep the order of a sequence within an ordering key, where it differs from the order of arrival.
-
-    Where the workflow has no ordering keys, runs have no order. The numbers of one key ascend.
+    The numbers of one key ascend in `admitted`, which contains what is released.
     """
-    if trigger.ordering_key is None or not admitted:
-        return
+    if parked:
+        connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(parked))
+    if released:
+        connection.execute(_QUERIES["release"], {"trigger_id": trigger.id} | _columns(released))
+    if trigger.ordering_key is not None and admitted:
+        _write_places(connection, trigger, admitted)
+    marks = {part.sequence: sequences[part.sequence].high_water_mark for part in admitted}
+    more = Counter(part.sequence for part in parked)
+    more.subtract(part.sequence for part in released)
+    if keys := sorted({*marks, *more}):
+        moved = {part.sequence for part in released}
+        connection.execute(
+            _QUERIES["move"],
+            {
+                "trigger_id": trigger.id,
+                "keys": uuids(keys),
+                "marks": integers(marks.get(key) for key in keys),
+                "more": [more[key] for key in keys],
+                "moved": [key in moved for key in keys],
+            },
+        )
+
+
+def _write_places(connection: Connection, trigger: Trigger, admitted: Sequence[Numbered]) -> None:
+    """Keep the order of a sequence within an ordering key, where it differs from the order of arrival."""
     newest: dict[bytes, bytes] = {}
     disordered = set()
     for part in admitted:
         if part.id < newest.get(part.sequence, b""):
             disordered.add(part.sequence)
         newest[part.sequence] = part.id
-    arguments = {
-        "trigger_id": trigger.id,
-        "workflow_id": trigger.workflow_id,
-        "disordered": [part.sequence in disordered for part in admitted],
-    }
-    keys = {"given_keys": uuids(newest)}
-    connection.execute(_QUERIES["forget_places"], {"trigger_id": trigger.id} | keys)
-    connection.execute(_QUERIES["place"], arguments | keys | _columns(admitted))
-
-
-def write_high_water_marks(
-    connection: Connection,
-    trigger_id: int,
-    marks: Mapping[bytes, int | None],
-    parked: Mapping[bytes, int],
-    released: Mapping[bytes, int],
-) -> None:
-    """Move high-water marks up, and update the counts of parked work orders."""
-    keys = sorted({*marks, *parked, *released})
-    if keys:
-        connection.execute(
-            _QUERIES["move"],
-            {
-                "trigger_id": trigger_id,
-                "keys": uuids(keys),
-                "marks": integers(marks.get(key) for key in keys),
-                "more": [parked.get(key, 0) - released.get(key, 0) for key in keys],
-                "moved": [key in released for key in keys],
-            },
-        )
+    keys = {"trigger_id": trigger.id, "given_keys": uuids(newest)}
+    connection.execute(_QUERIES["forget_places"], keys)
+    places = {"workflow_id": trigger.workflow_id, "disordered": [part.sequence in disordered for part in admitted]}
+    connection.execute(_QUERIES["place"], keys | places | _columns(admitted))
 
 
 def _columns(parts: Collection[Numbered]) -> dict[str, str]:

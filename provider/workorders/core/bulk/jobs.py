@@ -14,10 +14,9 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from workorders.core.exceptions import ConfigurationError, WorkOrdersError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError, WorkOrdersError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.work_orders import UnknownWorkOrderError
 from workorders.core.postgres.connection import Connection, fetch_row, transaction_time
 from workorders.core.postgres.named_queries import load_queries
 
@@ -29,16 +28,8 @@ HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """A worker reports after each step; after this long without a report another process may take the job over."""
 
 
-class UnknownJobError(WorkOrdersError, LookupError):
-    """No bulk job has that number."""
-
-
-class JobBusyError(WorkOrdersError):
-    """Another process executes the job."""
-
-
-class JobEndedError(WorkOrdersError):
-    """The job has ended, so it can neither continue nor be cancelled."""
+class JobUnavailableError(WorkOrdersError):
+    """Another process executes the job, or it has ended, so it can neither continue here nor be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +122,7 @@ def count_matching(connection: Connection, wanted: Filter) -> dict[str, int]:
     counts = work_orders.count_by_state(connection, wanted)
     if wanted.selected is not None and not counts:
         named = ", ".join(map(str, wanted.selected))
-        raise UnknownWorkOrderError(
+        raise UnknownNameError(
             f"There is no work order {named} that matches the other filters; nothing was changed; see `workorders "
             f"work-orders list`."
         )
@@ -142,7 +133,7 @@ def get_job(connection: Connection, job_id: int) -> Job:
     """Return the job of that number."""
     found = _jobs(connection, job_id=job_id)
     if not found:
-        raise UnknownJobError(f"There is no bulk operation {job_id} in this database; see `workorders bulk list`.")
+        raise UnknownNameError(f"There is no bulk operation {job_id} in this database; see `workorders bulk list`.")
     return found[0]
 
 
@@ -160,12 +151,12 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
     if taken:
         return job
     if job.state == "running":
-        raise JobBusyError(
+        raise JobUnavailableError(
             f"Another process runs bulk operation {job_id}, and reported at {job.heartbeat_at:%H:%M:%S} UTC; nothing "
             f"was changed; look at it with `workorders bulk show {job_id}`, and try again "
             f"{HEARTBEAT_TIMEOUT.seconds // 60} minutes after its last report."
         )
-    raise JobEndedError(
+    raise JobUnavailableError(
         f"Bulk operation {job_id} is {job.state}, so it does not continue; nothing was changed; create a new one."
     )
 
@@ -205,7 +196,7 @@ def cancel_job(connection: Connection, job_id: int) -> None:
     """Cancel the job: no further step begins, and the finished steps are kept."""
     if not connection.execute(_QUERIES["cancel_job"], {"id": job_id}).rowcount:
         job = get_job(connection, job_id)
-        raise JobEndedError(f"Bulk operation {job_id} is {job.state} already; nothing was changed.")
+        raise JobUnavailableError(f"Bulk operation {job_id} is {job.state} already; nothing was changed.")
 
 
 def _jobs(connection: Connection, *, job_id: int | None = None, before: int | None = None, limit: int = 1) -> list[Job]:

@@ -113,12 +113,10 @@ def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Re
     """Replace the rejection by an input; return the new rejection if Postgres rejects the input."""
     try:
         with connection.transaction():
-            connection.execute(
-                _QUERIES["insert_dataclip"], {"id": id_, "body": body.decode(), "request": request.decode()}
-            )
+            given = {"id": id_, "body": body.decode(), "request": request.decode()}
+            connection.execute(_QUERIES["replace_by_dataclip"], given)
     except VALUE_ERRORS as error:
         return rejection_of(error)
-    connection.execute(_QUERIES["delete_rejection"], {"id": id_})
     return None
 
 

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from workorders.core.bulk import cancel, jobs, rerun
-from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, StepResult
+from workorders.core.bulk import changes, jobs
+from workorders.core.bulk.jobs import Job, JobUnavailableError, StepResult
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
 from workorders.core.postgres.connection import Connection, is_outage
@@ -30,8 +30,7 @@ def run_job(
     """Execute a job to its end, or continue it; each step has its own transaction, and no other one is open.
 
     Raises:
-        JobBusyError: another process executes it.
-        JobEndedError: it had ended before, or another process took it over.
+        JobUnavailableError: another process executes it or took it over, or it had ended before.
         WorkOrdersError: it failed, and its row contains the reason; it can continue later.
         psycopg.Error: the database failed. If the row can be written, the job waits after an outage, and can be claimed
             again; after any other error it has failed.
@@ -81,8 +80,8 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
 def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
     by = {"actor": job.actor, "reason": job.reason}
     if job.kind == "cancel":
-        return cancel.cancel_work_orders(connection, ids, **by)
-    return rerun.rerun_work_orders(connection, ids, from_start=job.options.get("from_start", False), **by)
+        return changes.cancel_work_orders(connection, ids, **by)
+    return changes.rerun_work_orders(connection, ids, from_start=job.options.get("from_start", False), **by)
 
 
 def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job:
@@ -92,7 +91,7 @@ def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job
     now = jobs.get_job(connection, job_id)
     if now.state == "cancelled":
         raise _Cancelled
-    raise JobEndedError(f"Bulk operation {job_id} was taken over by another process; this one did nothing more.")
+    raise JobUnavailableError(f"Bulk operation {job_id} was taken over by another process; this one did nothing more.")
 
 
 def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:
@@ -139,7 +138,7 @@ def resume_orphaned(
     for job_id in found:
         try:
             result.jobs.append(run_job(connection, job_id, step=step, progress=progress))
-        except (JobBusyError, JobEndedError):
+        except JobUnavailableError:
             continue
         except WorkOrdersError as error:
             result.failures.append(f"Bulk operation {job_id} failed: {error}")

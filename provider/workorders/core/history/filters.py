@@ -78,8 +78,7 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
     """Return the arguments of the queries: names as ids, times as ranges of ids, the words of a text, and no page.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
-        UnknownWorkflowError: no workflow has that name.
+        UnknownNameError: no trigger, or no workflow, has that name.
         ConfigurationError: the text contains no word.
     """
     trigger_id = None if wanted.trigger is None else triggers.find(connection, wanted.trigger).id

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from workorders.core.history import search_index
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/paging.sql", blocks_from="sql/filters.sql")
@@ -34,12 +34,10 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
         return _ids(connection, "newest_waiting", given)
     if _is_selective(given):
         return _ids(connection, "newest_ids", given)
-    if given["ordering_keys"] is not None:
-        return _by_list(connection, "newest_of_ordering_keys", given)
-    if given["stream_ids"] is not None:
+    if given["stream_ids"] is not None and given["ordering_keys"] is None:
         return _in_streams(connection, given)
-    has_owner = given["trigger_id"] is not None or given["workflow_id"] is not None
-    return _by_list(connection, "newest_listed", given) if has_owner else _ids(connection, "newest_ids", given)
+    has_list = any(given[name] is not None for name in ("ordering_keys", "trigger_id", "workflow_id"))
+    return _by_list(connection, given) if has_list else _ids(connection, "newest_ids", given)
 
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
@@ -55,14 +53,14 @@ def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
         return _ids(connection, "gathered", given)
 
 
-def _by_list(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:
+def _by_list(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     """Read the work orders that may not be listed yet, and then those of a trigger, a workflow, or an ordering key."""
     listed_until = search_index.complete_up_to(connection)
     found = _ids(connection, "newest_ids", {**given, "after_id": listed_until})
     if len(found) == given["limit"]:
         return found
     rest = {**given, "until_id": listed_until, "limit": given["limit"] - len(found)}
-    return found + _ids(connection, query, rest)
+    return found + _ids(connection, "newest_listed", rest)
 
 
 def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
@@ -70,27 +68,15 @@ def _by_words_and_owner(connection: Connection, given: Mapping[str, Any]) -> lis
     found = None
     is_selective = given["state"] == "pending" or _is_selective(given)
     if not is_selective:
-        found = _newest(connection, given)
+        found = _newest(connection, "listed_with_words", given)
     if found is None and (is_selective or given["stream_ids"] is not None):
-        found = _newest_passing(connection, given)
+        found = _newest(connection, "gathered_with_words", given)
     return _by_words(connection, given) if found is None else found
 
 
-def _newest(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
+def _newest(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID] | None:
     """Search words among the newest; return None if the page is not full and there are more."""
-    asked = {**given, "newest": _NEWEST}
-    found = _ids(connection, "newest_listed_with_words", asked)
-    if len(found) == given["limit"]:
-        return found
-    row = connection.execute(_QUERIES["more_are_listed"], asked, prepare=False).fetchone()
-    return None if row and row[0] else found
-
-
-def _newest_passing(connection: Connection, given: Mapping[str, Any]) -> list[UUID] | None:
-    """Search words among the newest that pass all other filters; return None as `_newest` does."""
-    asked = {**given, "newest": _NEWEST}
-    row = connection.execute(_QUERIES["gathered_with_words"], asked, prepare=False).fetchone()
-    all_of_them, found = row or (True, [])
+    all_of_them, found = fetch_row(connection, _QUERIES[query], {**given, "newest": _NEWEST})
     return list(found) if all_of_them or len(found) == given["limit"] else None
 
 
@@ -117,4 +103,4 @@ def _index_scans_only(connection: Connection) -> Iterator[None]:
 
 
 def _ids(connection: Connection, query: str, given: Mapping[str, Any]) -> list[UUID]:
-    return [row[0] for row in connection.execute(_QUERIES[query], given, prepare=False)]
+    return [row[0] for row in connection.execute(_QUERIES[query], given)]

@@ -6,9 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/run_summary.sql")
@@ -77,8 +75,7 @@ def summarize_runs(connection: Connection, workflow: str) -> RunSummary:
     runs, since, waited, took, failed = fetch_row(connection, _QUERIES["summary"], given)
     failures = [_failure(**row) for row in failed or ()]
     keys = {"workflow": workflow, "max_waiting": _MAX_WAITING, "limit": _MAX_KEYS}
-    with connection.cursor(row_factory=class_row(WaitingKey)) as cursor:
-        waiting = cursor.execute(_QUERIES["waiting_keys"], keys).fetchall()
+    waiting = list_rows(connection, WaitingKey, _QUERIES["waiting_keys"], keys)
     nothing = (None, None, None)
     return RunSummary(
         runs, since, Percentiles(*(waited or nothing)), Percentiles(*(took or nothing)), failures, waiting

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workorders.core import workflows
-from workorders.core.exceptions import UnknownRunError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history.work_orders import ALL, get_work_order
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.states import OWNER_GONE
 
@@ -83,8 +81,7 @@ def list_runs(
         "before": before,
         "limit": limit,
     }
-    with connection.cursor(row_factory=class_row(RunRow)) as cursor:
-        found = cursor.execute(_QUERIES["runs"], arguments, prepare=False).fetchall()
+    found = list_rows(connection, RunRow, _QUERIES["runs"], arguments)
     if work_order is not None and not found:
         get_work_order(connection, work_order)
     return found
@@ -97,10 +94,9 @@ def runs_of(connection: Connection, work_order_id: UUID) -> list[RunRow]:
 
 def get_run(connection: Connection, id_: UUID, *, max_characters: int = ALL) -> RunDetails:
     """Return one run, with no more than that many characters of its output and of its log."""
-    with connection.cursor(row_factory=class_row(RunDetails)) as cursor:
-        found = cursor.execute(_QUERIES["run"], {"id": id_, "max_characters": max_characters}).fetchone()
+    found = find_row(connection, RunDetails, _QUERIES["run"], {"id": id_, "max_characters": max_characters})
     if found is None:
-        raise UnknownRunError(f"There is no run {id_} in this database; see `workorders runs list`.")
+        raise UnknownNameError(f"There is no run {id_} in this database; see `workorders runs list`.")
     return found
 
 
@@ -128,8 +124,7 @@ class WorkOrderOutcome:
 
 def find_outcome(connection: Connection, id_: UUID) -> WorkOrderOutcome | None:
     """Return how a work order ended; None if it has not ended, or was deleted."""
-    with connection.cursor(row_factory=class_row(WorkOrderOutcome)) as cursor:
-        return cursor.execute(_QUERIES["outcome"], {"id": id_}).fetchone()
+    return find_row(connection, WorkOrderOutcome, _QUERIES["outcome"], {"id": id_})
 
 
 def list_last_attempts(connection: Connection, ids: Collection[UUID], *, limit: int = 5) -> dict[UUID, list[Attempt]]:

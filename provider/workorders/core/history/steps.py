@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from psycopg.rows import class_row
-
 from workorders.core.history.runs import RunRow
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/steps.sql")
@@ -54,8 +52,7 @@ def list_steps(
         "attempt": until and until.attempt,
         "max_characters": max_characters,
     }
-    with connection.cursor(row_factory=class_row(Step)) as cursor:
-        return cursor.execute(_QUERIES["steps"], arguments).fetchall()
+    return list_rows(connection, Step, _QUERIES["steps"], arguments)
 
 
 def describe_end(state: str, finished: Sequence[Step]) -> str | None:

@@ -7,13 +7,11 @@ from itertools import accumulate
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import class_row
-
-from workorders.core.exceptions import WorkOrdersError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import paging
 from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.ids import time_of
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, fetch_row, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/work_orders.sql", blocks_from="sql/filters.sql")
@@ -25,10 +23,6 @@ STEP_BYTES: Final = 16 * 1024 * 1024
 longer than a worker may be silent."""
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
-
-
-class UnknownWorkOrderError(WorkOrdersError, LookupError):
-    """There is no work order of that id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +37,7 @@ class RegisteredTrigger:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkOrderSummary:
     """A work order in one line."""
 
@@ -59,25 +53,17 @@ class WorkOrderSummary:
     """Code of the rejection; None for a work order with an input."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkOrder:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkOrder(WorkOrderSummary):
     """Everything about one work order, apart from its runs."""
 
-    id: UUID
-    trigger: str | None
     trigger_type: str | None
-    workflow: str | None
-    state: str
-    created_at: datetime
-    stream: str | None
-    position: int | None
     request: str | None
     """Metadata of the event as indented JSON text."""
     body: str | None
     """The input as indented JSON text, with every digit that Postgres holds; None when rejected."""
-    reason: str | None
-    """Code of the rejection; None for a work order with an input."""
     detail: str | None
+    """Of the rejection."""
     raw: bytes | None
     """The raw value of a rejected event; None also when the event's value was null."""
     request_bytes: int | None
@@ -98,8 +84,7 @@ class Matching:
 
 def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
     """Return every trigger that has planned something here, by name."""
-    with connection.cursor(row_factory=class_row(RegisteredTrigger)) as cursor:
-        return cursor.execute(_QUERIES["triggers"]).fetchall()
+    return list_rows(connection, RegisteredTrigger, _QUERIES["triggers"])
 
 
 def newest_by_trigger(connection: Connection, triggers: Collection[str]) -> Mapping[str, datetime]:
@@ -114,8 +99,7 @@ def list_work_orders(
     """Return a page of work orders, newest first; `before` is the last id of the page before it."""
     given = {**query_arguments(connection, wanted), "before_id": before, "limit": limit}
     ids = paging.find_ids(connection, given)
-    with connection.cursor(row_factory=class_row(WorkOrderSummary)) as cursor:
-        return cursor.execute(_QUERIES["work_orders"], {"ids": ids}).fetchall()
+    return list_rows(connection, WorkOrderSummary, _QUERIES["work_orders"], {"ids": ids})
 
 
 def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
@@ -123,9 +107,7 @@ def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
 
     Reads every one of them; `history.state_counts` returns stored counts, which are a few minutes old.
     """
-    return dict(
-        connection.execute(_QUERIES["count_by_state"], query_arguments(connection, wanted), prepare=False).fetchall()
-    )
+    return dict(connection.execute(_QUERIES["count_by_state"], query_arguments(connection, wanted)).fetchall())
 
 
 def count_without_input(connection: Connection, wanted: Filter) -> int:
@@ -133,17 +115,14 @@ def count_without_input(connection: Connection, wanted: Filter) -> int:
 
     Reads every one of them.
     """
-    arguments = query_arguments(connection, wanted)
-    found = connection.execute(_QUERIES["count_without_input"], arguments, prepare=False).fetchone()
-    return int(found[0]) if found else 0
+    return int(fetch_row(connection, _QUERIES["count_without_input"], query_arguments(connection, wanted))[0])
 
 
 def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
     """Return the next of these work orders in the order of their creation, possibly fewer than `limit`."""
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
-    row = connection.execute(query, given, prepare=False).fetchone()
-    return Matching(*row) if row else Matching([], None)
+    return Matching(*fetch_row(connection, query, given))
 
 
 def first_of_step(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
@@ -155,12 +134,9 @@ def first_of_step(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]
 def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:
     """Return the work order of that id, with no more than the beginning of what may have megabytes."""
     arguments = {"id": id_, "max_characters": max_characters, "max_bytes": max_bytes}
-    with connection.cursor(row_factory=class_row(WorkOrder)) as cursor:
-        found = cursor.execute(_QUERIES["work_order"], arguments).fetchone()
+    found = find_row(connection, WorkOrder, _QUERIES["work_order"], arguments)
     if found is None:
-        raise UnknownWorkOrderError(
-            f"There is no work order {id_} in this database; see `workorders work-orders list`."
-        )
+        raise UnknownNameError(f"There is no work order {id_} in this database; see `workorders work-orders list`.")
     return found
 
 

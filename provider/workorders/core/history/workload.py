@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from psycopg.rows import class_row
-
 from workorders.core.ids import first_id
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/workload.sql")
@@ -52,8 +50,7 @@ class Workload:
 def list_workloads(connection: Connection, now: datetime, *, workflow: str | None = None) -> list[Workload]:
     """Return the work of every workflow, or of one, by name; none if no workflow has that name."""
     wanted = {"workflow": workflow, "max_counted": MAX_COUNTED, "first_id": first_id(now - RECENT)}
-    with connection.cursor(row_factory=class_row(Workload)) as cursor:
-        return cursor.execute(_QUERIES["workloads"], wanted, prepare=False).fetchall()
+    return list_rows(connection, Workload, _QUERIES["workloads"], wanted)
 
 
 def ended_per_minute(connection: Connection, now: datetime) -> Mapping[str, float]:

@@ -121,7 +121,7 @@ class _Retention:
         return [id_ for (id_,) in self._rows(query, **place)]
 
     def _rows(self, query: str, **place: object) -> list[Any]:
-        return self._connection.execute(_QUERIES[query], {**self._due, **place}, prepare=False).fetchall()
+        return self._connection.execute(_QUERIES[query], {**self._due, **place}).fetchall()
 
     def erase(self) -> None:
         """Erase events' data that belongs to no single work order: the names of sequences, and what jobs looked for."""

@@ -1,14 +1,8 @@
-"""Runs migrations on the connection that `workorders.core.schema` passes, or writes them as SQL."""
+"""Writes migrations as SQL, which `workorders.core.schema` executes, or prints."""
 
 from alembic import context
 
-attributes = context.config.attributes
-settings = {"version_table_schema": attributes["version_table_schema"], "transaction_per_migration": False}
-if context.is_offline_mode():
-    context.configure(dialect_name="postgresql", **settings)
-else:
-    context.configure(connection=attributes["connection"], **settings)
-with context.begin_transaction():
-    for statement in attributes["before"]:
-        context.execute(statement)
-    context.run_migrations()
+from workorders.core.postgres.connection import SCHEMA
+
+context.configure(dialect_name="postgresql", version_table_schema=SCHEMA, transactional_ddl=False)
+context.run_migrations()

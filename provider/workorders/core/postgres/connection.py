@@ -1,18 +1,34 @@
 """Opens connections to the Postgres of the work orders, with limits so that a dead client loses its locks."""
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, Final, LiteralString
+from functools import partial
+from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import conninfo
+from psycopg.abc import PQGen
+from psycopg.rows import class_row
+from psycopg.waiting import Ready
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres.client_connection import ClientConnection, MayWait
-from workorders.core.postgres.session_limits import NO_LIMITS, startup_options
+from workorders.core.postgres.certificates import with_files
+from workorders.core.postgres.login_tokens import with_token
+from workorders.core.postgres.session_limits import (
+    ASK_FOR_LIMITS,
+    NO_LIMITS,
+    require_limits,
+    startup_options,
+    without_options,
+)
 
+RV = TypeVar("RV")
+T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
+MayWait = Callable[[float], bool]
+"""Asked several times per second of a wait for the server, with the seconds that it has lasted; False ends it."""
 
 SCHEMA = "workorders"
 
@@ -67,6 +83,34 @@ KEEPALIVES: Final[Mapping[str, Any]] = {
 }
 
 
+class ClientConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection whose waits for answers may be limited."""
+
+    may_wait: MayWait | None = None
+    """None waits for every answer. A proxy that hangs acknowledges what it never forwards, so TCP does not end that."""
+
+    def wait(self, gen: PQGen[RV], *settings: Any, **named: Any) -> RV:
+        """Wait for the server as long as `may_wait` allows."""
+        return super().wait(gen if self.may_wait is None else self._bounded(gen, self.may_wait), *settings, **named)
+
+    def _bounded(self, gen: PQGen[RV], may_wait: MayWait) -> PQGen[RV]:
+        begun = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                waited = time.monotonic() - begun
+                if ready == Ready.NONE and not may_wait(waited):
+                    self.close()
+                    raise psycopg.OperationalError(
+                        f"the database did not answer for {waited:.0f} s; the connection was closed"
+                    )
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            result: RV = end.value
+            return result
+
+
 MAX_ANSWER_SECONDS: Final = 330.0
 """The server ends a statement after 300 s, so an answer that takes longer will never arrive."""
 
@@ -109,18 +153,27 @@ def connect(
 ) -> ClientConnection:
     """Open a connection; the caller closes it (it is a context manager).
 
-    `may_wait` may end the wait for an answer, as an outage; otherwise only the server and the network do.
+    Its login may have a token, its certificates may be texts, and a pooler may refuse its options. `may_wait` may end
+    the wait for an answer, as an outage; otherwise only the server and the network do.
 
     Raises:
         ConfigurationError: the URL has a wrong form.
         psycopg.OperationalError: the server cannot be reached or refuses, or the sessions have no limits.
     """
-    return ClientConnection.connect(
-        connection_string(database_url, application_name, session),
-        autocommit=autocommit,
-        may_wait=may_wait,
-        prepare_threshold=NO_PREPARED_STATEMENTS,
-    )
+    text = with_files(with_token(connection_string(database_url, application_name, session)))
+    opened = partial(ClientConnection.connect, autocommit=True, prepare_threshold=NO_PREPARED_STATEMENTS)
+    try:
+        connection = opened(text)
+    except psycopg.OperationalError as error:
+        connection = opened(without_options(text, error))
+    connection.may_wait = may_wait
+    try:
+        require_limits(connection.execute(ASK_FOR_LIMITS).fetchone())
+        connection.autocommit = autocommit
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -129,6 +182,19 @@ def fetch_row(connection: Connection, query: LiteralString, arguments: Mapping[s
     if row is None:
         raise LookupError(f"no row of the query that begins with: {query[:80]}")
     return row
+
+
+def list_rows(
+    connection: Connection, kind: type[T], query: LiteralString, arguments: Mapping[str, Any] | None = None
+) -> list[T]:
+    """Return the rows of a query as objects of a class whose fields have the names of the columns."""
+    with connection.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(query, arguments).fetchall()
+
+
+def find_row(connection: Connection, kind: type[T], query: LiteralString, arguments: Mapping[str, Any]) -> T | None:
+    """Return the first row of a query as `list_rows` does; None if there is no row."""
+    return next(iter(list_rows(connection, kind, query, arguments)), None)
 
 
 def transaction_time(connection: Connection) -> datetime:

@@ -26,17 +26,13 @@ def register(text: str, new_token: Callable[[], str]) -> None:
     _tokens[_login(text)] = new_token
 
 
-def has_token(text: str) -> bool:
-    """Return whether the password of a connection string's login is a token."""
-    return bool(_tokens) and _login(text) in _tokens
-
-
 def with_token(text: str) -> str:
     """Return a connection string with a new token, if the password of its login is one. It may block."""
-    if not has_token(text):
+    new_token = _tokens.get(_login(text)) if _tokens else None
+    if new_token is None:
         return text
     try:
-        token = _tokens[_login(text)]()
+        token = new_token()
     except Exception as error:
         raise psycopg.OperationalError(
             f"There is no token for the login to Postgres ({type(error).__name__}: {one_line(error)}); nothing was "

@@ -1,9 +1,9 @@
 """Claiming: which runs a worker executes next."""
 
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, Final, LiteralString
+from typing import Any, Final
 from uuid import UUID
 
 from workorders.core import workers
@@ -53,12 +53,12 @@ class ClaimedRun:
 
 @dataclass(frozen=True, slots=True)
 class Claimable:
-    """Whether a workflow has something to do now."""
+    """What a workflow has to do now."""
 
     workflow: str
-    is_claimable: bool = False
+    is_claimable: bool
     """Whether `claim` would return a run, unless another transaction has it locked."""
-    has_lost: bool = False
+    has_lost: bool
     """Whether a run is to be recovered, because its worker sent no heartbeat in its grace period."""
 
 
@@ -118,23 +118,10 @@ def _lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> in
     return min(limit, int(concurrency - at_work))
 
 
-def claimable_statement(names: Iterable[str]) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement whose rows are the fields of the `Claimable`s of those workflows that have something to do.
-
-    It is a statement and no function, because triggers of Airflow run it asynchronously.
-    """
-    asked = {
-        "names": list(names),
-        "window": _WINDOW,
-        "start": _LOWEST_KEY,
-    }
-    return _QUERIES["claimable_workflows"], asked
-
-
-def find_claimable(connection: Connection, workflow: Workflow) -> Claimable:
-    """Return whether a workflow has something to do; nothing is changed or locked."""
-    row = connection.execute(*claimable_statement([workflow.name])).fetchone()
-    return Claimable(*row) if row else Claimable(workflow.name)
+def list_claimable(connection: Connection, names: Collection[str]) -> list[Claimable]:
+    """Return those of the workflows that have something to do now; nothing is changed or locked."""
+    asked = {"names": list(names), "window": _WINDOW, "start": _LOWEST_KEY}
+    return [Claimable(*row) for row in connection.execute(_QUERIES["claimable_workflows"], asked)]
 
 
 def claimed(

@@ -8,7 +8,7 @@ A delegated run is `claimed` until its work is known to have been started, and `
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, LiteralString
+from typing import Final
 from uuid import UUID, uuid5
 
 from workorders.core import workers
@@ -41,19 +41,14 @@ def owner_of(workflow: str) -> UUID:
 
 def claim(connection: Connection, workflow: Workflow, *, limit: int) -> list[ClaimedRun]:
     """Claim up to `limit` runs to delegate them, at most one per ordering key; the caller commits."""
-    owner = owner_of(workflow.name)
-    workers.add_lasting_owner(connection, workflow, owner)
+    owner = workers.add_worker(connection, workflow, owner_of(workflow.name), grace_seconds=None)
     return claiming.claim(connection, workflow, limit=limit, worker_id=owner, one_per_ordering_key=True)
-
-
-def delegated_statement(workflow: str) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement whose rows are the fields of a workflow's `DelegatedRun`s."""
-    return _QUERIES["delegated"], {"workflow": workflow, "worker_id": owner_of(workflow)}
 
 
 def list_delegated(connection: Connection, workflow: Workflow) -> list[DelegatedRun]:
     """Return the unfinished delegated runs of a workflow, oldest first."""
-    return [DelegatedRun(*row) for row in connection.execute(*delegated_statement(workflow.name))]
+    asked = {"workflow_id": workflow.id, "worker_id": owner_of(workflow.name)}
+    return [DelegatedRun(*row) for row in connection.execute(_QUERIES["delegated"], asked)]
 
 
 def read_inputs(connection: Connection, workflow: Workflow, *, but: Collection[UUID]) -> list[ClaimedRun]:

@@ -60,10 +60,5 @@ def store(connection: Connection, worker_id: UUID, steps: Sequence[FinishedStep]
 
 def find(connection: Connection, run_ids: Collection[UUID]) -> dict[UUID, StoredSteps]:
     """Return the generation of each run, and the steps that earlier attempts have stored in it."""
-    generations: dict[UUID, int] = {}
-    results: dict[UUID, list[tuple[str, str]]] = {}
-    for run_id, generation, name, result in connection.execute(_QUERIES["find"], {"ids": list(run_ids)}):
-        generations[run_id] = generation
-        if name is not None:
-            results.setdefault(run_id, []).append((name, result))
-    return {run_id: StoredSteps(at, tuple(results.get(run_id, ()))) for run_id, at in generations.items()}
+    rows = connection.execute(_QUERIES["find"], {"ids": list(run_ids)})
+    return {run_id: StoredSteps(generation, tuple(map(tuple, results))) for run_id, generation, results in rows}

@@ -1,10 +1,8 @@
 -- name: queries
--- For each identity column a query of its table, its sequence, the last number of that, and the highest number in a row; a held
--- message keeps its number. Without those that the user may not read: a column can be filled without any right to its sequence.
+-- For each identity column a query of its table, its sequence, the last number of that, and the highest number in a row. Without
+-- those that the user may not read: a column can be filled without any right to its sequence.
 SELECT format(
-    'SELECT %1$L, %2$L, coalesce(pg_sequence_last_value(%2$L), 0) AS last, max(%3$I) AS highest FROM ('
-        'SELECT %3$I FROM workorders.%1$I' || CASE WHEN pg_class.relname = 'outbox_messages' THEN
-        ' UNION ALL SELECT %3$I FROM workorders.outbox_held' ELSE '' END || ') AS rows',
+    'SELECT %1$L, %2$L, coalesce(pg_sequence_last_value(%2$L), 0) AS last, max(%3$I) AS highest FROM workorders.%1$I',
     pg_class.relname, sequences.name, pg_attribute.attname
 )
 FROM pg_attribute

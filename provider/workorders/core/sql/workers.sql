@@ -1,10 +1,7 @@
 -- name: add_worker
 INSERT INTO workorders.workers (id, workflow_id, expires_at)
 VALUES (%(worker_id)s, %(workflow_id)s, statement_timestamp() + make_interval(secs => %(grace_seconds)s))
-ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at;
-
--- name: add_lasting_owner
-INSERT INTO workorders.workers (id, workflow_id) VALUES (%(worker_id)s, %(workflow_id)s) ON CONFLICT (id) DO NOTHING;
+ON CONFLICT (id) DO UPDATE SET expires_at = excluded.expires_at WHERE workers.expires_at IS NOT NULL;
 
 -- name: lock_worker
 -- The weakest lock that excludes recovery. The heartbeat's own update does not conflict with it.

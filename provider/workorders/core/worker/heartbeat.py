@@ -1,5 +1,6 @@
 """Records that a worker is alive, from a separate thread and connection, and notices when it may count as dead."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -44,7 +45,6 @@ class Heartbeat:
         self._on_loss = on_loss
         self._log = log
         self._end = threading.Event()
-        self._has_no_row = False
         self._last = _now()
         # The second thread only reads the clock: a heartbeat may wait for the database, the network, or the log.
         self._threads = [
@@ -71,7 +71,7 @@ class Heartbeat:
     @property
     def is_lost(self) -> bool:
         """Whether the worker has no row any more, or has been silent for so long that it may soon have none."""
-        return self._has_no_row or self._seconds_left < 0
+        return self._seconds_left < 0
 
     @property
     def _seconds_left(self) -> float:
@@ -96,7 +96,7 @@ class Heartbeat:
                 workers.record_heartbeat(connection, self._worker_id, self._grace_seconds)
                 self._last = begun
             except OwnershipLostError:
-                self._has_no_row = True
+                self._last = -math.inf
                 self._on_loss()
                 break
             except psycopg.Error as error:

@@ -137,7 +137,6 @@ class ProcessPool:
             if run is not None and run.run_id in run_ids:
                 self._processes.remove(process)
                 process.close()
-                self._spans.forget(run)
                 self._queue.free(run.ordering_key)
 
     def take_steps(self) -> list[FinishedStep]:
@@ -296,7 +295,6 @@ class ProcessPool:
 
     def _take_back(self, process: ChildProcess) -> None:
         for run in reversed(process.take_back()):
-            self._spans.forget(run)
             self._queue.put_back(run)
 
     def _noted(self, run: ClaimedRun, result: RunResult) -> RunResult:

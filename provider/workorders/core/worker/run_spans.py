@@ -17,7 +17,7 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 class RunSpans:
-    """The spans of the runs that are at work.
+    """The spans of the runs that are at work, or were sent ahead: one that begins again replaces the first.
 
     The process of the function makes no span: it may die at any moment, and knows no exporter.
     """
@@ -47,10 +47,6 @@ class RunSpans:
             # Without the text of the error, which may quote the input.
             tracing.fail(span, result.error_type or result.state)
         span.end(None if result.finished_at is None else int(result.finished_at.timestamp() * _NANOSECONDS))
-
-    def forget(self, run: ClaimedRun) -> None:
-        """Drop the span of a run that has not begun."""
-        self._spans.pop(run.run_id, None)
 
 
 def _attributes(workflow: str, run: ClaimedRun) -> dict[str, Any]:

@@ -115,7 +115,11 @@ class UserDatabase:
         self._lock = threading.Lock()
         self._connection: _Connection | None = None
         #: Whether statements are prepared: until one was not there.
-        self.prepares = True
+        self._prepares = True
+        self._is_called = False
+        self._is_committing = False
+        #: Whether a COMMIT had no answer.
+        self._is_unknown = False
 
     def transact(self, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> Committed:
         """Call a function in a transaction that commits its writes with its result; or return a committed result.
@@ -126,15 +130,70 @@ class UserDatabase:
         if os.getpid() != self._pid:
             raise StepError("A forked copy of a run's process called context.transaction, so nothing was begun.")
         with self._lock:
-            return _Transaction(self, run_id, key, call).commit()
+            return self._repeat(run_id, key, call)
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _repeat(self, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> Committed:
+        """Return what is committed, by this transaction, a repetition of it, or another one."""
+        self._is_unknown, conflicts, outages = False, 0, 0
+        while True:
+            was_kept = self._is_connected
+            self._is_called = self._is_committing = False
+            try:
+                return self._attempt(run_id, key, call)
+            except psycopg.Error as error:
+                if error.sqlstate in _CONFLICTS:
+                    conflicts += 1
+                    _wait_after_conflict(conflicts, error)
+                    continue
+                # Not an error of the function's own statements.
+                is_ours = self._is_committing or not self._is_called
+                if error.sqlstate in _NOT_PREPARED and is_ours and self._prepares:
+                    self._prepares = False
+                    continue
+                # Such a session has ended before the COMMIT arrived.
+                self._is_committing &= not isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout)
+                is_broken = is_outage(error) or not self._is_connected
+                if is_broken:
+                    self.close()
+                if is_broken and (self._is_committing or self._is_unknown):
+                    self._is_unknown = True
+                    outages += 1
+                    _wait_after_outage(outages, key, error)
+                # The server may have closed a connection that was kept.
+                elif not is_broken or not was_kept or self._is_called:
+                    raise
+            finally:
+                self._clear()
+
+    def _attempt(self, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> Committed:
+        connection = self.connected()
+        if not self._insert(connection, run_id, key):
+            return _stored(key, connection.execute(_QUERIES["read"], key._asdict()).fetchone())
+        # So no COMMIT of before has succeeded.
+        self._is_unknown, self._is_called = False, True
+        try:
+            result = call(connection)
+        except psycopg.Rollback as error:
+            raise StepError(
+                f"The function of context.transaction({key.name!r}) has raised psycopg.Rollback, so it has no result, "
+                "and nothing was committed; return, or raise another error."
+            ) from error
+        self._is_committing = True
+        return Committed(result, self._finish(connection, key, result), UUID(run_id))
 
     @property
-    def is_connected(self) -> bool:
+    def _is_connected(self) -> bool:
         """Whether a connection is kept, which may be broken."""
         return self._connection is not None and not self._connection.closed
 
     @property
-    def is_in_transaction(self) -> bool:
+    def _is_in_transaction(self) -> bool:
         """Whether the connection that is kept has an open transaction, which may have failed."""
         return self._connection is not None and self._connection.info.transaction_status in _OPEN
 
@@ -146,26 +205,20 @@ class UserDatabase:
         self._connection.cursor_factory = psycopg.Cursor
         return self._connection
 
-    def clear(self) -> None:
+    def _clear(self) -> None:
         """Roll back what is open, and close a connection that no other transaction can use."""
-        if self._connection and self.is_in_transaction:
+        if self._connection and self._is_in_transaction:
             with suppress(psycopg.Error):
                 self._connection.undo()
         if self._connection and self._connection.info.transaction_status != TransactionStatus.IDLE:
             self.close()
 
-    def close(self) -> None:
-        """Close the connection; the next transaction opens one."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def insert(self, connection: _Connection, run_id: str, key: StepKey) -> bool:
+    def _insert(self, connection: _Connection, run_id: str, key: StepKey) -> bool:
         """Begin a transaction with the row of a step, and return whether there was none; wait for another's."""
         try:
-            if self.prepares:
+            if self._prepares:
                 connection.prepare()
-            query = _QUERIES["begin_prepared" if self.prepares else "begin"]
+            query = _QUERIES["begin_prepared" if self._prepares else "begin"]
             results = connection.run(query, {**key._asdict(), "run_id": run_id, **self._limits})
         except psycopg.errors.UndefinedTable as error:
             raise StepsTableMissingError(
@@ -174,105 +227,44 @@ class UserDatabase:
             ) from error
         return any(result.command_status == _INSERTED for result in results)
 
-
-class _Transaction:
-    """One call of `context.transaction`, with its repetitions."""
-
-    def __init__(self, database: UserDatabase, run_id: str, key: StepKey, call: Callable[[Connection], bytes]) -> None:
-        self._database = database
-        self._run_id = run_id
-        self._key = key
-        self._call = call
-        self._conflicts = 0
-        self._outages = 0
-        self._is_called = False
-        self._is_committing = False
-        #: Whether a COMMIT had no answer.
-        self._is_unknown = False
-
-    def commit(self) -> Committed:
-        """Return what is committed, by this transaction or another one."""
-        while True:
-            was_kept = self._database.is_connected
-            self._is_called = self._is_committing = False
-            try:
-                return self._attempt()
-            except psycopg.Error as error:
-                if error.sqlstate in _CONFLICTS:
-                    self._wait_after_conflict(error)
-                    continue
-                # Not an error of the function's own statements.
-                is_ours = self._is_committing or not self._is_called
-                if error.sqlstate in _NOT_PREPARED and is_ours and self._database.prepares:
-                    self._database.prepares = False
-                    continue
-                # Such a session has ended before the COMMIT arrived.
-                self._is_committing &= not isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout)
-                is_broken = is_outage(error) or not self._database.is_connected
-                if is_broken:
-                    self._database.close()
-                if is_broken and (self._is_committing or self._is_unknown):
-                    self._wait_after_outage(error)
-                # The server may have closed a connection that was kept.
-                elif not is_broken or not was_kept or self._is_called:
-                    raise
-            finally:
-                self._database.clear()
-
-    def _attempt(self) -> Committed:
-        connection = self._database.connected()
-        if not self._database.insert(connection, self._run_id, self._key):
-            return self._stored(connection.execute(_QUERIES["read"], self._key._asdict()).fetchone())
-        # So no COMMIT of before has succeeded.
-        self._is_unknown, self._is_called = False, True
+    def _finish(self, connection: _Connection, key: StepKey, result: bytes) -> float:
         try:
-            result = self._call(connection)
-        except psycopg.Rollback as error:
-            raise StepError(
-                f"The function of context.transaction({self._key.name!r}) has raised psycopg.Rollback, so it has no "
-                "result, and nothing was committed; return, or raise another error."
-            ) from error
-        self._is_committing = True
-        return Committed(result, self._finish(connection, result), UUID(self._run_id))
-
-    def _finish(self, connection: _Connection, result: bytes) -> float:
-        try:
-            query = _QUERIES["finish_prepared" if self._database.prepares else "finish"]
-            results = connection.run(query, {**self._key._asdict(), "result": result.decode()})
+            query = _QUERIES["finish_prepared" if self._prepares else "finish"]
+            results = connection.run(query, {**key._asdict(), "result": result.decode()})
         except (psycopg.errors.InvalidTextRepresentation, psycopg.errors.InvalidSqlStatementName) as error:
-            if _NO_ROW not in str(error) and (error.sqlstate not in _NOT_PREPARED or self._database.is_in_transaction):
+            if _NO_ROW not in str(error) and (error.sqlstate not in _NOT_PREPARED or self._is_in_transaction):
                 raise
             raise StepError(
-                f"The function of context.transaction({self._key.name!r}) has ended the transaction by a COMMIT or "
-                "ROLLBACK, so its result was not stored, and it is not called again; leave both to the context, and "
-                "see in your tables what it has committed."
+                f"The function of context.transaction({key.name!r}) has ended the transaction by a COMMIT or ROLLBACK, "
+                "so its result was not stored, and it is not called again; leave both to the context, and see in your "
+                "tables what it has committed."
             ) from error
         (finished_at,) = (found.get_value(0, 0) for found in results if found.ntuples)
         return float(bytes(finished_at or b"0"))
 
-    def _stored(self, row: tuple[Any, ...] | None) -> Committed:
-        if row is None or row[0] is None:
-            raise StepError(
-                f"The row of context.transaction({self._key.name!r}) in workorders_steps has no result or was deleted, "
-                "so its function was not called; see in your tables what an earlier attempt has committed."
-            )
-        result, finished_at, made_by = row
-        return Committed(result.encode(), finished_at, made_by)
 
-    def _wait_after_conflict(self, error: psycopg.Error) -> None:
-        self._conflicts += 1
-        if self._conflicts > _MAX_CONFLICTS:
-            raise error
-        longest = min(0.01 * 2**self._conflicts, _MAX_CONFLICT_SECONDS)
-        time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
+def _stored(key: StepKey, row: tuple[Any, ...] | None) -> Committed:
+    if row is None or row[0] is None:
+        raise StepError(
+            f"The row of context.transaction({key.name!r}) in workorders_steps has no result or was deleted, so its "
+            "function was not called; see in your tables what an earlier attempt has committed."
+        )
+    result, finished_at, made_by = row
+    return Committed(result.encode(), finished_at, made_by)
 
-    def _wait_after_outage(self, error: psycopg.Error) -> None:
-        self._is_unknown = True
-        self._outages += 1
-        if self._outages > _MAX_OUTAGES:
-            raise StepOutcomeUnknownError(
-                f"The answer to the COMMIT of context.transaction({self._key.name!r}) was lost, and the database does "
-                f"not answer ({one_line(error)}); whether it was committed is not known. A retry or rerun finds out: "
-                "it calls the function only if it was not."
-            ) from error
-        time.sleep(delay_seconds(self._outages))
+
+def _wait_after_conflict(conflicts: int, error: psycopg.Error) -> None:
+    if conflicts > _MAX_CONFLICTS:
+        raise error
+    longest = min(0.01 * 2**conflicts, _MAX_CONFLICT_SECONDS)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
+
+
+def _wait_after_outage(outages: int, key: StepKey, error: psycopg.Error) -> None:
+    if outages > _MAX_OUTAGES:
+        raise StepOutcomeUnknownError(
+            f"The answer to the COMMIT of context.transaction({key.name!r}) was lost, and the database does not answer "
+            f"({one_line(error)}); whether it was committed is not known. A retry or rerun finds out: it calls the "
+            "function only if it was not."
+        ) from error
+    time.sleep(delay_seconds(outages))

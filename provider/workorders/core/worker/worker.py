@@ -211,12 +211,12 @@ class Worker:
         begun = time.monotonic()
         if begun < self._look_at:
             return False
-        found = self._do(claiming.find_claimable, self._workflow)
-        if found.has_lost:
+        found = self._do(claiming.list_claimable, [self._workflow.name])
+        if any(claimable.has_lost for claimable in found):
             self._config.log(str(self._do(lifecycle.recover_lost, self._workflow)))
         now = time.monotonic()
         self._look_at = now + min(max(_LOOK_SECONDS, (now - begun) * (_LOOK_SHARE - 1)), _MAX_LOOK_SECONDS)
-        return found.is_claimable
+        return any(claimable.is_claimable for claimable in found)
 
     def _reconcile(self) -> None:
         """Drop the runs that this worker does not own any more, and release those that it owns without knowing.

@@ -1,13 +1,13 @@
 -- name: last_output
 -- The newest success before that time: read backwards by the source key, so the runs that failed since are all it costs.
-SELECT workorders.json_shown(run_outputs.output)
+SELECT workorders.json_shown(run_results.output)
 FROM workorders.work_orders
 JOIN workorders.runs ON runs.work_order_id = work_orders.id AND runs.state = 'success'
-JOIN workorders.run_outputs ON run_outputs.run_id = runs.id
+JOIN workorders.run_results ON run_results.run_id = runs.id
 WHERE work_orders.stream_id = %(stream_id)s
     AND work_orders.position < %(before)s
     AND work_orders.state = 'success'
-    AND run_outputs.output IS NOT NULL
+    AND run_results.output IS NOT NULL
 ORDER BY work_orders.position DESC, runs.attempt DESC
 LIMIT 1;
 

@@ -20,7 +20,7 @@ from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.outbox.relay.definition import RelayDefinition, load_relay
-from workorders.outbox.store.backlog import waiting_statement
+from workorders.outbox.store.backlog import is_anything_waiting
 from workorders.outbox.store.leases import buckets_of
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ class OutboxTrigger(PollingTrigger):
         async with resources.use(TriggererDatabase, url) as database:
 
             async def probe() -> str | None:
-                rows = await database.fetch(*waiting_statement(self.buckets))
-                return "Messages wait for Kafka." if rows and rows[0][0] else None
+                is_waiting = await database.run(is_anything_waiting, self.buckets)
+                return "Messages wait for Kafka." if is_waiting else None
 
             yield probe
 

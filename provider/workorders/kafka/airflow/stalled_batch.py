@@ -1,11 +1,9 @@
 """The Airflow trigger that waits for the next try of a stalled batch, without a worker."""
 
-import asyncio
 import json
 import math
 import time
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -17,21 +15,15 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.admission import limits
-from workorders.core.postgres.connection import connect
-from workorders.core.postgres.named_queries import load_queries
+from workorders.core.postgres.connection import Connection
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.triggers import SharedCluster
 from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch
 
-_BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
-
 LOOK_SECONDS: Final = 5.0
 """Time between two checks of a stalled batch."""
-MAX_CHECKS: Final = 2
-"""How many stalled batches of a triggerer use a connection to Postgres at the same time, for their checks."""
-_threads: Final = ThreadPoolExecutor(MAX_CHECKS, "workorders-stalled")
 
 
 class StalledBatchTrigger(PollingTrigger):
@@ -85,25 +77,25 @@ class StalledBatchTrigger(PollingTrigger):
             self._is_shown = True
         url = await async_database_url(self.database_connection)
         async with resources.use(TriggererDatabase, url) as database:
-            yield partial(self._probe, url, database)
+            yield partial(self._probe, database)
 
-    async def _probe(self, database_url: str, database: TriggererDatabase) -> str | None:
+    async def _probe(self, database: TriggererDatabase) -> str | None:
         """Return why a worker should make an attempt now; None if there is no reason."""
-        state = await database.fetch(_BATCHES["state"], {"batch_id": self.batch_id})
+        state = await database.run(batches.read_state, self.batch_id)
         before, self._state = self._state, state
         if before is not None and before != state:
             return "The batch or the definition of its trigger has changed; a worker makes the next try now."
         if time.monotonic() >= self._due_at:
             return "The next try is due, and a worker makes it."
-        was_refused, self._was_refused = self._was_refused, await self._is_refused(database_url)
+        was_refused, self._was_refused = self._was_refused, await self._is_refused(database)
         if was_refused and not self._was_refused:
             return "What refused the batch has ended; a worker makes the next try now."
         return None
 
-    async def _is_refused(self, database_url: str) -> bool:
+    async def _is_refused(self, database: TriggererDatabase) -> bool:
         """Return whether a check before Spark would refuse all of the batch now."""
         try:
-            batch = await asyncio.get_running_loop().run_in_executor(_threads, self._load, database_url)
+            batch = await database.run(self._load)
             # Looked up for each check, because a person may have corrected it.
             settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
             async with resources.use(SharedCluster, settings) as shared:
@@ -112,15 +104,14 @@ class StalledBatchTrigger(PollingTrigger):
             return True
         return not checked.attempts
 
-    def _load(self, database_url: str) -> Batch:
+    def _load(self, database: Connection) -> Batch:
         """Return the batch.
 
         Raises:
             WorkOrdersError: its workflow takes no work orders now, or it belongs to another trigger.
         """
-        with connect(database_url, autocommit=True, application_name="workorders stalled") as database:
-            batches.require_own(database, self.batch_id, self.trigger_name)
-            batch = batches.load(database, self.batch_id)
-            if batch.unfinished:
-                limits.require_capacity(database, batch.trigger)
-            return batch
+        batches.require_own(database, self.batch_id, self.trigger_name)
+        batch = batches.load(database, self.batch_id)
+        if batch.unfinished:
+            limits.require_capacity(database, batch.trigger)
+        return batch

@@ -17,7 +17,6 @@ from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, P
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import WorkOrdersError
-from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.ingest_runs import active
 from workorders.kafka.client.admin import KafkaAdmin
@@ -25,15 +24,10 @@ from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
-from workorders.kafka.ledger import lag_samples
-from workorders.kafka.ledger.batches import last_plan_from
-from workorders.kafka.ledger.positions import missing_from_ledger, positions_from, subscriptions_from
+from workorders.kafka.ledger import batches, lag_samples, positions
 from workorders.kafka.partitions import Partition, Place, Position
 from workorders.kafka.planning.starting_offsets import answered
 from workorders.kafka.planning.wakeup import Backlog, backlog, changed_stalls, needs_high_watermark, should_plan
-
-_LEDGER = load_queries("workorders.kafka.ledger", "sql/positions.sql")
-_BATCHES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 
 REFRESH_SECONDS = 10.0
 """Time between two searches for topics, partitions, and batches without an active ingest run, and two samples of the
@@ -138,10 +132,10 @@ class _MessagesProbe:
             before, self._errors = self._errors, {**self._described.errors, **answers.errors}
             for place in self._errors.keys() - before.keys():  # each error is logged once
                 self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
-            await self._database.fetch(*lag_samples.record_statement(self._definition.name, ends))
+            await self._database.run(lag_samples.record, self._definition.name, ends)
         if ends == self._idle_ends:
             return None
-        self._ledger = positions_from(await self._fetch(_LEDGER["positions"]))
+        self._ledger = await self._database.run(positions.positions, self._definition.name)
         if refresh and await self._is_unrecorded(ends):
             return "Where reading begins is not recorded for all that exists; the planner records it."
         logs = await self._cluster.offsets(needs_high_watermark(ends, self._ledger))
@@ -158,18 +152,18 @@ class _MessagesProbe:
     async def _is_unrecorded(self, ends: Mapping[Partition, int]) -> bool:
         """Return whether Kafka has told of a topic or partition for which the ledger does not know where to begin."""
         if not self._is_polled:
-            polled = subscriptions_from(await self._fetch(_LEDGER["subscriptions"]))
+            polled = await self._database.run(positions.subscriptions, self._definition.name)
             if not polled.issuperset(answered(self._definition, self._errors)):
                 return True
             self._is_polled = polled.issuperset(self._definition.topics)
-        return bool(missing_from_ledger(ends, self._ledger))
+        return bool(positions.missing_from_ledger(ends, self._ledger))
 
     async def _decide(self, waiting: Backlog, now: float) -> str | None:
         if waiting.empty:
             self._waiting_since = None
             return None
         self._waiting_since = self._waiting_since or now
-        last = last_plan_from(await self._fetch(_BATCHES["last_plan"]))
+        last = await self._database.run(batches.last_plan, self._definition.name)
         if not should_plan(
             waiting,
             self._definition,
@@ -187,7 +181,8 @@ class _MessagesProbe:
         return f"{waiting.offsets:,} offsets wait to be read."
 
     async def _find_inactive(self) -> str | None:
-        unfinished = [id_ for (id_,) in await self._fetch(_BATCHES["unfinished"], seconds=DISPATCH_SECONDS)]
+        name = self._definition.name
+        unfinished = await self._database.run(batches.list_unfinished, name, seconds=DISPATCH_SECONDS)
         if not unfinished or self._ingest_dag_id is None:
             return None
         try:
@@ -200,9 +195,6 @@ class _MessagesProbe:
         if len(found) == len(unfinished):
             return None
         return "A batch is unfinished and has no active ingest run; it is dispatched."
-
-    async def _fetch(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
-        return await self._database.fetch(query, {"trigger": self._definition.name, **arguments})
 
 
 class WaitForMessagesSensor(PollingSensor):

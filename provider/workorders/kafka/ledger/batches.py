@@ -10,12 +10,11 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from workorders import dag_ids
 from workorders.core import triggers
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, UnknownBatchError
@@ -375,19 +374,20 @@ def write_error(
     connection.execute(_QUERIES["write_error"], {**virtual_partitions.place(batch_id, range_), **arguments})
 
 
-def list_unfinished(connection: Connection, trigger: str) -> list[int]:
-    """Return the numbers of the unfinished batches whose next try is due, oldest first."""
-    return [id_ for (id_,) in connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": 0.0})]
+def list_unfinished(connection: Connection, trigger: str, *, seconds: float = 0.0) -> list[int]:
+    """Return the numbers of the unfinished batches, planned so long ago, whose next try is due, oldest first."""
+    return [id_ for (id_,) in connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": seconds})]
+
+
+def read_state(connection: Connection, batch_id: int) -> list[tuple[Any, ...]]:
+    """Return what changes with a part of a batch that is finished or superseded, or with its trigger's definition."""
+    return connection.execute(_QUERIES["state"], {"batch_id": batch_id}).fetchall()
 
 
 def last_plan(connection: Connection, trigger: str) -> LastPlan:
     """Return when the trigger planned last, and whether a batch of it grows."""
-    return last_plan_from(connection.execute(_QUERIES["last_plan"], {"trigger": trigger}).fetchall())
-
-
-def last_plan_from(rows: Iterable[Sequence[Any]]) -> LastPlan:
-    """Return the result of the query `last_plan`, which the triggerer runs asynchronously."""
-    return next((LastPlan(*row) for row in rows), LastPlan(None, is_open=False))
+    row = connection.execute(_QUERIES["last_plan"], {"trigger": trigger}).fetchone()
+    return LastPlan(*row) if row else LastPlan(None, is_open=False)
 
 
 def delete_expired(connection: Connection, now: datetime) -> bool:
@@ -399,8 +399,8 @@ def summaries(
     connection: Connection, trigger: str | None = None, *, before: int | None = None, limit: int = 50
 ) -> list[BatchSummary]:
     """Return batches, newest first; a page ends before the batch with the number `before`."""
-    with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
-        return cursor.execute(_QUERIES["batches"], {"trigger": trigger, "before": before, "limit": limit}).fetchall()
+    asked = {"trigger": trigger, "before": before, "limit": limit}
+    return list_rows(connection, BatchSummary, _QUERIES["batches"], asked)
 
 
 def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: int) -> UUID | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, LiteralString
+from typing import Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -14,19 +14,20 @@ _KEPT: Final = timedelta(days=1)
 _STEP: Final = 10_000
 
 
-def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement, and its arguments, that records the last stable offsets which a listener was told.
+def record(connection: Connection, trigger: str, ends: Mapping[Partition, int]) -> None:
+    """Record the last stable offsets that a listener was told.
 
-    It replaces what was recorded in the same minute. Partitions that the ledger does not know yet are left out.
+    They replace what was recorded in the same minute. Partitions that the ledger does not know yet are left out.
     """
     partitions = list(ends)
-    return _QUERIES["record"], {
+    given = {
         "trigger": trigger,
         "topics": [partition.topic for partition in partitions],
         "topic_ids": [partition.topic_id for partition in partitions],
         "partitions": [partition.partition for partition in partitions],
         "ends": list(ends.values()),
     }
+    connection.execute(_QUERIES["record"], given)
 
 
 def delete_old_samples(connection: Connection, now: datetime) -> bool:

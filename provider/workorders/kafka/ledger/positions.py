@@ -1,16 +1,15 @@
 """The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import psycopg
-from psycopg.rows import class_row
 
 from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, list_rows
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
@@ -77,11 +76,7 @@ def lock_trigger(connection: Connection, trigger: Trigger) -> None:
 
 def positions(connection: Connection, trigger: str) -> dict[Partition, Position]:
     """Return every position of a trigger; none if it never planned a batch."""
-    return positions_from(connection.execute(_QUERIES["positions"], {"trigger": trigger}))
-
-
-def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
-    """Return the positions in rows of the query `positions`, which the triggerer runs asynchronously."""
+    rows = connection.execute(_QUERIES["positions"], {"trigger": trigger})
     found = (
         Position(Partition(topic, partition, topic_id), next_offset, busy, mean_message_bytes, *rest)
         for topic, partition, topic_id, next_offset, mean_message_bytes, busy, *rest in rows
@@ -91,11 +86,7 @@ def positions_from(rows: Iterable[Sequence[Any]]) -> dict[Partition, Position]:
 
 def subscriptions(connection: Connection, trigger: str) -> frozenset[str]:
     """Return the names and patterns of topics whose partitions are in the ledger, if they existed at a poll."""
-    return subscriptions_from(connection.execute(_QUERIES["subscriptions"], {"trigger": trigger}))
-
-
-def subscriptions_from(rows: Iterable[Sequence[Any]]) -> frozenset[str]:
-    """Return the names and patterns in rows of the query `subscriptions`, which the triggerer runs asynchronously."""
+    rows = connection.execute(_QUERIES["subscriptions"], {"trigger": trigger})
     return frozenset(subscription for (subscription,) in rows)
 
 
@@ -239,8 +230,7 @@ def positions_of_batch(connection: Connection, batch_id: int) -> dict[Partition,
 
 def status(connection: Connection, trigger: str | None = None) -> list[PartitionStatus]:
     """Return every ledger row, or those of one trigger, sorted by trigger, topic and partition."""
-    with connection.cursor(row_factory=class_row(PartitionStatus)) as cursor:
-        return cursor.execute(_QUERIES["status"], {"trigger": trigger}).fetchall()
+    return list_rows(connection, PartitionStatus, _QUERIES["status"], {"trigger": trigger})
 
 
 def missing_from_ledger(partitions: Iterable[Partition], known: Iterable[Partition]) -> list[Partition]:

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.rows import class_row, dict_row
+from psycopg.rows import dict_row
 
 from workorders.core import triggers
 from workorders.core.exceptions import WorkOrdersError, one_line
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id
 from workorders.kafka.exceptions import AnotherClusterError, DecisionRefusedError, DecisionUncertainError
@@ -85,7 +85,7 @@ def preview(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequ
     """Return the decisions that a request leads to, and change nothing.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
+        UnknownNameError: no trigger has that name.
         DecisionRefusedError: the request does not apply.
         KafkaUnavailableError: the cluster did not answer.
     """
@@ -231,8 +231,7 @@ def list_decisions(
 ) -> list[RecordedDecision]:
     """Return decisions, newest first; a page ends before the decision `before`."""
     wanted = {"trigger": trigger, "before": before, "limit": limit}
-    with connection.cursor(row_factory=class_row(RecordedDecision)) as cursor:
-        return cursor.execute(_QUERIES["decisions"], wanted).fetchall()
+    return list_rows(connection, RecordedDecision, _QUERIES["decisions"], wanted)
 
 
 def _states(connection: Connection, trigger: str, topic: str) -> dict[int, PartitionFacts]:
@@ -316,7 +315,7 @@ def remove_topic(connection: Connection, cluster: "KafkaAdmin", trigger: str, to
     """Remove the partitions of a topic that Kafka does not have, and commit; return how many. Work orders stay.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
+        UnknownNameError: no trigger has that name.
         DecisionRefusedError: Kafka has the topic, the ledger does not, or a batch holds a partition.
         AnotherClusterError: the topic was found in another cluster than the one that was asked.
         KafkaUnavailableError: the cluster did not answer.

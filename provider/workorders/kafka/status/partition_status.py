@@ -102,7 +102,7 @@ def collect(
     separate connection.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
+        UnknownNameError: no trigger has that name.
         ConfigurationError: the trigger of that name does not read Kafka.
         psycopg.Error: the database failed.
     """
@@ -120,7 +120,7 @@ def source_of(connection: Connection, trigger: str) -> KafkaSource:
     """Return the topics, the group, and the connection of a Kafka trigger.
 
     Raises:
-        UnknownTriggerError: no trigger has that name.
+        UnknownNameError: no trigger has that name.
         ConfigurationError: it is of another type.
         psycopg.Error: the database failed.
     """

@@ -22,8 +22,6 @@ class TopicDefinition(Definition):
     """Whether only the last message per key of each batch is sent."""
     on_rejected: Literal["hold", "set_aside"] = "hold"
     """What happens to a message that Kafka rejects for good: its key is held, or only this message is held."""
-    max_message_bytes: Bytes | None = None
-    """Maximum size of a message with key and headers; by default the limit of the whole outbox."""
 
 
 class RelayDefinition(Definition):
@@ -55,8 +53,6 @@ class RelayDefinition(Definition):
     """After this time the task ends even if more messages wait; the next Dag run continues."""
     topics: dict[TopicName, TopicDefinition] = Field(default_factory=dict)
     """Settings of single topics by name; other topics need none."""
-    only_listed_topics: bool = False
-    """Whether messages may be sent only to the topics under `topics`."""
 
     @property
     def compacted_topics(self) -> frozenset[str]:

@@ -106,7 +106,6 @@ class TransactionalProducer:
         self._rows: Sequence[Row] = ()
         self._checkpoint_topic: str | None = None
         servers, connections = settings.get("bootstrap.servers", ""), ConnectionErrors()
-        limits = [definition.max_message_bytes, *(topic.max_message_bytes or 0 for topic in definition.topics.values())]
         self._producer = new_client(
             Producer,
             {
@@ -121,7 +120,7 @@ class TransactionalProducer:
                 # The broker stores the start of a batch while the rest is produced; the end sends at once what lingers.
                 "linger.ms": 5,
                 "batch.num.messages": 10_000,
-                "message.max.bytes": max(limits) + _OVERHEAD_BYTES,
+                "message.max.bytes": definition.max_message_bytes + _OVERHEAD_BYTES,
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 1_048_576,
                 "message.timeout.ms": int(_MESSAGE_SHARE * SECONDS * 1000),

@@ -66,17 +66,12 @@ def run_relay(
 def _leased(
     connection: Connection, definition: RelayDefinition, shard: int, until: float, stopped: Callable[[], bool]
 ) -> Iterator[Lease | None]:
-    """Store the settings that `enqueue` needs, and take the lease of a shard; None if another relay has it until then.
+    """Store the limit that `enqueue` needs, and take the lease of a shard; None if another relay has it until then.
 
     The error with which the work on the shard ends is recorded where people see it. If the lease is lost, the work ends
     without an error, because another relay continues it.
     """
-    settings.save(
-        connection,
-        max_message_bytes=definition.max_message_bytes,
-        topics={name: topic.max_message_bytes for name, topic in definition.topics.items()},
-        only_listed_topics=definition.only_listed_topics,
-    )
+    settings.save_limit(connection, definition.max_message_bytes)
     owner = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
     while (lease := leases.take(connection, shard, owner, shards=definition.shards)) is None:
         if stopped() or time.monotonic() >= until:

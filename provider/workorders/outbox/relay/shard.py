@@ -71,8 +71,7 @@ class ShardRelay:
         self._result = result
         outbox_id, signing_key = id_and_checkpoint_key(connection)
         self._checkpoints = Checkpoints(kafka, definition.checkpoint_topic, outbox_id, signing_key)
-        listed = definition.topics.keys() if definition.only_listed_topics else None
-        self._topics = TopicMetadataCache(KafkaAdmin(kafka), definition.checkpoint_topic, listed)
+        self._topics = TopicMetadataCache(KafkaAdmin(kafka), definition.checkpoint_topic)
         transactional_id = f"{definition.transactional_id_prefix}-{outbox_id}-{lease.shard}"
         self._new_producer = partial(TransactionalProducer, definition, kafka, transactional_id)
         self._producer: TransactionalProducer | None = None

@@ -4,7 +4,7 @@ The cluster is asked before anything is sent, because a producer's own request m
 """
 
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
 
@@ -20,14 +20,12 @@ _PARTITION: Final = itemgetter(ROW_PARTITION)
 class TopicMetadataCache:
     """The topics that can be written to and their numbers of partitions, cached for a minute.
 
-    A message in the checkpoint topic could stop a shard. `listed` are the only topics that the outbox's file allows;
-    None allows all.
+    A message in the checkpoint topic could stop a shard. `enqueue` refuses it, but it may be older than that use.
     """
 
-    def __init__(self, cluster: KafkaAdmin, checkpoint_topic: str, listed: Collection[str] | None) -> None:
+    def __init__(self, cluster: KafkaAdmin, checkpoint_topic: str) -> None:
         self._cluster = cluster
         self._checkpoint_topic = checkpoint_topic
-        self._listed = listed
         self._partitions: dict[str, int] = {}
         self._expires_at = 0.0
 
@@ -45,24 +43,12 @@ class TopicMetadataCache:
         if time.monotonic() > self._expires_at:
             self._partitions.clear()
             self._expires_at = time.monotonic() + _CACHE_SECONDS
-        forbidden = self._forbidden(topics)
-        unknown = [topic for topic in topics if topic not in self._partitions and topic not in forbidden]
-        found = run(self._cluster.writable(unknown)) if unknown else {}
+        found: dict[str, int | str] = {self._checkpoint_topic: "the relay keeps its own checkpoints in it"}
+        unknown = [topic for topic in topics if topic not in self._partitions and topic not in found]
+        if unknown:
+            found |= run(self._cluster.writable(unknown))
         self._partitions |= {topic: answer for topic, answer in found.items() if isinstance(answer, int)}
-        return forbidden | {topic: answer for topic, answer in found.items() if isinstance(answer, str)}
-
-    def _forbidden(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the topics to which the relay sends nothing, even if the cluster would take it, each with the reason.
-
-        `enqueue` refuses them too. Older messages arrive here, such as those of a topic that a new file forbids.
-        """
-        reasons = {}
-        for topic in topics:
-            if topic == self._checkpoint_topic:
-                reasons[topic] = "the relay keeps its own checkpoints in it"
-            elif self._listed is not None and topic not in self._listed:
-                reasons[topic] = "the outbox's file allows listed topics only, and does not list it"
-        return reasons
+        return {topic: answer for topic in topics if isinstance(answer := found.get(topic), str)}
 
     def _invalid_partition(self, rows: Sequence[Row]) -> RejectedMessage | None:
         """Return the first message for a partition that its topic does not have."""

@@ -1,36 +1,33 @@
 -- name: topics
-WITH waiting AS (
-    SELECT topic, count(*) AS messages, min(enqueued_at) AS oldest FROM workorders.outbox_messages GROUP BY topic
-), held AS (
-    SELECT topic, count(*) AS messages, min(enqueued_at) AS oldest FROM workorders.outbox_held GROUP BY topic
+WITH stored AS (
+    SELECT topic, count(*) AS messages, count(hold_id) AS held, min(enqueued_at) AS oldest
+    FROM workorders.outbox_messages GROUP BY topic
 ), done AS (
     SELECT topic, sum(sent)::bigint AS sent, sum(compacted)::bigint AS compacted, sum(failed)::bigint AS failed,
         max(last_sent_at) AS last_sent_at
     FROM workorders.outbox_counters GROUP BY topic
 )
-SELECT topic, coalesce(waiting.messages, 0) AS waiting,
-    extract(epoch FROM clock_timestamp() - least(waiting.oldest, held.oldest))::double precision AS oldest_seconds,
-    coalesce(held.messages, 0) AS held, coalesce(done.sent, 0) AS sent, coalesce(done.compacted, 0) AS compacted,
+SELECT topic, coalesce(stored.messages - stored.held, 0) AS waiting,
+    extract(epoch FROM clock_timestamp() - stored.oldest)::double precision AS oldest_seconds,
+    coalesce(stored.held, 0) AS held, coalesce(done.sent, 0) AS sent, coalesce(done.compacted, 0) AS compacted,
     coalesce(done.failed, 0) AS failed, done.last_sent_at
-FROM waiting FULL JOIN held USING (topic) FULL JOIN done USING (topic)
+FROM stored FULL JOIN done USING (topic)
 ORDER BY topic
 
 -- name: oldest
 -- use: pairs
-SELECT least(
-    (
-        SELECT min(oldest_of_pair.enqueued_at)
-        FROM pair
-        -- use: oldest_of_pair
-    ),
-    (SELECT min(enqueued_at) FROM workorders.outbox_held)
-)
+SELECT min(oldest_of_pair.enqueued_at)
+FROM pair
+-- use: oldest_of_pair
 
 -- name: holds
 SELECT hold.id, hold.kind, hold.topic, hold.key, hold.reason, hold.tries, hold.since, hold.next_try_at,
     CASE hold.kind
-        WHEN 'topic' THEN (SELECT count(*) FROM workorders.outbox_messages AS message WHERE message.topic = hold.topic)
-        ELSE (SELECT count(*) FROM workorders.outbox_held AS held WHERE held.hold_id = hold.id)
+        WHEN 'topic' THEN (
+            SELECT count(*) FROM workorders.outbox_messages AS message
+            WHERE message.topic = hold.topic AND message.bucket >= 0
+        )
+        ELSE (SELECT count(*) FROM workorders.outbox_messages AS held WHERE held.hold_id = hold.id)
     END AS messages
 FROM workorders.outbox_holds AS hold
 ORDER BY hold.id
@@ -57,8 +54,9 @@ WHERE claim.shard = %(shard)s
 GROUP BY claim.topic
 ORDER BY claim.topic
 
--- name: delete_held
-DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s
+-- name: purge_hold
+WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
+DELETE FROM workorders.outbox_messages WHERE hold_id = %(hold)s
 
 -- name: lock_free_shard
 SELECT shard FROM workorders.outbox_shards
@@ -96,22 +94,21 @@ SET cluster_id = NULL, checkpoint_topic = NULL, checkpoint_topic_id = NULL,
     transactional_id_prefix = CASE WHEN NOT %(all)s THEN transactional_id_prefix END
 
 -- name: published
--- A message is looked for where it waits, by its key there; messages that are held are few.
+-- A message is looked for where it waits or is held, by its key there.
 SELECT runs.id AS run_id, runs.attempt, published.topic, published.event_id,
     CASE
-        WHEN held.hold_id IS NOT NULL THEN 'held'
+        WHEN message.hold_id IS NOT NULL THEN 'held'
         WHEN message.id IS NOT NULL THEN 'waiting'
         ELSE 'sent'
-    END AS state, held.hold_id
+    END AS state, message.hold_id
 FROM workorders.runs
 JOIN workorders.outbox_published AS published ON published.run_id = runs.id
 LEFT JOIN LATERAL (
-    SELECT id
+    SELECT id, hold_id
     FROM workorders.outbox_messages
-    WHERE topic = published.topic AND bucket = published.bucket AND id = published.id
+    WHERE topic = published.topic AND bucket IN (published.bucket, ~published.bucket) AND id = published.id
     OFFSET 0
 ) AS message ON true
-LEFT JOIN workorders.outbox_held AS held ON (held.id, held.event_id) = (published.id, published.event_id)
 WHERE runs.work_order_id = %(work_order_id)s
 ORDER BY published.id
 LIMIT %(limit)s;

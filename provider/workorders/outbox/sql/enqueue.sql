@@ -1,7 +1,9 @@
 -- name: enqueue
+-- With CAST, because `::` next to a name means something else to SQLAlchemy.
 SELECT workorders.enqueue_many(
-    %(topics)s::text[], %(keys)s::bytea[], %(values)s::bytea[], %(headers)s::text[]::jsonb[], %(partitions)s::integer[],
-    %(timestamps)s::bigint[], %(event_ids)s::uuid[]
+    CAST(%(topics)s AS text[]), CAST(%(keys)s AS bytea[]), CAST(%(values)s AS bytea[]),
+    CAST(CAST(%(headers)s AS text[]) AS jsonb[]), CAST(%(partitions)s AS integer[]), CAST(%(timestamps)s AS bigint[]),
+    CAST(CAST(%(event_ids)s AS text[]) AS uuid[])
 )
 
 -- name: lock_or_find_busy
@@ -38,11 +40,3 @@ CROSS JOIN LATERAL (
 ) AS message
 JOIN given ON (given.topic, given.bucket, given.event_id) = (message.topic, message.bucket, message.event_id)
 ON CONFLICT DO NOTHING;
-
--- name: enqueue_by_names
--- The same in SQLAlchemy's way of naming parameters.
-SELECT workorders.enqueue_many(
-    CAST(:topics AS text[]), CAST(:keys AS bytea[]), CAST(:values AS bytea[]),
-    CAST(CAST(:headers AS text[]) AS jsonb[]), CAST(:partitions AS integer[]), CAST(:timestamps AS bigint[]),
-    CAST(CAST(:event_ids AS text[]) AS uuid[])
-)

@@ -3,12 +3,13 @@
 -- gauge: workorders.outbox.waiting, {message}
 --   Messages that wait for the relay; counted up to 10,000 for each of a topic's 16 groups of keys.
 -- gauge: workorders.outbox.held, {message}
---   Messages that were moved to a hold.
+--   Messages of a held key, or held alone; counted in the same way.
 -- gauge: workorders.outbox.delay, s
 --   Age of the oldest message that waits or is held; 0 if there is none.
 -- use: pairs
-, waiting AS (
-    SELECT pair.topic, sum(counted.messages) AS messages, min(oldest_of_pair.enqueued_at) AS oldest
+, stored AS (
+    SELECT pair.topic, sum(counted.messages) FILTER (WHERE pair.bucket >= 0) AS waiting,
+        sum(counted.messages) FILTER (WHERE pair.bucket < 0) AS held, min(oldest_of_pair.enqueued_at) AS oldest
     FROM pair
     CROSS JOIN LATERAL (
         SELECT count(*) AS messages
@@ -20,14 +21,12 @@
     ) AS counted
     -- use: oldest_of_pair
     GROUP BY pair.topic
-), held AS (
-    SELECT topic, count(*) AS messages, min(enqueued_at) AS oldest FROM workorders.outbox_held GROUP BY topic
 ), known AS (
     SELECT DISTINCT topic FROM workorders.outbox_counters
 )
-SELECT topic, coalesce(waiting.messages, 0), coalesce(held.messages, 0),
-    coalesce(extract(epoch FROM clock_timestamp() - least(waiting.oldest, held.oldest)), 0)
-FROM waiting FULL JOIN held USING (topic) FULL JOIN known USING (topic);
+SELECT topic, coalesce(stored.waiting, 0), coalesce(stored.held, 0),
+    coalesce(extract(epoch FROM clock_timestamp() - stored.oldest), 0)
+FROM stored FULL JOIN known USING (topic);
 
 -- name: holds
 -- labels: topic, kind

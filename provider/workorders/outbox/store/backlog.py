@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Final, LiteralString, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from psycopg.rows import class_row
-
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, find_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.outbox.store", "sql/backlog.sql")
@@ -59,21 +57,16 @@ class DueHold:
     topic: str
 
 
-def waiting_statement(buckets: Sequence[int]) -> tuple[LiteralString, dict[str, Any]]:
-    """Return the statement, with its arguments, that yields one row: whether anything waits in these buckets."""
-    return _QUERIES["is_anything_waiting"], {"buckets": list(buckets)}
-
-
 def is_anything_waiting(connection: Connection, buckets: Sequence[int]) -> bool:
     """Return whether a message can be sent or a hold is due. Writes nothing, so frequent calls are cheap."""
     with connection.transaction():
-        return bool(fetch_row(connection, *waiting_statement(buckets))[0])
+        return bool(fetch_row(connection, _QUERIES["is_anything_waiting"], {"buckets": list(buckets)})[0])
 
 
 def next_due_hold(connection: Connection, buckets: Sequence[int]) -> DueHold | None:
     """Return the hold that has been due for longest; None if none is due."""
-    with connection.transaction(), connection.cursor(row_factory=class_row(DueHold)) as cursor:
-        return cursor.execute(_QUERIES["next_due_hold"], {"buckets": list(buckets)}).fetchone()
+    with connection.transaction():
+        return find_row(connection, DueHold, _QUERIES["next_due_hold"], {"buckets": list(buckets)})
 
 
 def read_rows(connection: Connection, buckets: Sequence[int], request: BatchRequest) -> list[Row]:

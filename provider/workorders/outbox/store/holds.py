@@ -15,8 +15,7 @@ def hold_topic(connection: Connection, lease: Lease, topic: str, reason: str) ->
     """Hold a topic for a minute, longer with every failure; none of its messages may be claimed."""
     with connection.transaction():
         require_lease(connection, lease)
-        connection.execute(_QUERIES["hold_topic"], {"topic": topic, "reason": reason})
-        _count_failure(connection, lease, topic)
+        connection.execute(_QUERIES["hold_topic"], {"topic": topic, "reason": reason, "shard": lease.shard})
 
 
 def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: str, *, with_key: bool) -> None:
@@ -24,15 +23,11 @@ def hold_message(connection: Connection, lease: Lease, row: OutboxRow, reason: s
 
     A message without a key is held alone.
     """
-    message = {"topic": row.topic, "buckets": lease.buckets, "id": row.id}
+    kind = "key" if with_key and row.key is not None else "message"
+    message = {"topic": row.topic, "buckets": [row.bucket, ~row.bucket], "id": row.id, "shard": lease.shard}
     with connection.transaction():
         require_lease(connection, lease)
-        connection.execute(_QUERIES["return_message"], message)
-        kind = "key" if with_key and row.key is not None else "message"
-        hold = connection.execute(_QUERIES["hold_message"], {**message, "kind": kind, "reason": reason}).fetchone()
-        if hold is not None:
-            connection.execute(_QUERIES["move_to_hold"], {**message, "hold": hold[0]})
-        _count_failure(connection, lease, row.topic)
+        connection.execute(_QUERIES["hold_message"], {**message, "kind": kind, "reason": reason})
 
 
 def divert(connection: Connection, buckets: Sequence[int], *, max_messages: int) -> None:
@@ -72,15 +67,4 @@ def lock(connection: Connection, hold_id: int) -> tuple[str, str] | None:
 
 def release(connection: Connection, hold_id: int) -> int:
     """End a hold: move its messages back to their place in the order, and return how many they are."""
-    messages = connection.execute(_QUERIES["return_messages"], {"hold": hold_id}).rowcount
-    end(connection, hold_id)
-    return messages
-
-
-def end(connection: Connection, hold_id: int) -> None:
-    """Delete a hold, which contains no message any more."""
-    connection.execute(_QUERIES["end_hold"], {"hold": hold_id})
-
-
-def _count_failure(connection: Connection, lease: Lease, topic: str) -> None:
-    connection.execute(_QUERIES["count_failure"], {"topic": topic, "shard": lease.shard})
+    return connection.execute(_QUERIES["release_hold"], {"hold": hold_id}).rowcount

@@ -1,11 +1,10 @@
-"""What all relays of an outbox share: its identity, and the part of their file that `enqueue` obeys.
+"""What all relays of an outbox share: its identity, and the limit of their file that `enqueue` obeys.
 
 The first relay records the identity, and every later relay must have the same. A relay with another number of shards
 could overtake the others. Fencing and checkpoints do not work across transactional ids, topics, or clusters. So a relay
 with another identity sends nothing until an operator has reset it.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
 from psycopg.rows import class_row
@@ -30,18 +29,10 @@ class Identity:
     checkpoint_topic_id: str
 
 
-def save(
-    connection: Connection, *, max_message_bytes: int, topics: Mapping[str, int | None], only_listed_topics: bool
-) -> None:
-    """Store the limits and the listed topics, each with its own limit or None; a no-op if nothing has changed."""
+def save_limit(connection: Connection, max_message_bytes: int) -> None:
+    """Store the limit; a no-op if it has not changed."""
     with connection.transaction():
-        connection.execute(
-            _QUERIES["save_settings"],
-            {"max_message_bytes": max_message_bytes, "only_listed_topics": only_listed_topics},
-        )
-        for topic, limit in topics.items():
-            connection.execute(_QUERIES["save_topic"], {"topic": topic, "max_message_bytes": limit})
-        connection.execute(_QUERIES["delete_unlisted_topics"], {"topics": list(topics)})
+        connection.execute(_QUERIES["save_limit"], {"max_message_bytes": max_message_bytes})
 
 
 def id_and_checkpoint_key(connection: Connection) -> tuple[str, bytes]:

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.integration
 Make = Callable[..., Executing]
 TRY: Any = a_try()
 LOGS = """
-    SELECT log FROM workorders.run_logs JOIN workorders.runs ON runs.id = run_id WHERE workflow_id = %(workflow_id)s
+    SELECT log FROM workorders.run_results JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s AND log <> ''
 """
 
 

@@ -1,6 +1,7 @@
 """The connections that the deferred tasks of a triggerer share."""
 
 import asyncio
+from typing import Any, Final, LiteralString
 
 import psycopg
 import pytest
@@ -8,12 +9,16 @@ from psycopg.conninfo import make_conninfo
 
 from local_stack.stack import LocalStack
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS, TriggererDatabase, TriggererResources
-from workorders.core.postgres.connection import is_refused_connection
+from workorders.core.postgres.connection import Connection, is_refused_connection
 
 pytestmark = pytest.mark.integration
 
 # Locking is writing to Postgres, so a server that only reads refuses it.
-WRITING = "SELECT id FROM workorders.workflows LIMIT 0 FOR UPDATE"
+WRITING: Final = "SELECT id FROM workorders.workflows LIMIT 0 FOR UPDATE"
+
+
+def rows_of(connection: Connection, query: LiteralString) -> list[tuple[Any, ...]]:
+    return connection.execute(query).fetchall()
 
 
 def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(stack: LocalStack) -> None:
@@ -21,10 +26,10 @@ def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(stack: Local
         database = TriggererDatabase(stack.database_url)
         try:
             # With rows, as every question has them.
-            await database.fetch("SELECT set_config('default_transaction_read_only', 'on', false)", {})
+            await database.run(rows_of, "SELECT set_config('default_transaction_read_only', 'on', false)")
             with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-                await database.fetch(WRITING, {})
-            return await database.fetch(WRITING, {})
+                await database.run(rows_of, WRITING)
+            return await database.run(rows_of, WRITING)
         finally:
             await database.close()
 
@@ -33,10 +38,8 @@ def test_a_server_that_takes_no_writes_is_left_for_a_new_connection(stack: Local
 
 async def is_waiting_for_a_lock(database: TriggererDatabase) -> bool:
     """Return whether a session of the triggerer waits for a lock."""
-    rows = await database.fetch(
-        "SELECT FROM pg_stat_activity WHERE application_name = 'workorders triggerer' AND wait_event = 'advisory'", {}
-    )
-    return bool(rows)
+    query = "SELECT FROM pg_stat_activity WHERE application_name = 'workorders triggerer' AND wait_event = 'advisory'"
+    return bool(await database.run(rows_of, query))
 
 
 def test_a_statement_that_waits_holds_up_no_other_task(stack: LocalStack) -> None:
@@ -44,7 +47,7 @@ def test_a_statement_that_waits_holds_up_no_other_task(stack: LocalStack) -> Non
         database = TriggererDatabase(stack.database_url)
         with psycopg.connect(stack.database_url) as other:
             other.execute("SELECT pg_advisory_xact_lock(4712)")
-            slow = asyncio.create_task(database.fetch("SELECT pg_advisory_xact_lock(4712)", {}))
+            slow = asyncio.create_task(database.run(rows_of, "SELECT pg_advisory_xact_lock(4712)"))
             async with asyncio.timeout(30):
                 # Each look is one of another task, and ends while the slow statement waits.
                 while not await is_waiting_for_a_lock(database):
@@ -60,7 +63,7 @@ def test_a_statement_that_waits_holds_up_no_other_task(stack: LocalStack) -> Non
 def test_however_many_look_at_once_there_are_a_few_connections(stack: LocalStack) -> None:
     async def pids() -> set[object]:
         database = TriggererDatabase(stack.database_url)
-        looks = [database.fetch("SELECT pg_backend_pid()", {}) for _ in range(5 * MAX_CONNECTIONS)]
+        looks = [database.run(rows_of, "SELECT pg_backend_pid()") for _ in range(5 * MAX_CONNECTIONS)]
         try:
             return {pid for ((pid,),) in await asyncio.gather(*looks)}
         finally:
@@ -74,18 +77,18 @@ def test_a_statement_that_takes_too_long_gives_its_connection_back(stack: LocalS
         database = TriggererDatabase(stack.database_url)
         query = "SELECT current_setting('statement_timeout'), current_setting('lock_timeout')"
         try:
-            return (await database.fetch(query, {}))[0]
+            return (await database.run(rows_of, query))[0]
         finally:
             await database.close()
 
     assert asyncio.run(limits()) == ("30s", "5s")
 
 
-def test_a_wrong_password_is_told_as_such_and_not_as_a_pool_that_has_no_connection(stack: LocalStack) -> None:
+def test_a_wrong_password_is_told_as_such(stack: LocalStack) -> None:
     async def connect() -> None:
         database = TriggererDatabase(make_conninfo(stack.database_url, user="nobody", password="wrong"))
         try:
-            await database.fetch("SELECT 1", {})
+            await database.run(rows_of, "SELECT 1")
         finally:
             await database.close()
 

@@ -9,8 +9,9 @@ from local_stack.stack import LocalStack
 from support.admission import BY_NUMBER, event, ids, limit, outcome, register
 from workorders.core import triggers
 from workorders.core.admission import gaps
-from workorders.core.admission.gaps import Decider, GapRefusedError, UnknownSequenceError
+from workorders.core.admission.gaps import Decider, GapRefusedError
 from workorders.core.creation.work_orders import create_for
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 
@@ -105,7 +106,7 @@ def test_a_sequence_is_found_by_its_id_its_value_and_its_json(free: Connection, 
     assert {gaps.find(free, trigger, text) for text in ("order-7", '"order-7"', str(key))} == {key}
     assert gaps.find(free, trigger, "7") not in {key, None}
     for text in ("order-8", str(uuid4()), "{"):
-        with pytest.raises(UnknownSequenceError, match=f"Trigger {trigger.name} has no sequence of that key"):
+        with pytest.raises(UnknownNameError, match=f"Trigger {trigger.name} has no sequence of that key"):
             gaps.find(free, trigger, text)
 
 
@@ -169,7 +170,7 @@ def test_without_a_gap_there_is_nothing_to_decide(free: Connection, trigger: Tri
 def test_a_finished_sequence_can_be_dropped_and_begins_again(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 2)
     gaps.drop(free, trigger, key_of(free, trigger), ADA)
-    with pytest.raises(UnknownSequenceError):
+    with pytest.raises(UnknownNameError):
         key_of(free, trigger)
     come(free, trigger, 1)
     assert [state for _, state, _ in outcome(free, trigger, "number")] == ["pending"] * 3

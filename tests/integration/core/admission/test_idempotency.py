@@ -42,7 +42,7 @@ def keys_kept(connection: Connection, trigger: Trigger) -> int:
 
 def kept(connection: Connection, original: UUID) -> list[UUID]:
     """Return the repeats of a work order that are separate work orders, oldest first."""
-    query = "SELECT work_order_id FROM workorders.duplicates WHERE original_id = %s ORDER BY work_order_id"
+    query = "SELECT work_order_id FROM workorders.rejections WHERE original_id = %s ORDER BY work_order_id"
     return [id_ for (id_,) in connection.execute(query, (original,))]
 
 

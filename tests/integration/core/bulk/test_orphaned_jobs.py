@@ -14,8 +14,8 @@ from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
 from workorders.core.admission.limits import LimitSettings
+from workorders.core.bulk import changes as rerun_step
 from workorders.core.bulk import jobs, runner
-from workorders.core.bulk import rerun as rerun_step
 from workorders.core.bulk.jobs import Job
 from workorders.core.bulk.runner import ResumeResult
 from workorders.core.creation.work_orders import create_for

@@ -9,14 +9,13 @@ from support.runs import claim, finish_all
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core import triggers, workflows
 from workorders.core.bulk import jobs, runner
-from workorders.core.bulk.jobs import Job, JobBusyError, JobEndedError, UnknownJobError
+from workorders.core.bulk.jobs import Job, JobUnavailableError
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import ConfigurationError, UnknownNameError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import runs_of
-from workorders.core.history.work_orders import UnknownWorkOrderError
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs.lifecycle import FinalState
@@ -170,13 +169,13 @@ def test_a_job_that_one_worker_executes_is_executed_by_no_other(
     refused: list[str] = []
 
     def meanwhile(_: Job) -> None:
-        with pytest.raises(JobBusyError) as raised:
+        with pytest.raises(JobUnavailableError) as raised:
             runner.run_job(other_connection, job.id)
         refused.append(str(raised.value))
 
     assert runner.run_job(connection, job.id, step=3, progress=meanwhile).done == 4
     assert refused[0].startswith(f"Another process runs bulk operation {job.id}, and reported at ")
-    with pytest.raises(JobEndedError, match="is finished, so it does not continue"):
+    with pytest.raises(JobUnavailableError, match="is finished, so it does not continue"):
         runner.run_job(connection, job.id)
 
 
@@ -192,7 +191,7 @@ def test_a_worker_that_was_silent_too_long_does_no_further_step(
         jobs.claim(other_connection, job.id, uuid4())
         other_connection.commit()
 
-    with pytest.raises(JobEndedError, match="taken over by another process"):
+    with pytest.raises(JobUnavailableError, match="taken over by another process"):
         runner.run_job(connection, job.id, step=3, progress=taken_over)
     assert (jobs.get_job(connection, job.id).state, jobs.get_job(connection, job.id).done) == ("running", 3)
     assert states(connection, trigger) == {"failed": 3, "requeued": 3}
@@ -210,7 +209,7 @@ def test_a_job_that_is_cancelled_does_no_further_step(
     ended = runner.run_job(connection, job.id, step=2, progress=stop)
     assert (ended.state, ended.done) == ("cancelled", 2)
     assert states(connection, trigger) == {"failed": 4, "requeued": 2}
-    with pytest.raises(JobEndedError, match="is cancelled already"):
+    with pytest.raises(JobUnavailableError, match="is cancelled already"):
         jobs.cancel_job(connection, job.id)
 
 
@@ -227,9 +226,9 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
 def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connection, name: str) -> None:
     with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
         jobs.create_job(connection, "rerun", Filter(), actor="ada", reason=" ")
-    with pytest.raises(UnknownWorkOrderError, match="There is no work order"):
+    with pytest.raises(UnknownNameError, match="There is no work order"):
         jobs.create_job(connection, "rerun", Filter(selected=(uuid4(),)), actor="ada", reason="a test")
-    with pytest.raises(UnknownJobError, match="There is no bulk operation 0"):
+    with pytest.raises(UnknownNameError, match="There is no bulk operation 0"):
         jobs.get_job(connection, 0)
 
 

@@ -6,7 +6,7 @@ from support.runs import finish_all
 from support.work_orders import accepted
 from support.working import Working
 from workorders.core.creation.work_orders import create_for
-from workorders.core.exceptions import UnknownRunError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import runs
 from workorders.core.postgres.connection import Connection
 from workorders.core.runs import lifecycle
@@ -31,15 +31,14 @@ def test_an_excerpt_has_the_beginning_of_the_output_and_the_end_of_the_log(
 
 def test_an_excerpt_measures_a_log_in_characters(connection: Connection, trigger: Trigger) -> None:
     run_id = finished(connection, trigger)
-    connection.execute("UPDATE workorders.run_logs SET log = 'äöü' WHERE run_id = %s", [run_id])
+    connection.execute("UPDATE workorders.run_results SET log = 'äöü' WHERE run_id = %s", [run_id])
     found = runs.get_run(connection, run_id, max_characters=3)
     assert (found.log, found.has_earlier_log) == ("äöü", False)
 
 
 def test_a_run_without_output_and_log_has_an_empty_excerpt(connection: Connection, trigger: Trigger) -> None:
     run_id = finished(connection, trigger)
-    for table in ("run_outputs", "run_logs"):
-        connection.execute(f"DELETE FROM workorders.{table} WHERE run_id = %s", [run_id])
+    connection.execute("DELETE FROM workorders.run_results WHERE run_id = %s", [run_id])
     found = runs.get_run(connection, run_id, max_characters=5)
     assert (found.output, found.output_bytes, found.log, found.has_earlier_log) == (None, None, None, False)
 
@@ -62,7 +61,7 @@ def test_a_run_without_a_live_worker_is_not_shown_as_at_work(connection: Connect
 
 def test_an_unknown_run_is_reported(connection: Connection) -> None:
     id_ = uuid4()
-    with pytest.raises(UnknownRunError, match=str(id_)):
+    with pytest.raises(UnknownNameError, match=str(id_)):
         runs.get_run(connection, id_)
 
 

@@ -4,7 +4,7 @@ from support.finished_steps import add_step
 from support.runs import finish_all
 from support.work_orders import accepted
 from workorders.core import triggers
-from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import runs
 from workorders.core.history.runs import runs_of

@@ -16,7 +16,7 @@ from support.working import positions as positions_of
 from workorders.core import triggers
 from workorders.core.admission.pipeline import reject_written
 from workorders.core.admission.rules import AdmissionRejection
-from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import export, runs, search_index, work_orders
 from workorders.core.history.filters import Filter
@@ -199,7 +199,7 @@ def test_an_output_that_cannot_be_read_is_shown_with_a_placeholder(
     connection.commit()
     (run,) = finish_all(connection, name)
     connection.execute(
-        "UPDATE workorders.run_outputs SET output = %s::text::jsonb WHERE run_id = %s",
+        "UPDATE workorders.run_results SET output = %s::text::jsonb WHERE run_id = %s",
         (BEYOND_WORKERS.decode(), run.run_id),
     )
     assert json.loads(runs.get_run(connection, run.run_id).output or "") == PLACEHOLDER

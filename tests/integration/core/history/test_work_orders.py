@@ -11,11 +11,11 @@ from support.executing import Executing
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
-from workorders.core.exceptions import UnknownTriggerError, UnknownWorkflowError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import runs_of
-from workorders.core.history.work_orders import UnknownWorkOrderError, WorkOrder
+from workorders.core.history.work_orders import WorkOrder
 from workorders.core.ids import first_id
 from workorders.core.items import Item, Rejection
 from workorders.core.postgres.connection import Connection, connect
@@ -194,9 +194,9 @@ def test_a_work_order_without_source_key_is_listed(connection: Connection, trigg
 
 
 def test_an_unknown_trigger_or_workflow_is_reported(connection: Connection, name: str) -> None:
-    with pytest.raises(UnknownTriggerError, match=name):
+    with pytest.raises(UnknownNameError, match=name):
         work_orders.list_work_orders(connection, Filter(trigger=name))
-    with pytest.raises(UnknownWorkflowError, match=name):
+    with pytest.raises(UnknownNameError, match=name):
         work_orders.list_work_orders(connection, Filter(workflow=name))
 
 
@@ -254,7 +254,7 @@ def excerpt(connection: Connection, id_: UUID) -> WorkOrder:
 
 def test_an_unknown_work_order_is_reported(connection: Connection) -> None:
     id_ = uuid4()
-    with pytest.raises(UnknownWorkOrderError, match=str(id_)):
+    with pytest.raises(UnknownNameError, match=str(id_)):
         work_orders.get_work_order(connection, id_)
 
 

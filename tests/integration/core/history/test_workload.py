@@ -90,6 +90,6 @@ def test_failures_and_requeued_and_parked_work_orders_are_counted_by_the_index_o
         "first_id": "00000000-0000-0000-0000-000000000000",
     }
     connection.execute("SET LOCAL enable_seqscan = off")
-    (plan,) = connection.execute("EXPLAIN (FORMAT JSON) " + query, wanted, prepare=False).fetchone() or ({},)
+    (plan,) = connection.execute("EXPLAIN (FORMAT JSON) " + query, wanted).fetchone() or ({},)
     assert str(plan).count("'work_orders_unsuccessful_idx'") == 3
     assert "work_orders_few_idx" not in str(plan)

@@ -134,8 +134,7 @@ def test_everything_of_a_work_order_goes_with_it(connection: Connection, trigger
     ):
         left = rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE {column} = ANY (%s)", ids)
         assert left == [0], table
-    for table in ("run_outputs", "run_logs"):
-        assert rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE run_id = %s", run.run_id) == [0]
+    assert rows(connection, "SELECT count(*) FROM workorders.run_results WHERE run_id = %s", run.run_id) == [0]
 
 
 def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
@@ -157,7 +156,7 @@ def test_wiping_leaves_the_work_order_and_nothing_of_its_input(
         (0, None, None, "{\n}"),
     ]
     assert ended[1].reason == "not-json"
-    for table in ("run_outputs", "run_logs", "steps"):
+    for table in ("run_results", "steps"):
         assert rows(connection, f"SELECT count(*) FROM workorders.{table} WHERE run_id = %s", run.run_id) == [0]
     assert rows(connection, "SELECT id FROM workorders.search_words WHERE id = ANY (%s) AND words <> ''", ids) == [
         waiting.id

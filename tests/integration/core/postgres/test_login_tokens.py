@@ -17,7 +17,7 @@ from local_stack.stack import DATABASE, LocalStack
 from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.triggers.resources import TriggererDatabase
 from workorders.core.postgres import login_tokens
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import Connection, connect
 
 pytestmark = pytest.mark.integration
 
@@ -97,18 +97,22 @@ def test_a_process_without_airflow_uses_the_token_that_it_was_given(
     assert user_of(url) == USER
 
 
-def test_the_triggerers_pool_asks_for_each_of_its_connections(stack: LocalStack, cloud: Cloud) -> None:
+def current_user(connection: Connection) -> list[tuple[Any, ...]]:
+    return connection.execute("SELECT current_user").fetchall()
+
+
+def test_the_triggerer_asks_for_each_of_its_connections(stack: LocalStack, cloud: Cloud) -> None:
     async def fetch_twice() -> list[Any]:
         database = TriggererDatabase(await async_database_url("iam_db"))
         try:
-            first = await database.fetch("SELECT current_user", {})
+            first = await database.run(current_user)
             with psycopg.connect(stack.postgres.url(SUPERUSER), autocommit=True) as admin:
                 admin.execute(
                     "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE usename = %s", (USER,)
                 )
             with pytest.raises(psycopg.OperationalError):
-                await database.fetch("SELECT current_user", {})
-            return [first, await database.fetch("SELECT current_user", {})]
+                await database.run(current_user)
+            return [first, await database.run(current_user)]
         finally:
             await database.close()
 

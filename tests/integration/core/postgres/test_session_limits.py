@@ -66,7 +66,7 @@ def test_the_triggerers_sessions_have_limits_as_well(stack: LocalStack) -> None:
     async def fetch() -> list[tuple[object, ...]]:
         database = TriggererDatabase(pooler.url)
         try:
-            return await database.fetch("SELECT current_setting('lock_timeout')", {})
+            return await database.run(lambda open_: open_.execute("SELECT current_setting('lock_timeout')").fetchall())
         finally:
             await database.close()
 

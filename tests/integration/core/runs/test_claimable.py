@@ -17,9 +17,9 @@ pytestmark = pytest.mark.integration
 
 
 def claimable(connection: Connection, *names: str) -> list[Any]:
-    rows = connection.execute(*claiming.claimable_statement(names)).fetchall()
+    found = claiming.list_claimable(connection, names)
     connection.commit()
-    return [row[0] for row in rows]
+    return [claimable.workflow for claimable in found]
 
 
 def test_a_workflow_is_named_while_a_work_order_waits_and_not_while_it_is_at_work(
@@ -40,7 +40,7 @@ def test_a_workflow_whose_group_fell_silent_is_named(connection: Connection, nam
     at.create_some(1)
     at.claim_as_worker().fall_silent()
     assert claimable(connection, name) == [name]
-    assert claiming.find_claimable(connection, at.workflow) == Claimable(name, has_lost=True)
+    assert claiming.list_claimable(connection, [name]) == [Claimable(name, is_claimable=False, has_lost=True)]
 
 
 def test_a_workflow_is_not_named_while_as_many_runs_are_at_work_as_it_allows(connection: Connection, name: str) -> None:

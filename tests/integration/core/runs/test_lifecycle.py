@@ -78,21 +78,16 @@ def test_a_run_keeps_its_output_its_log_its_error_and_its_times(connection: Conn
     )
     assert row(worker, "started_at, finished_at, error_type, error") == (begun, ended, "ValueError", "no such ward")
     (run_id,) = worker.run_ids
-    assert connection.execute("SELECT output FROM workorders.run_outputs WHERE run_id = %s", (run_id,)).fetchall() == [
-        ({"a": [1, 2]},)
-    ]
     assert connection.execute(
-        "SELECT log, truncated FROM workorders.run_logs WHERE run_id = %s", (run_id,)
-    ).fetchall() == [("first line\nsecond", True)]
+        "SELECT output, log, log_truncated FROM workorders.run_results WHERE run_id = %s", (run_id,)
+    ).fetchall() == [({"a": [1, 2]}, "first line\nsecond", True)]
 
 
 def test_a_run_without_output_and_log_keeps_none(connection: Connection, name: str) -> None:
     _, worker = one(connection, name)
     worker.succeed()
-    for table in ("run_outputs", "run_logs"):
-        assert not connection.execute(
-            f"SELECT FROM workorders.{table} WHERE run_id = %s", (worker.run_ids[0],)
-        ).fetchall()
+    query = "SELECT FROM workorders.run_results WHERE run_id = %s"
+    assert not connection.execute(query, (worker.run_ids[0],)).fetchall()
 
 
 def test_an_error_and_a_log_that_text_cannot_hold_are_written_escaped(connection: Connection, name: str) -> None:
@@ -100,7 +95,7 @@ def test_an_error_and_a_log_that_text_cannot_hold_are_written_escaped(connection
     worker.finish("failed", log="a\0b\ud800", error="\0", error_type="Odd\0Error")
     assert row(worker, "error, error_type") == ("\\0", "Odd\\0Error")
     (log,) = connection.execute(
-        "SELECT log FROM workorders.run_logs WHERE run_id = %s", (worker.run_ids[0],)
+        "SELECT log FROM workorders.run_results WHERE run_id = %s", (worker.run_ids[0],)
     ).fetchall()
     assert log == ("a\\0b\\ud800",)
 
@@ -249,7 +244,8 @@ def test_a_worker_that_was_given_up_changes_nothing_when_it_wakes_up(connection:
         connection.rollback()
     assert working.states() == ["running"]
     assert worker.succeed().keys() == set(worker.run_ids)
-    assert not connection.execute("SELECT FROM workorders.run_logs WHERE run_id = %s", (worker.run_ids[0],)).fetchall()
+    query = "SELECT FROM workorders.run_results WHERE run_id = %s AND log <> ''"
+    assert not connection.execute(query, (worker.run_ids[0],)).fetchall()
 
 
 def test_an_output_that_is_no_json_breaks_the_transaction_and_not_the_runs(connection: Connection, name: str) -> None:

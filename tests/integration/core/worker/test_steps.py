@@ -18,7 +18,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
-from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.maintenance.steps import purge_steps
 from workorders.core.postgres.connection import connect
@@ -37,16 +37,16 @@ STEPS = """
     WHERE runs.workflow_id = %(workflow_id)s ORDER BY steps.finished_at
 """
 OUTPUTS = """
-    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
-    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+    SELECT output FROM workorders.run_results JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s AND output IS NOT NULL ORDER BY work_order_id
 """
 ENDS = """
     SELECT state::text, error_type, error FROM workorders.runs
     WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id, attempt
 """
 LOGS = """
-    SELECT log FROM workorders.run_logs JOIN workorders.runs ON runs.id = run_id
-    WHERE workflow_id = %(workflow_id)s ORDER BY run_id
+    SELECT log FROM workorders.run_results JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s AND log <> '' ORDER BY run_id
 """
 POINTS = ["in the step", "after the step", "in the transaction", "after the transaction"]
 RETRIES = {"max_retries": 3, "first_delay": 0}

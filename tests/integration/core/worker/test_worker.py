@@ -37,12 +37,12 @@ pytestmark = pytest.mark.integration
 Make = Callable[..., Executing]
 
 OUTPUTS = """
-    SELECT output FROM workorders.run_outputs JOIN workorders.runs ON runs.id = run_id
-    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+    SELECT output FROM workorders.run_results JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s AND output IS NOT NULL ORDER BY work_order_id
 """
 LOGS = """
-    SELECT log FROM workorders.run_logs JOIN workorders.runs ON runs.id = run_id
-    WHERE workflow_id = %(workflow_id)s ORDER BY work_order_id
+    SELECT log FROM workorders.run_results JOIN workorders.runs ON runs.id = run_id
+    WHERE workflow_id = %(workflow_id)s AND log <> '' ORDER BY work_order_id
 """
 RUNS = """
     SELECT state::text, error_type, error FROM workorders.runs

@@ -91,7 +91,7 @@ def test_a_message_that_is_too_large_holds_its_key_and_takes_no_batch_mate_with_
     outbox.relay()
     assert b"free" in outbox.values(name)
     assert b"new" not in outbox.values(name)
-    outbox.ask("DELETE FROM workorders.outbox_held WHERE value = %s", poison)
+    outbox.ask("DELETE FROM workorders.outbox_messages WHERE hold_id IS NOT NULL AND value = %s", poison)
     release(outbox)
     outbox.relay()
     mine = [value for value in outbox.values(name) if value == b"new" or (value or b"").endswith(b"5")]
@@ -110,7 +110,7 @@ def test_by_policy_a_refused_message_is_set_aside_and_its_key_continues(
     assert outbox.values(name) == [b"1", b"2"]
     (hold,) = outbox.holds()
     assert (hold.kind, hold.messages, hold.next_try_at) == ("message", 1, None)
-    assert outbox.ask("SELECT value FROM workorders.outbox_held") == [(poison,)]
+    assert outbox.ask("SELECT value FROM workorders.outbox_messages WHERE hold_id IS NOT NULL") == [(poison,)]
 
 
 def test_only_the_last_message_of_a_key_goes_where_a_topic_is_compacted_before(

@@ -107,25 +107,6 @@ def test_messages_wait_while_their_topic_is_configured_as_that_of_checkpoints_an
     outbox.write(OutboxMessage(topic=later, key="k", value="taken again"))
 
 
-def test_only_listed_topics_are_sent_to_if_the_outbox_file_requires_it(
-    outbox: Outbox, topics: Topics, name: str
-) -> None:
-    other = topics.create(f"{name}-other")
-    topics.create(name)
-    outbox.write(OutboxMessage(topic=other, key="k", value="x"), OutboxMessage(topic=name, key="k", value="good"))
-    only = {"only_listed_topics": True, "topics": {name: {}}}
-    limited = outbox.definition.model_validate({**outbox.definition.model_dump(), **only})
-    changes = {"only_listed_topics": True, "topics": limited.topics}
-    assert len(outbox.relay(**changes).failures) == 1
-    assert outbox.values(name) == [b"good"]
-    assert outbox.values(other) == []
-    assert [hold.topic for hold in outbox.holds()] == [other]
-    with pytest.raises(OutboxMessageError, match="sends to listed topics only"):
-        outbox.write(OutboxMessage(topic=other, key="k", value="y"))
-    outbox.write(OutboxMessage(topic=name, key="k", value="also good"))
-    assert outbox.relay(**changes).messages == 1
-
-
 GARBAGE = [b"x", b"", None, b"[]", b"7", b"null", b'{"batch": 1}', b'{"batch": "1", "epoch": null}', b"[" * 2000]
 
 

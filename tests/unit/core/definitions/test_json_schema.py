@@ -86,8 +86,7 @@ def test_a_switch_is_a_verb_or_an_adjective() -> None:
     switches = {name for name, field in every_field() if field.get("type") == "boolean"}
     switches |= {name for name, field in every_field() if {"type": "boolean"} in field.get("anyOf", ())}
     assert switches == {
-        *("catchup", "compact", "enabled", "exists", "exponential_backoff", "only_listed_topics"),
-        *("reply_with_errors", "use_last_output"),
+        *("catchup", "compact", "enabled", "exists", "exponential_backoff", "reply_with_errors", "use_last_output"),
     }
 
 

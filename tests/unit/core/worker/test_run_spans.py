@@ -40,4 +40,3 @@ def test_without_a_provider_a_run_has_no_span_and_its_request_is_not_read() -> N
     spans, run = RunSpans("ship"), claimed(b"not even JSON")
     assert spans.begin(run) is None
     spans.end(ended(run))
-    spans.forget(run)

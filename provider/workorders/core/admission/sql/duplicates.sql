@@ -31,14 +31,14 @@ counted AS (
 SELECT (SELECT count(*) FROM clips), (SELECT count(*) FROM rejected);
 
 -- name: original
-SELECT original_id FROM workorders.duplicates WHERE work_order_id = %(id)s;
+SELECT original_id FROM workorders.rejections WHERE work_order_id = %(id)s;
 
 -- name: counts
 SELECT kept.number, coalesce(stored.count, 0), greatest(stored.last_at, kept.last_at)
 FROM (
     SELECT count(*) AS number, max(work_orders.created_at) AS last_at
-    FROM workorders.duplicates
-    JOIN workorders.work_orders ON work_orders.id = duplicates.work_order_id
-    WHERE duplicates.original_id = %(id)s
+    FROM workorders.rejections
+    JOIN workorders.work_orders ON work_orders.id = rejections.work_order_id
+    WHERE rejections.original_id = %(id)s
 ) AS kept
 LEFT JOIN workorders.ignored_repeats AS stored ON stored.work_order_id = %(id)s;

@@ -68,14 +68,19 @@ DELETE FROM workorders.sequences WHERE trigger_id = %(trigger_id)s AND key = %(k
 -- The statement that finds a gap also records its alert, so of concurrent callers one gets the gap. A locked row is being
 -- decided at this moment, and is left to the next caller.
 WITH due AS (
-    SELECT trigger_id, key
+    SELECT sequences.trigger_id, sequences.key
     FROM workorders.sequences
-    WHERE trigger_id = %(trigger_id)s
+    JOIN workorders.triggers ON triggers.id = sequences.trigger_id
+    WHERE sequences.trigger_id = %(trigger_id)s
         AND (parked > 0 OR alerted_since IS NOT NULL)
         AND parked > 0
         AND alerted_since IS DISTINCT FROM parked_since
-        AND (parked > %(above_parked)s OR parked_since <= now() - make_interval(secs => %(after_seconds)s))
-    FOR UPDATE SKIP LOCKED
+        AND (
+            parked > (definition #>> '{sequence,alert_above_parked}')::integer
+            OR parked_since
+                <= now() - make_interval(secs => (definition #>> '{sequence,alert_after}')::double precision)
+        )
+    FOR UPDATE OF sequences SKIP LOCKED
 )
 UPDATE workorders.sequences
 SET alerted_since = sequences.parked_since
@@ -97,12 +102,6 @@ SET alerted_since = NULL
 FROM due
 WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
 RETURNING sequences.key, sequences.high_water_mark, sequences.parked, due.alerted_since;
-
--- name: thresholds
-SELECT (definition -> 'sequence' ->> 'alert_above_parked')::integer,
-    (definition -> 'sequence' ->> 'alert_after')::double precision
-FROM workorders.triggers
-WHERE id = %(trigger_id)s AND jsonb_typeof(definition -> 'sequence') = 'object';
 
 -- name: watched
 SELECT name, coalesce(nullif(definition -> 'notify', 'null'), '[]')

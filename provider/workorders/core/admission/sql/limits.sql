@@ -1,10 +1,8 @@
--- name: insert_count
+-- name: lock_count
+-- Creates the row, or locks it and changes nothing.
 INSERT INTO workorders.workflow_counts (workflow_id, day, admitted)
 VALUES (%(workflow_id)s, (now() AT TIME ZONE 'UTC')::date, 0)
-ON CONFLICT (workflow_id) DO NOTHING;
-
--- name: lock_count
-SELECT FROM workorders.workflow_counts WHERE workflow_id = %(workflow_id)s FOR UPDATE;
+ON CONFLICT (workflow_id) DO UPDATE SET admitted = 0 WHERE false;
 
 -- name: today
 -- By the clock, not by the start of the transaction: one that waited for the lock over midnight belongs to the new day.

@@ -9,11 +9,11 @@ LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
 WHERE rejections.work_order_id = ANY (%(ids)s)
 ORDER BY rejections.work_order_id;
 
--- name: insert_dataclip
+-- name: replace_by_dataclip
+WITH gone AS (
+    DELETE FROM workorders.rejections WHERE work_order_id = %(id)s
+)
 INSERT INTO workorders.dataclips (id, body, request) VALUES (%(id)s, %(body)s::text::jsonb, %(request)s::text::jsonb);
-
--- name: delete_rejection
-DELETE FROM workorders.rejections WHERE work_order_id = %(id)s;
 
 -- name: accept
 UPDATE workorders.work_orders

@@ -12,7 +12,7 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
 
 -- block: passes
 -- All of a filter except its words, and the bounds of a page. The planner removes the conditions whose value is NULL. So
--- the query must be planned each time (prepare=False): a generic plan would have to serve every combination.
+-- the query must be planned each time, as all are here: a generic plan would have to serve every combination.
         (%(first_id)s::uuid IS NULL OR work_orders.id >= %(first_id)s)
         AND (%(end_id)s::uuid IS NULL OR work_orders.id < %(end_id)s)
         AND (%(since)s::timestamptz IS NULL OR work_orders.created_at >= %(since)s)

@@ -80,22 +80,10 @@ ORDER BY waiting.id DESC
 LIMIT %(limit)s;
 
 -- name: newest_listed
--- A page of a trigger or a workflow that may be rare, among the work orders whose words were added in order.
-SELECT search_words.id
-FROM workorders.search_words
-CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0) AS work_orders
-LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-WHERE
-    -- use: listed
-    AND
-    -- use: passes
-ORDER BY search_words.id DESC
-LIMIT %(limit)s;
-
--- name: newest_of_ordering_keys
--- A page of each key among the listed ones, by its index: an ANY of several is not read in the order of the ids.
+-- A page of a trigger, a workflow, or an ordering key that may be rare, among the work orders whose words were added in
+-- order. One page per key, by its index: an ANY of several is not read in the order of the ids.
 SELECT listed.id
-FROM unnest(%(ordering_keys)s::bigint[]) AS wanted (ordering_key)
+FROM unnest(coalesce(%(ordering_keys)s::bigint[], '{NULL}')) AS wanted (ordering_key)
 CROSS JOIN LATERAL (
     SELECT search_words.id
     FROM workorders.search_words
@@ -103,7 +91,7 @@ CROSS JOIN LATERAL (
         SELECT * FROM workorders.work_orders WHERE work_orders.id = search_words.id OFFSET 0
     ) AS work_orders
     LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-    WHERE search_words.ordering_key = wanted.ordering_key
+    WHERE (%(ordering_keys)s::bigint[] IS NULL OR search_words.ordering_key = wanted.ordering_key)
         AND
         -- use: listed
         AND
@@ -114,36 +102,34 @@ CROSS JOIN LATERAL (
 ORDER BY listed.id DESC
 LIMIT %(limit)s;
 
--- name: newest_listed_with_words
--- Searches the words of the `newest` newest ones. The inner limit is a fence: without it, the planner would read all
--- words.
-SELECT newest.id
-FROM (
-    SELECT search_words.id, search_words.words
-    FROM workorders.search_words
-    WHERE
-        -- use: listed
-    ORDER BY search_words.id DESC
-    LIMIT %(newest)s
-) AS newest
-CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = newest.id OFFSET 0) AS work_orders
-LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-WHERE newest.words @@ %(words)s::tsquery
-    AND
-    -- use: passes
-ORDER BY newest.id DESC
-LIMIT %(limit)s;
-
--- name: more_are_listed
--- Whether there are more than these newest.
-SELECT EXISTS (
-    SELECT
-    FROM workorders.search_words
+-- name: listed_with_words
+-- Searches the words of the `newest` newest ones, and returns whether these were all, which is looked up only if the page is
+-- not full. The inner limit is a fence: without it, the planner would read all words.
+WITH found AS MATERIALIZED (
+    SELECT newest.id
+    FROM (
+        SELECT search_words.id, search_words.words
+        FROM workorders.search_words
+        WHERE
+            -- use: listed
+        ORDER BY search_words.id DESC
+        LIMIT %(newest)s
+    ) AS newest
+    CROSS JOIN LATERAL (SELECT * FROM workorders.work_orders WHERE work_orders.id = newest.id OFFSET 0) AS work_orders
+    LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+    WHERE newest.words @@ %(words)s::tsquery
+        AND
+        -- use: passes
+    ORDER BY newest.id DESC
+    LIMIT %(limit)s
+)
+SELECT (SELECT count(*) FROM found) < %(limit)s AND NOT EXISTS (
+    SELECT FROM workorders.search_words
     WHERE
         -- use: listed
     ORDER BY search_words.id DESC
     OFFSET %(newest)s
-);
+) AS all_of_them, ARRAY(SELECT id FROM found) AS ids;
 
 -- name: gathered_with_words
 -- Searches the words of the newest work orders that pass all other filters, and returns whether these were all. One look-up

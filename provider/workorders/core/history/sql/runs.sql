@@ -27,29 +27,25 @@ LIMIT %(limit)s;
 -- The fence keeps the planner from writing a large output out twice.
 SELECT workers.expires_at, runs.worker_id, runs.retry,
     left(texts.output, %(max_characters)s) AS output, octet_length(texts.output) AS output_bytes,
-    logs.ending AS log, coalesce(octet_length(run_logs.log) > octet_length(logs.ending), false) AS has_earlier_log,
-    coalesce(run_logs.truncated, false) AS log_truncated,
+    texts.log, coalesce(octet_length(run_results.log) > octet_length(texts.log), false) AS has_earlier_log,
+    coalesce(run_results.log_truncated, false) AS log_truncated,
     -- use: row
 FROM workorders.runs
 JOIN workorders.workflows ON workflows.id = runs.workflow_id
 LEFT JOIN workorders.workers ON workers.id = runs.worker_id
-LEFT JOIN workorders.run_outputs ON run_outputs.run_id = runs.id
-LEFT JOIN workorders.run_logs ON run_logs.run_id = runs.id
+LEFT JOIN workorders.run_results ON run_results.run_id = runs.id
 CROSS JOIN LATERAL (
-    SELECT workorders.json_shown(run_outputs.output, true) AS output
+    SELECT workorders.json_shown(run_results.output, true) AS output,
+        nullif(right(run_results.log, %(max_characters)s), '') AS log
     OFFSET 0
 ) AS texts
-CROSS JOIN LATERAL (
-    SELECT right(run_logs.log, %(max_characters)s) AS ending
-    OFFSET 0
-) AS logs
 WHERE runs.id = %(id)s;
 
 -- name: outcome
 -- A work order that has ended, with the result of its newest run, or the reason why it has none.
 SELECT work_orders.id, work_orders.state::text AS state, coalesce(newest.error_type, rejections.code) AS error_type,
     coalesce(newest.error, rejections.detail) AS error,
-    workorders.json_shown(run_outputs.output) AS output
+    workorders.json_shown(run_results.output) AS output
 FROM workorders.work_orders
 LEFT JOIN LATERAL (
     SELECT runs.id, runs.error_type, runs.error
@@ -58,7 +54,7 @@ LEFT JOIN LATERAL (
     ORDER BY runs.attempt DESC
     LIMIT 1
 ) AS newest ON true
-LEFT JOIN workorders.run_outputs ON run_outputs.run_id = newest.id
+LEFT JOIN workorders.run_results ON run_results.run_id = newest.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 WHERE work_orders.id = %(id)s
     AND work_orders.state NOT IN ('pending', 'requeued', 'running', 'parked');

@@ -78,20 +78,16 @@ WITH gone AS (
     DELETE FROM workorders.work_orders WHERE id = ANY (%(ids)s) RETURNING id
 ), runs AS (
     DELETE FROM workorders.runs USING gone WHERE runs.work_order_id = gone.id RETURNING runs.id
-), outputs AS (
-    DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), results AS (
+    DELETE FROM workorders.run_results USING runs WHERE run_results.run_id = runs.id
 ), steps AS (
     DELETE FROM workorders.steps USING gone WHERE steps.work_order_id = gone.id
-), logs AS (
-    DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
 ), dataclips AS (
     DELETE FROM workorders.dataclips USING gone WHERE dataclips.id = gone.id
 ), rejections AS (
     DELETE FROM workorders.rejections USING gone WHERE rejections.work_order_id = gone.id
 ), words AS (
     DELETE FROM workorders.search_words USING gone WHERE search_words.id = gone.id
-), repeats AS (
-    DELETE FROM workorders.duplicates USING gone WHERE duplicates.work_order_id = gone.id
 ), ignored AS (
     DELETE FROM workorders.ignored_repeats USING gone WHERE ignored_repeats.work_order_id = gone.id
 )
@@ -130,13 +126,11 @@ WITH clips AS (
 ), errors AS (
     -- An exception often quotes what it could not read; its type stays.
     UPDATE workorders.runs SET error = NULL WHERE work_order_id = ANY (%(ids)s) AND error IS NOT NULL
-), outputs AS (
-    DELETE FROM workorders.run_outputs USING runs WHERE run_outputs.run_id = runs.id
+), results AS (
+    DELETE FROM workorders.run_results USING runs WHERE run_results.run_id = runs.id
 ), steps AS (
     -- Without its input, no run of the work order can ask for them.
     DELETE FROM workorders.steps WHERE work_order_id = ANY (%(ids)s)
-), logs AS (
-    DELETE FROM workorders.run_logs USING runs WHERE run_logs.run_id = runs.id
 )
 UPDATE workorders.search_words SET words = '' WHERE id = ANY (%(ids)s) AND words <> '';
 

@@ -83,8 +83,11 @@ CREATE TABLE workorders.rejections (
     code text NOT NULL,
     detail text NOT NULL,
     request jsonb NOT NULL,
-    raw bytea
+    raw bytea,
+    -- The work order that a duplicate repeats.
+    original_id uuid
 );
+CREATE INDEX rejections_original_id_idx ON workorders.rejections (original_id) WHERE original_id IS NOT NULL;
 
 
 -- Runs.
@@ -135,10 +138,13 @@ CREATE TABLE workorders.workers (
     workflow_id integer NOT NULL
 ) WITH (fillfactor = 50);
 
--- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone.
-CREATE TABLE workorders.run_outputs (
+-- Outputs and logs are apart from the runs, so that rows of runs stay narrow and retention can empty these alone. A run that
+-- has neither has no row.
+CREATE TABLE workorders.run_results (
     run_id uuid PRIMARY KEY,
-    output jsonb NOT NULL
+    output jsonb,
+    log text NOT NULL,
+    log_truncated boolean NOT NULL
 );
 
 -- What a run's function finished within its work order: a later attempt of the same generation gets the result instead of calling again.
@@ -153,14 +159,8 @@ CREATE TABLE workorders.steps (
     PRIMARY KEY (work_order_id, generation, name)
 );
 
-CREATE TABLE workorders.run_logs (
-    run_id uuid PRIMARY KEY,
-    log text NOT NULL,
-    truncated boolean NOT NULL
-);
 
-
--- Admission: idempotency keys and duplicates.
+-- Admission: idempotency keys and ignored repeats.
 
 -- Which work order has a key, until when; a key without an end is kept. The key is a hash, so that a row stays narrow
 -- and contains no data of the event. The source key tells a work order that a replay restores from another event with
@@ -175,13 +175,6 @@ CREATE TABLE workorders.idempotency_keys (
     PRIMARY KEY (trigger_id, key)
 );
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys (expires_at);
-
--- Which work order a duplicate repeats. A duplicate is a rejected work order.
-CREATE TABLE workorders.duplicates (
-    work_order_id uuid PRIMARY KEY,
-    original_id uuid NOT NULL
-);
-CREATE INDEX duplicates_original_id_idx ON workorders.duplicates (original_id);
 
 -- Repeats that created no work order, because their key was known. A work order gets its row with the first repeat. On
 -- half-empty pages the counter is updated in place.
@@ -361,7 +354,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'work_orders', 'dataclips', 'rejections', 'runs', 'run_outputs', 'steps', 'run_logs', 'search_words'
+        'work_orders', 'dataclips', 'rejections', 'runs', 'run_results', 'steps', 'search_words'
     ] LOOP
         EXECUTE format(
             'ALTER TABLE workorders.%I SET (autovacuum_vacuum_scale_factor = 0.02, '

@@ -57,11 +57,8 @@ WITH given AS MATERIALIZED (
         SELECT work_order_id, 'requeued' FROM released
     ) AS became
     WHERE work_orders.id = became.id
-), outputs AS (
-    INSERT INTO workorders.run_outputs (run_id, output)
-    SELECT id, output::jsonb FROM finished WHERE output IS NOT NULL
-), logs AS (
-    INSERT INTO workorders.run_logs (run_id, log, truncated)
-    SELECT id, log, truncated FROM finished WHERE log <> ''
+), results AS (
+    INSERT INTO workorders.run_results (run_id, output, log, log_truncated)
+    SELECT id, output::jsonb, log, truncated FROM finished WHERE output IS NOT NULL OR log <> ''
 )
 SELECT id, again FROM decided;

@@ -23,8 +23,10 @@ SELECT owned.id FROM owner LEFT JOIN owned ON true;
 
 -- name: find
 -- Not those of `context.transaction`: of them, the user's database knows.
-SELECT runs.id, runs.generation, steps.name, steps.result::text
+SELECT runs.id, runs.generation, ARRAY(
+    SELECT ARRAY[steps.name, steps.result::text] FROM workorders.steps
+    WHERE steps.work_order_id = runs.work_order_id AND steps.generation = runs.generation
+        AND NOT steps.committed_elsewhere
+)
 FROM workorders.runs
-LEFT JOIN workorders.steps ON steps.work_order_id = runs.work_order_id AND steps.generation = runs.generation
-    AND NOT steps.committed_elsewhere
 WHERE runs.id = ANY (%(ids)b::uuid[]);

@@ -1,6 +1,6 @@
 -- name: record
 -- In one order, because two triggerers may record the same trigger for a moment.
-INSERT INTO workorders.kafka_lag_samples AS sample
+INSERT INTO workorders.kafka_lag_samples
     (trigger_id, topic, partition, minute, observed_at, topic_id, next_offset, last_stable)
 SELECT ledger.trigger_id, ledger.topic, ledger.partition, date_trunc('minute', now()), now(), ledger.topic_id,
     ledger.next_offset, given.last_stable
@@ -15,8 +15,7 @@ ON CONFLICT (trigger_id, topic, partition, minute) DO UPDATE
 SET observed_at = excluded.observed_at,
     topic_id = excluded.topic_id,
     next_offset = excluded.next_offset,
-    last_stable = excluded.last_stable
-RETURNING sample.partition;
+    last_stable = excluded.last_stable;
 
 -- name: delete_old
 DELETE FROM workorders.kafka_lag_samples

@@ -1,18 +1,11 @@
 -- Settings.
 
--- One row, inserted below.
-CREATE TABLE workorders.outbox_settings (
-    id smallint PRIMARY KEY DEFAULT 1,
-    max_message_bytes integer NOT NULL DEFAULT 1000000,
-    only_listed_topics boolean NOT NULL DEFAULT false,
-    CONSTRAINT outbox_settings_single_check CHECK (id = 1)
-);
-INSERT INTO workorders.outbox_settings DEFAULT VALUES;
-
 -- One row, inserted below. The first relay records what is null here, and every later relay must have the same.
 CREATE TABLE workorders.outbox_identity (
     id smallint PRIMARY KEY DEFAULT 1,
     outbox_id uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- What the last relay's file allows.
+    max_message_bytes integer NOT NULL DEFAULT 1000000,
     shards smallint,
     transactional_id_prefix text,
     cluster_id text,
@@ -24,7 +17,7 @@ CREATE TABLE workorders.outbox_identity (
 );
 INSERT INTO workorders.outbox_identity DEFAULT VALUES;
 
--- One row, inserted below. Apart from the settings, so that those who read the settings need no right to the key.
+-- One row, inserted below. Apart from the identity, so that those who read it need no right to the key.
 CREATE TABLE workorders.outbox_secrets (
     id smallint PRIMARY KEY DEFAULT 1,
     checkpoint_key bytea NOT NULL,
@@ -33,16 +26,11 @@ CREATE TABLE workorders.outbox_secrets (
 INSERT INTO workorders.outbox_secrets (checkpoint_key)
 VALUES (uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()));
 
-CREATE TABLE workorders.outbox_topics (
-    topic text COLLATE "C" PRIMARY KEY,
-    max_message_bytes integer
-);
-
 
 -- Messages: waiting and held.
 
--- Messages that wait for Kafka. A row never changes, and is deleted after it was sent. outbox_claims contains the rows
--- of each batch, because marking the rows themselves would write each of them twice.
+-- Messages that wait for Kafka, or are held. A row changes only if it is held or released, and is deleted after it was sent.
+-- outbox_claims contains the rows of each batch, because marking the rows themselves would write each of them twice.
 CREATE TABLE workorders.outbox_messages (
     id bigint GENERATED ALWAYS AS IDENTITY,
     enqueued_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -54,10 +42,13 @@ CREATE TABLE workorders.outbox_messages (
     key bytea,
     value bytea,
     headers jsonb,
+    hold_id bigint,
     -- Topics take turns and keys keep their order, so rows are found by topic and bucket, the oldest first.
     PRIMARY KEY (topic, bucket, id),
     CONSTRAINT outbox_messages_topic_check CHECK (topic ~ '^[a-zA-Z0-9._-]{1,249}$' AND topic NOT IN ('.', '..')),
-    CONSTRAINT outbox_messages_bucket_check CHECK (bucket BETWEEN 0 AND 15),
+    -- Held messages are in other buckets, ~bucket, out of the way of all other messages.
+    CONSTRAINT outbox_messages_bucket_check CHECK (bucket BETWEEN -16 AND 15),
+    CONSTRAINT outbox_messages_hold_check CHECK ((hold_id IS NULL) = (bucket >= 0)),
     CONSTRAINT outbox_messages_partition_check CHECK (partition >= 0),
     CONSTRAINT outbox_messages_timestamp_check CHECK (timestamp_ms >= 0)
 ) WITH (
@@ -84,21 +75,7 @@ CREATE UNIQUE INDEX outbox_holds_topic_idx ON workorders.outbox_holds (topic) WH
 CREATE UNIQUE INDEX outbox_holds_key_idx ON workorders.outbox_holds (topic, bucket, sha256(key)) NULLS NOT DISTINCT
     WHERE kind = 'key';
 
--- Messages of held keys, with their ids, out of the way of all other messages.
-CREATE TABLE workorders.outbox_held (
-    hold_id bigint NOT NULL REFERENCES workorders.outbox_holds (id),
-    id bigint NOT NULL,
-    enqueued_at timestamptz NOT NULL,
-    event_id uuid NOT NULL,
-    timestamp_ms bigint,
-    partition integer,
-    bucket smallint NOT NULL,
-    topic text COLLATE "C" NOT NULL,
-    key bytea,
-    value bytea,
-    headers jsonb,
-    PRIMARY KEY (hold_id, id)
-);
+CREATE INDEX outbox_messages_hold_idx ON workorders.outbox_messages (hold_id, id) WHERE hold_id IS NOT NULL;
 
 -- Which run published a message, whatever became of it since. It is deleted with its run.
 CREATE TABLE workorders.outbox_published (
@@ -230,35 +207,29 @@ BEGIN
         RAISE EXCEPTION 'The arrays given to workorders.enqueue_many differ in length; nothing was enqueued.'
             USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT message.place, message.topic, CASE
-        WHEN message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-            THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
-        WHEN message.holds_checkpoints
-            THEN 'the relay keeps its own checkpoints in this topic; choose another one'
-        WHEN message.is_unlisted
-            THEN 'the outbox sends to listed topics only; list it under `topics` in its file'
-        WHEN message.partition < 0 THEN 'its partition is negative'
-        WHEN message.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
-        WHEN NOT workorders.outbox_headers_are_valid(message.headers)
-            THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
-        ELSE format('its %s bytes are more than the %s that are allowed', message.bytes, message.max_bytes)
-    END AS fault
-    INTO refused
+    SELECT message.place, message.topic, message.fault INTO refused
     FROM (
-        SELECT given.*, given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints') AS holds_checkpoints,
-            settings.only_listed_topics AND known.topic IS NULL AS is_unlisted,
-            coalesce(known.max_message_bytes, settings.max_message_bytes) AS max_bytes,
-            128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
-                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        SELECT given.place, given.topic, CASE
+            WHEN given.topic IS NULL OR given.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR given.topic IN ('.', '..')
+                THEN 'its topic is no name that Kafka takes (1 to 249 of a-z A-Z 0-9 . _ -)'
+            WHEN given.topic = coalesce(identity.checkpoint_topic, 'workorders-outbox-checkpoints')
+                THEN 'the relay keeps its own checkpoints in this topic; choose another one'
+            WHEN given.partition < 0 THEN 'its partition is negative'
+            WHEN given.timestamp_ms <= 0 THEN 'its timestamp is 0, which Kafka''s client takes for none, or negative'
+            WHEN NOT workorders.outbox_headers_are_valid(given.headers)
+                THEN 'its headers are no array of pairs [name, text, null or {"base64": ...}]'
+            WHEN size.bytes > identity.max_message_bytes
+                THEN format('its %s bytes are more than the %s that are allowed', size.bytes, identity.max_message_bytes)
+        END AS fault
         FROM unnest(topics, keys, vals, headers, partitions, timestamps_ms) WITH ORDINALITY
             AS given (topic, key, value, headers, partition, timestamp_ms, place)
-        CROSS JOIN workorders.outbox_settings AS settings
         CROSS JOIN workorders.outbox_identity AS identity
-        LEFT JOIN workorders.outbox_topics AS known ON known.topic = given.topic
+        CROSS JOIN LATERAL (
+            SELECT 128 + coalesce(octet_length(given.key), 0) + coalesce(octet_length(given.value), 0)
+                + coalesce(octet_length(given.headers::text), 0) AS bytes
+        ) AS size
     ) AS message
-    WHERE message.topic IS NULL OR message.topic !~ '^[a-zA-Z0-9._-]{1,249}$' OR message.topic IN ('.', '..')
-        OR message.holds_checkpoints OR message.is_unlisted OR message.partition < 0 OR message.timestamp_ms <= 0
-        OR NOT workorders.outbox_headers_are_valid(message.headers) OR message.bytes > message.max_bytes
+    WHERE message.fault IS NOT NULL
     ORDER BY message.place LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'Message % of % for topic % cannot be sent: %; nothing was enqueued.',

@@ -1,18 +1,7 @@
 -- block: move_found
-, moved AS (
-    DELETE FROM workorders.outbox_messages AS message USING found
-    WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
-    RETURNING found.hold_id, message.*
-)
-INSERT INTO workorders.outbox_held
-    (hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-SELECT hold_id, id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM moved
-
--- block: insert_back
-INSERT INTO workorders.outbox_messages
-    (id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers)
-OVERRIDING SYSTEM VALUE
-SELECT id, enqueued_at, event_id, timestamp_ms, partition, bucket, topic, key, value, headers FROM back
+-- Held messages are in other buckets, `~bucket`, out of the way of all others.
+UPDATE workorders.outbox_messages AS message SET hold_id = found.hold_id, bucket = ~message.bucket FROM found
+WHERE message.topic = found.topic AND message.bucket = found.bucket AND message.id = found.id
 
 -- name: divert
 -- Rows of held keys are moved to their holds, so that not every claim reads past them.
@@ -41,18 +30,18 @@ WITH RECURSIVE pair AS (
 
 -- name: take_oldest
 -- The oldest row of a held key is retried alone.
-WITH head AS (
-    SELECT id FROM workorders.outbox_held WHERE hold_id = %(hold)s ORDER BY id LIMIT 1
-), back AS (
-    DELETE FROM workorders.outbox_held AS held USING head WHERE held.hold_id = %(hold)s AND held.id = head.id
-    RETURNING held.*
-), waiting AS (
-    -- use: insert_back
-    RETURNING id, topic, bucket, key, value, headers, partition, timestamp_ms, event_id
+UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket
+WHERE hold_id = %(hold)s AND id = (SELECT min(id) FROM workorders.outbox_messages WHERE hold_id = %(hold)s)
+RETURNING id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket
+
+-- block: count_failure
+WITH counted AS (
+    INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, 1)
+    ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + 1
 )
-SELECT id, topic, key, value, headers, partition, timestamp_ms, event_id::text, bucket FROM waiting
 
 -- name: hold_topic
+-- use: count_failure
 INSERT INTO workorders.outbox_holds AS hold (kind, topic, reason, next_try_at)
 VALUES ('topic', %(topic)s, %(reason)s, clock_timestamp() + interval '1 minute')
 ON CONFLICT (topic) WHERE kind = 'topic' DO UPDATE
@@ -62,46 +51,28 @@ SET reason = excluded.reason, tries = hold.tries + 1,
 WHERE hold.next_try_at <= clock_timestamp()
 
 -- name: hold_message
--- With its key, or alone; a message that is held alone is not retried.
-INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
-SELECT %(kind)s::text, topic, bucket, key, %(reason)s,
-    CASE WHEN %(kind)s = 'key' THEN clock_timestamp() + interval '1 minute' END
-FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
-ON CONFLICT (topic, bucket, sha256(key)) WHERE kind = 'key' DO UPDATE
-SET reason = excluded.reason, tries = hold.tries + 1,
-    next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
-RETURNING id
-
--- name: move_to_hold
-WITH found AS (
-    SELECT %(hold)s::bigint AS hold_id, topic, bucket, id FROM workorders.outbox_messages
-    WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
+-- With its key, or alone; a message that is held alone is not retried. One that was being retried may have returned to its
+-- hold: `buckets` are both those of waiting and those of held messages.
+-- use: count_failure
+, held AS (
+    INSERT INTO workorders.outbox_holds AS hold (kind, topic, bucket, key, reason, next_try_at)
+    SELECT %(kind)s::text, topic, greatest(bucket, ~bucket), key, %(reason)s,
+        CASE WHEN %(kind)s = 'key' THEN clock_timestamp() + interval '1 minute' END
+    FROM workorders.outbox_messages WHERE topic = %(topic)s AND bucket = ANY (%(buckets)s) AND id = %(id)s
+    ON CONFLICT (topic, bucket, sha256(key)) WHERE kind = 'key' DO UPDATE
+    SET reason = excluded.reason, tries = hold.tries + 1,
+        next_try_at = clock_timestamp() + least(interval '1 minute' * 2 ^ least(hold.tries, 10), interval '1 hour')
+    RETURNING id
 )
--- use: move_found
-
--- name: return_message
--- A row that was being retried may have returned to its hold.
-WITH back AS (
-    DELETE FROM workorders.outbox_held AS held USING workorders.outbox_holds AS hold
-    WHERE hold.kind = 'key' AND hold.topic = %(topic)s AND hold.bucket = ANY (%(buckets)s)
-        AND held.hold_id = hold.id AND held.id = %(id)s
-    RETURNING held.*
-)
--- use: insert_back
-
--- name: count_failure
-INSERT INTO workorders.outbox_counters AS counter (topic, shard, failed) VALUES (%(topic)s, %(shard)s, 1)
-ON CONFLICT (topic, shard) DO UPDATE SET failed = counter.failed + 1
+UPDATE workorders.outbox_messages AS message SET hold_id = held.id, bucket = least(message.bucket, ~message.bucket)
+FROM held WHERE message.topic = %(topic)s AND message.bucket = ANY (%(buckets)s) AND message.id = %(id)s
 
 -- name: lock_hold
 SELECT kind, topic FROM workorders.outbox_holds WHERE id = %(hold)s FOR UPDATE
 
--- name: return_messages
-WITH back AS (DELETE FROM workorders.outbox_held WHERE hold_id = %(hold)s RETURNING *)
--- use: insert_back
-
--- name: end_hold
-DELETE FROM workorders.outbox_holds WHERE id = %(hold)s
+-- name: release_hold
+WITH ended AS (DELETE FROM workorders.outbox_holds WHERE id = %(hold)s)
+UPDATE workorders.outbox_messages SET hold_id = NULL, bucket = ~bucket WHERE hold_id = %(hold)s
 
 -- name: end_hold_of_topic
 DELETE FROM workorders.outbox_holds WHERE kind = 'topic' AND topic = %(topic)s

@@ -1,16 +1,6 @@
--- name: save_settings
-UPDATE workorders.outbox_settings
-SET max_message_bytes = %(max_message_bytes)s, only_listed_topics = %(only_listed_topics)s
-WHERE (max_message_bytes, only_listed_topics) IS DISTINCT FROM (%(max_message_bytes)s, %(only_listed_topics)s)
-
--- name: save_topic
-INSERT INTO workorders.outbox_topics AS known (topic, max_message_bytes)
-VALUES (%(topic)s, %(max_message_bytes)s)
-ON CONFLICT (topic) DO UPDATE SET max_message_bytes = excluded.max_message_bytes
-WHERE known.max_message_bytes IS DISTINCT FROM excluded.max_message_bytes
-
--- name: delete_unlisted_topics
-DELETE FROM workorders.outbox_topics WHERE topic <> ALL (%(topics)s)
+-- name: save_limit
+UPDATE workorders.outbox_identity SET max_message_bytes = %(max_message_bytes)s
+WHERE max_message_bytes <> %(max_message_bytes)s
 
 -- name: id_and_checkpoint_key
 SELECT outbox_id, checkpoint_key FROM workorders.outbox_identity CROSS JOIN workorders.outbox_secrets

@@ -1,4 +1,4 @@
-"""Reruns: creates one more run of the same work order at the request of a person."""
+"""What a bulk operation does to work orders: it gives them another run, or cancels the one that waits."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.states import UNFINISHED
 
-_QUERIES = load_queries("workorders.core.bulk", "sql/rerun.sql")
+_QUERIES = load_queries("workorders.core.bulk", "sql/changes.sql")
 
 
 def rerun_work_orders(
@@ -50,3 +50,14 @@ def rerun_work_orders(
         requested = {"actor": actor, "reason": reason, "from_start": from_start}
         connection.execute(_QUERIES["rerun"], {"run_ids": run_ids(len(again)), "ids": again, **requested})
     return StepResult(len(again), +skipped)
+
+
+def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:
+    """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
+    states = {id_: state for id_, (_, state, _) in lock_work_orders(connection, ids).items()}
+    unclaimed = [id_ for id_, state in states.items() if state == "pending"]
+    requeued = [id_ for id_, state in states.items() if state == "requeued"]
+    given = {"unclaimed": unclaimed, "run_ids": run_ids(len(unclaimed)), "requeued": requeued}
+    cancelled = connection.execute(_QUERIES["cancel"], {**given, "actor": actor, "reason": reason}).rowcount
+    skipped = Counter({IN_USE: len(ids) - len(states), "not waiting": len(states) - cancelled})
+    return StepResult(cancelled, +skipped)

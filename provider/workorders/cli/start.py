@@ -128,7 +128,7 @@ def _wait_for_offsets(source: "Source", deadline: float) -> Sequence[str]:
             )
         ledger = positions(connection, source.trigger).values()
     return [
-        f"{position.partition.topic} {position.partition.partition} continues at offset {position.next_offset}."
+        f"{position.partition} continues at offset {position.next_offset}."
         for position in sorted(ledger, key=lambda position: position.partition)
     ]
 

@@ -46,10 +46,6 @@ class UnknownTopicError(WorkOrdersError):
     error_code = "WO-TOPIC-UNKNOWN"
 
 
-class NotPlannedError(WorkOrdersError):
-    """No batch could be planned or dispatched; the next try dispatches what was planned."""
-
-
 class GroupCommitError(WorkOrdersError):
     """The consumer group's offsets could not be committed; the ledger does not depend on them."""
 

@@ -74,6 +74,10 @@ class Partition:
     partition: int
     topic_id: str
 
+    def __str__(self) -> str:
+        """Return the form in which people see partitions: `orders 0`."""
+        return f"{self.topic} {self.partition}"
+
     @property
     def topic_partition(self) -> tuple[str, int]:
         """Return topic and number: the key under which the ledger, a group, and Kafka's clients know the partition."""
@@ -123,7 +127,7 @@ class OffsetRange:
 
     def __str__(self) -> str:
         """Return the form in which people see ranges: `orders 0 [100, 2100)`."""
-        return f"{self.partition.topic} {self.partition.partition} [{self.start}, {self.end})"
+        return f"{self.partition} [{self.start}, {self.end})"
 
     @property
     def planned(self) -> "OffsetRange":

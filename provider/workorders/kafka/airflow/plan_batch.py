@@ -10,7 +10,7 @@ from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped, reason
+from workorders.airflow.task_errors import TaskFailedError, explain_failures, log_failure_wrapped, reason
 from workorders.core import identities
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
@@ -20,7 +20,6 @@ from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches
 from workorders.kafka.planning.planner import Plan, plan_batch
 
@@ -57,12 +56,12 @@ class PlanBatchOperator(BaseOperator):
         """Plan, and start the ingest of unfinished batches without an active Dag run.
 
         Raises:
-            NotPlannedError: Kafka, the database or Airflow did not answer or refused us, or the stall of a partition
+            TaskFailedError: Kafka, the database or Airflow did not answer or refused us, or the stall of a partition
                 began that Kafka cannot answer for. The next try starts what was planned.
         """
         where = f"Trigger {self.definition.name}"
         with (
-            explain_failures(self, context, where, _UNDONE, NotPlannedError),
+            explain_failures(self, context, where, _UNDONE),
             connect(database_url(self.definition.database_connection), application_name="workorders plan") as database,
         ):
             identities.require_ahead(database)
@@ -71,7 +70,7 @@ class PlanBatchOperator(BaseOperator):
             alerting.send(alerting.claim(database), context)
             started = self._start(database, self._list_inactive(database, plan.batch_id), plan)
             if plan.stalled:
-                raise NotPlannedError(" ".join(plan.stalled))
+                raise TaskFailedError(" ".join(plan.stalled))
             return started
 
     def _plan(self, database: Connection) -> Plan:
@@ -101,7 +100,7 @@ class PlanBatchOperator(BaseOperator):
         """Start the ingest runs of batches, and return the ids of those that were started; one refusal stops no other.
 
         Raises:
-            NotPlannedError: Airflow did not start each of them.
+            TaskFailedError: Airflow did not start each of them.
         """
         dag_runs = DagRuns(self.ingest_dag_id)
         started: list[str] = []
@@ -121,5 +120,5 @@ class PlanBatchOperator(BaseOperator):
         for failure in failures[1:]:
             self.log.error("Trigger %s: %s", self.definition.name, failure)
         if failures:
-            raise NotPlannedError(failures[0])
+            raise TaskFailedError(failures[0])
         return started

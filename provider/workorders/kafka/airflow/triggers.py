@@ -173,10 +173,10 @@ class _MessagesProbe:
         ):
             return None
         if waiting.stalls:
-            places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.stalls)
+            places = ", ".join(map(str, waiting.stalls))
             return f"The stall of {places} has begun or ended, or an alert is due; the planner records that."
         if waiting.mismatches:
-            places = ", ".join(f"{partition.topic} {partition.partition}" for partition in waiting.mismatches)
+            places = ", ".join(map(str, waiting.mismatches))
             return f"Kafka and the ledger contradict each other on {places}; the next batch reports how."
         return f"{waiting.offsets:,} offsets wait to be read."
 

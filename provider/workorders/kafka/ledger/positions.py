@@ -185,7 +185,7 @@ def lock(connection: Connection, trigger: Trigger, partition: Partition, *, is_s
     row = connection.execute(query, _key(trigger, partition)).fetchone()
     if row is None:
         raise FencedError(
-            f"{trigger.name}: {partition.topic} {partition.partition} is no longer in the ledger; "
+            f"{trigger.name}: {partition} is no longer in the ledger; "
             f"nothing was committed. See `workorders status` for the partitions of the trigger."
         )
     return LockedPosition(*row)

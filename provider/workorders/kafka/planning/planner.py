@@ -92,9 +92,7 @@ async def plan_batch(connection: Connection, cluster: KafkaAdmin, definition: Ka
 def _stalls(state: Polled) -> dict[tuple[str, int], str]:
     """Return the error of each partition of the ledger that Kafka could not answer for."""
     return {
-        partition.topic_partition: (
-            f"{partition.topic} {partition.partition}: nothing was planned there. {error} It is asked again."
-        )
+        partition.topic_partition: f"{partition}: nothing was planned there. {error} It is asked again."
         for partition in state.known
         if (error := error_at(state.errors, partition)) is not None
     }

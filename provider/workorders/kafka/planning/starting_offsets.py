@@ -86,7 +86,7 @@ def record_starts(connection: Connection, trigger: Trigger, polled: Polled) -> l
     recorded = []
     for partition in ledger.missing_from_ledger(polled.starts, ledger.positions(connection, trigger.name)):
         ledger.insert(connection, trigger, partition, polled.starts[partition], polled.cluster_id)
-        recorded.append(f"{partition.topic} {partition.partition} is read from offset {polled.starts[partition]} on")
+        recorded.append(f"{partition} is read from offset {polled.starts[partition]} on")
     ledger.insert_subscriptions(connection, trigger, polled.answered)
     missing = [topic for (topic, _), error in polled.errors.items() if isinstance(error, UnknownTopicError)]
     new = [topic for topic in missing if topic in set(polled.answered) - polled.subscriptions]

@@ -48,11 +48,6 @@ class PartitionFacts:
     """Days after which retention deletes the first work orders; None if it deletes none."""
 
     @property
-    def place(self) -> str:
-        """Return the partition as people see it."""
-        return f"{self.partition.topic} {self.partition.partition}"
-
-    @property
     def planned_end(self) -> int:
         """Return the highest of the ledger's position and the ends of what is stored and planned."""
         return max(self.next_offset, self.stored_end, 0 if self.held is None else self.held.end)
@@ -100,7 +95,7 @@ class Decision:
         state = self.state
         topic = "" if self.to == state.partition else " of the new topic"
         parts = [
-            f"{state.trigger}: {state.place}: {self.kind}: "
+            f"{state.trigger}: {state.partition}: {self.kind}: "
             f"the ledger goes from {state.next_offset} to {self.to_offset}{topic}",
             self.effect,
         ]
@@ -280,7 +275,7 @@ def _require_in_log(state: PartitionFacts, log: PartitionOffsets, offset: int) -
 
 def _refused(state: PartitionFacts, reason: str, instead: DecisionKind | None = None) -> DecisionRefusedError:
     hint = "" if instead is None else f"; see `{cli_command(instead, state.trigger, state.partition)}`"
-    return DecisionRefusedError(f"{state.trigger}: {state.place}: {reason}; nothing was changed{hint}.")
+    return DecisionRefusedError(f"{state.trigger}: {state.partition}: {reason}; nothing was changed{hint}.")
 
 
 _DECIDERS: Mapping[DecisionKind, Callable[[PartitionFacts, int | None], Decision]] = {

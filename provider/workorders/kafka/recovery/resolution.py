@@ -267,7 +267,7 @@ def _lock(connection: Connection, trigger: Trigger, decisions: Sequence[Decision
     for state in states:
         if now.get(state.partition.partition) != replace(state, topic_id_now=None, log=None):
             raise DecisionRefusedError(
-                f"{trigger.name}: {state.place} has changed since the preview; nothing was changed; look again, "
+                f"{trigger.name}: {state.partition} has changed since the preview; nothing was changed; look again, "
                 f"and decide again."
             )
 

@@ -276,8 +276,8 @@ def outcome_table(outcomes: Sequence[RangeOutcome], *, with_headings: bool = Tru
 
 
 def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
-    partition, range_ = outcome.range.partition, outcome.range
-    place = (f"{partition.topic} {partition.partition}", f"[{range_.start}, {range_.end})")
+    range_ = outcome.range
+    place = (str(range_.partition), f"[{range_.start}, {range_.end})")
     if outcome.error is not None:
         return (*place, "-", "-", "-", "-", f"{outcome.seconds:.1f}", "stalled")
     created = outcome.created

@@ -14,10 +14,10 @@ from support.dag_runs import DagRuns
 from support.definitions import define
 from support.topics import Topics
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
+from workorders.airflow.task_errors import TaskFailedError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
 from workorders.kafka.client.admin import KafkaAdmin
-from workorders.kafka.exceptions import NotPlannedError
 from workorders.kafka.ledger import batches, positions
 
 pytestmark = pytest.mark.integration
@@ -44,7 +44,7 @@ class Planning:
 
     def sentence(self) -> str:
         """Run the task, which fails, and return its sentence between its trigger and the next try."""
-        with pytest.raises(NotPlannedError) as raised:
+        with pytest.raises(TaskFailedError) as raised:
             self.started()
         sentence = str(raised.value)
         where, undone = f"Trigger {self.name}: ", "No offset was committed: messages wait in Kafka"

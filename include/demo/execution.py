@@ -17,7 +17,7 @@ from demo.summary import Figure, table
 from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
-from workorders.core.bulk.rerun import rerun_work_orders
+from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.definitions.loading import load_workflow
 from workorders.core.postgres.connection import connect
 

@@ -43,7 +43,7 @@ def measure(url: str, rows: int, rounds: int, say: Callable[[str], None]) -> Fou
         say("questions")
         times = _ask(connection, rows, rounds)
         counted = [
-            _milliseconds(lambda: state_counts.latest_counts(connection, trigger=many.COMMON)) for _ in range(rounds)
+            _milliseconds(lambda: state_counts.latest_counts(connection, workflow=many.COMMON)) for _ in range(rounds)
         ]
         size = connection.execute("SELECT pg_total_relation_size('workorders.search_words')").fetchone() or (0,)
         return Found(filled, times, counted, recounting, size[0] / rows)

@@ -61,7 +61,7 @@ def register_found(connection: Connection, name: str, found: FoundWorkflow) -> N
     """
     if isinstance(found, WorkflowDefinition):
         register(connection, found)
-    elif connection.execute(_QUERIES["find_defined"], {"name": name}).fetchone() is None:
+    elif not any(definition for *_, definition in connection.execute(_QUERIES["find_workflow"], {"name": name})):
         if found is not None:
             raise ConfigurationError(
                 f"Workflow {name} is not registered, and its file may be wrong, so its ordering key and its limits are "

@@ -54,12 +54,6 @@ def test_the_core_is_upgraded_before_the_packages_whose_tables_refer_to_it(monke
     assert list(schema._branches()) == ["core", "audit", "kafka"]
 
 
-def test_an_installation_that_names_no_migrations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "MIGRATIONS_GROUP", "workorders.none")
-    with pytest.raises(SchemaError, match="names no migrations; nothing was changed; install it again"):
-        schema.newest()
-
-
 def server(number: int, text: str) -> Any:
     """Return a connection to a server of this version."""
     return SimpleNamespace(info=SimpleNamespace(server_version=number, parameter_status={"server_version": text}.get))

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Annotated, Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,7 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
+    field_validator,
 )
 
 from workorders.core.json_text import dumps
@@ -202,9 +203,30 @@ class TaskSettings(Definition):
         return self.model_dump(exclude_defaults=True)
 
 
-def require_known_tasks(tasks: Mapping[str, TaskSettings], known: Collection[str]) -> None:
-    """Make sure that settings are for tasks that exist."""
-    unknown = sorted(set(tasks) - set(known))
-    if unknown:
-        form = f"some of the tasks {', '.join(known)}" if known else "no tasks, because there is no Dag"
-        raise ValueError(f"expected {form}, got {', '.join(unknown)}.")
+class DagDefinition(Definition):
+    """Base of what a file defines that has Dags: a trigger, or a workflow."""
+
+    task_ids: ClassVar[tuple[str, ...]] = ()
+    """The tasks of the Dags, which `tasks` may name."""
+
+    name: Name
+    """Unique name: small letters, digits, `-` and `_`. The ids of its Dags contain it."""
+    description: str = ""
+    """Purpose; shown with the Dags."""
+    owner: str = "workorders"
+    """Owner of the Dags in Airflow."""
+    tags: tuple[str, ...] = ()
+    """Tags of the Dags, in addition to those that every Dag of its kind gets."""
+    database_connection: ConnectionId = "workorders_db"
+    """Airflow connection of the Postgres database that holds the work orders."""
+    tasks: dict[str, TaskSettings] = Field(default_factory=dict)
+    """Airflow's settings of single tasks, by the id of the task: pool, queue, executor, and priority."""
+
+    @field_validator("tasks", mode="after")
+    @classmethod
+    def _exist(cls, tasks: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
+        if unknown := sorted(set(tasks) - set(cls.task_ids)):
+            known = ", ".join(cls.task_ids)
+            form = f"some of the tasks {known}" if known else "no tasks, because there is no Dag"
+            raise ValueError(f"expected {form}, got {', '.join(unknown)}.")
+        return tasks

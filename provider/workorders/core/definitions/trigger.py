@@ -5,21 +5,19 @@ from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from workorders.core.definitions.fields import (
-    ConnectionId,
+    DagDefinition,
     Definition,
     FieldError,
     ImportPath,
     KeyField,
     Name,
     SelectorField,
-    TaskSettings,
     Whole,
     each_once,
     expecting,
-    require_known_tasks,
     seconds,
 )
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -70,36 +68,22 @@ class Sequence(Definition):
     """Time that a gap may last before there is an alert."""
 
 
-class TriggerDefinition(Definition):
+class TriggerDefinition(DagDefinition):
     """The fields that every trigger has; a type adds its own."""
 
-    task_ids: ClassVar[tuple[str, ...]] = ()
-    """The tasks of the type's Dags, which `tasks` may name."""
     request_fields: ClassVar[frozenset[str] | None] = None
     """The fields that a request of the type may have; None if the type does not tell."""
     has_streams: ClassVar[bool] = True
     """Whether the events of the type come in streams."""
 
-    name: Name
-    """Unique name: small letters, digits, `-` and `_`. Dag ids and messages contain it."""
     type: str
     """Type of the trigger, such as `kafka`."""
     workflow: Name
     """Name of the workflow that the work orders are for."""
-    description: str = ""
-    """Purpose of the trigger; shown with its Dags."""
-    owner: str = "workorders"
-    """Owner of the Dags in Airflow."""
-    tags: tuple[str, ...] = ()
-    """Tags of the Dags, in addition to those that every trigger gets."""
-    database_connection: ConnectionId = "workorders_db"
-    """Airflow connection of the Postgres database that holds the work orders."""
     idempotency: Idempotency | None = None
     """How duplicates of an event are recognized; not at all if not given."""
     sequence: Sequence | None = None
     """How the events of one key are ordered; in any order if not given."""
-    tasks: dict[str, TaskSettings] = Field(default_factory=dict)
-    """Airflow's settings of single tasks, by the id of the task: pool, queue, executor, and priority."""
     notify: Annotated[
         tuple[ImportPath, ...],
         AfterValidator(each_once),
@@ -158,12 +142,6 @@ class TriggerDefinition(Definition):
         if source == "stream" and not self.has_streams:
             return "a selector such as body:/id"
         return None
-
-    @field_validator("tasks", mode="after")
-    @classmethod
-    def _exist(cls, tasks: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
-        require_known_tasks(tasks, cls.task_ids)
-        return tasks
 
 
 def installed(group: str) -> EntryPoints:

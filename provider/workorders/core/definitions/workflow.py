@@ -1,24 +1,22 @@
 """The fields of a workflow's file or decorator; two lines are enough."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from workorders.core.definitions.fields import (
     DAY_SECONDS,
     KIB,
     MIB,
     ConnectionId,
+    DagDefinition,
     Definition,
     KeyField,
-    Name,
-    TaskSettings,
     Text,
     Whole,
     byte_count,
     each_once,
     expecting,
-    require_known_tasks,
     seconds,
 )
 from workorders.core.items import MAX_PUBLISHED_BYTES, MAX_PUBLISHED_MESSAGES
@@ -107,29 +105,19 @@ class Limits(Definition):
     """What happens at a limit: further work orders are rejected and can be rerun, or their source waits."""
 
 
-class WorkflowDefinition(Definition):
+class WorkflowDefinition(DagDefinition):
     """What the work orders of a workflow execute, and how."""
 
-    name: Name
-    """Unique name: small letters, digits, `-` and `_`. Triggers refer to it, and the Dag id contains it."""
+    task_ids: ClassVar[tuple[str, ...]] = ("wait_for_runs", "execute_runs")
+
     callable: Callable | None = None
     """Function to call with (input, context), as `package.module:function`."""
     dag_id: Annotated[Text, expecting("the id of an Airflow Dag")] | None = None
     """Airflow Dag to run instead of a function. What its tasks return stays in Airflow."""
     context_key: Annotated[Text, expecting("a name such as workorders_context, or null")] | None = DEFAULT_CONTEXT_KEY
     """Key of the Dag run's conf that holds the run's context, in addition to the input; null leaves it out."""
-    description: str = ""
-    """Purpose of the workflow; shown with its Dag."""
-    owner: str = "workorders"
-    """Owner of the Dag in Airflow."""
-    tags: tuple[str, ...] = ()
-    """Tags of the Dag, in addition to those that every workflow gets."""
-    database_connection: ConnectionId = "workorders_db"
-    """Airflow connection of the Postgres database that holds the work orders."""
     database: Annotated[UserDatabase, BeforeValidator(_with_connection, str | UserDatabase)] | None = None
     """Database of the function, for `context.transaction`: an Airflow connection, or a connection with limits."""
-    tasks: dict[str, TaskSettings] = Field(default_factory=dict)
-    """Airflow's settings of `wait_for_runs` and `execute_runs`: pool, queue, executor, and priority."""
     concurrency: Count | None = None
     """Maximum number of runs at the same time; no limit if not given. 1 runs them one at a time, oldest first."""
     processes: Whole = Field(default=4, ge=1, le=1000)
@@ -167,12 +155,6 @@ class WorkflowDefinition(Definition):
         "tracestate",
     )
     """Headers of the message or request that the run's context, log, and published messages carry."""
-
-    @field_validator("tasks", mode="after")
-    @classmethod
-    def _exist(cls, tasks: dict[str, TaskSettings]) -> dict[str, TaskSettings]:
-        require_known_tasks(tasks, ("wait_for_runs", "execute_runs"))
-        return tasks
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> "WorkflowDefinition":

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from workorders.core.history.filters import Filter, query_arguments
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
@@ -39,8 +38,7 @@ def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> b
     return True
 
 
-def latest_counts(connection: Connection, *, trigger: str | None = None, workflow: str | None = None) -> Counts:
-    """Return the numbers as they were last counted, of all work orders or of a trigger's or a workflow's."""
-    wanted = query_arguments(connection, Filter(trigger=trigger, workflow=workflow))
-    by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], wanted).fetchall())
+def latest_counts(connection: Connection, *, workflow: str | None = None) -> Counts:
+    """Return the numbers as they were last counted, of all work orders or of a workflow's."""
+    by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], {"workflow": workflow}).fetchall())
     return Counts(by_state, fetch_row(connection, _QUERIES["counted_at"], {})[0])

@@ -13,9 +13,6 @@ SET definition = EXCLUDED.definition,
     updated_at = now()
 WHERE (stored.definition, stored.concurrency) IS DISTINCT FROM (EXCLUDED.definition, EXCLUDED.concurrency);
 
--- name: find_defined
-SELECT FROM workorders.workflows WHERE name = %(name)s AND definition <> '{}';
-
 -- name: find_workflow
 SELECT id, name, definition FROM workorders.workflows WHERE name = %(name)s;
 

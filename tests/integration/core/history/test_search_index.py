@@ -216,8 +216,8 @@ def test_the_counts_at_hand_are_those_of_the_last_count(connection: Connection, 
     create_for(connection, trigger, [accepted("s", 4)])
     connection.commit()
     assert not state_counts.refresh_counts(connection)
-    latest = state_counts.latest_counts(connection, trigger=name)
+    latest = state_counts.latest_counts(connection, workflow=name)
     assert latest.by_state == {"pending": 3, "rejected": 1}
     assert latest.counted_at is not None
     assert latest.counted_at > before
-    assert state_counts.latest_counts(connection, workflow=name).by_state == latest.by_state
+    assert state_counts.latest_counts(connection).by_state["rejected"] >= 1

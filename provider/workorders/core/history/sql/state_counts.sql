@@ -18,8 +18,7 @@ SELECT extract(epoch FROM now() - max(counted_at))::double precision, max(second
 -- name: counts
 SELECT state::text AS state, sum(work_orders)::bigint
 FROM workorders.state_counts
-WHERE (%(trigger_id)s::integer IS NULL OR trigger_id = %(trigger_id)s)
-    AND (%(workflow_id)s::integer IS NULL OR workflow_id = %(workflow_id)s)
+WHERE %(workflow)s::text IS NULL OR workflow_id = (SELECT id FROM workorders.workflows WHERE name = %(workflow)s)
 GROUP BY state
 ORDER BY state;
 

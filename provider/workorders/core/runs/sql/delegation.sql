@@ -8,7 +8,8 @@ SELECT runs.id, runs.state = 'started',
         ORDER BY earlier.attempt DESC
     )
 FROM workorders.runs
-WHERE runs.workflow_id = %(workflow_id)s AND runs.worker_id = %(worker_id)s AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
+WHERE runs.workflow_id = %(workflow_id)s
+    AND runs.worker_id = %(worker_id)s AND runs.claimed_at IS NOT NULL AND runs.finished_at IS NULL
 ORDER BY runs.id;
 
 -- name: is_delegated

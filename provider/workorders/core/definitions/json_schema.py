@@ -71,7 +71,7 @@ def workflow_schema() -> dict[str, Any]:
     schema = schema_of(WorkflowDefinition)
     schema["required"] = ["name"]
     schema["oneOf"] = [{"required": ["callable"]}, {"required": ["dag_id"]}]
-    schema["dependentRequired"] = {"context_key": ["dag_id"], **dict.fromkeys(OF_FUNCTIONS, ["callable"])}
+    schema["dependentRequired"] = {"context_key": ["dag_id"], **{name: ["callable"] for name in OF_FUNCTIONS}}
     return {"$schema": DIALECT, **schema, "title": "Workflow"}
 
 

@@ -206,12 +206,12 @@ def _json(value: Any) -> object:
     """Return what stands for a value that JSON does not know."""
     if isinstance(value, JsonText):
         return orjson.Fragment(str(value))
-    if isinstance(value, Raw):
-        return b64encode(value).decode()
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return b64encode(value).decode() if isinstance(value, Raw) else value.decode(errors="replace")
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "to_json"):
         return value.to_json()
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
     return _fields(value)

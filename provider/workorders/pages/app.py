@@ -11,7 +11,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
@@ -66,26 +65,18 @@ def make_app(site: Site) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     # Nothing in them is secret, so anyone may read them.
-    app.mount("/static", _Revalidated(packages=[("workorders.pages", "static")]))
+    app.mount("/static", StaticFiles(packages=[("workorders.pages", "static")]))
     app.middleware("http")(_with_headers)
     for kind in (WorkOrdersError, RequestValidationError, HTTPException, psycopg.Error):
         app.exception_handler(kind)(_explain)
     return app
 
 
-class _Revalidated(StaticFiles):
-    """Files that a browser keeps, and asks for again by their ETag, so that an upgrade counts at once."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file."""
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-
 async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
     response = await call_next(request)
-    for name, value in HEADERS.items():
+    # A browser keeps files, and asks for them again by their ETag, so that an upgrade counts at once.
+    files = {"Cache-Control": "no-cache"} if "etag" in response.headers else {}
+    for name, value in (HEADERS | files).items():
         response.headers.setdefault(name, value)
     return response
 
@@ -106,7 +97,8 @@ def _problem(method: str, error: Exception) -> tuple[int, str, str]:
     if isinstance(error, PageRefusedError):
         return error.status, error.title, str(error)
     if isinstance(error, WorkOrdersError):
-        return 404 if isinstance(error, LookupError) else 400, "Not done", one_line(error)
+        kind = (NotFoundError.status, NotFoundError.title) if isinstance(error, LookupError) else (400, "Not done")
+        return *kind, one_line(error)
     if isinstance(error, RequestValidationError):
         names = ", ".join(sorted({str(found["loc"][-1]) for found in error.errors()}))
         return 422, "Wrong input", f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."

@@ -17,11 +17,10 @@ from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainE
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
-from workorders.kafka.status.partition_status import TRIGGER_TYPE
+from workorders.kafka.status.partition_status import TRIGGER_TYPE, source_of
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
-from workorders.pages.kafka_trigger import source_of
 from workorders.pages.problems import ChangedMeanwhileError, OutcomeUnknownError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import read_position, read_time
@@ -85,7 +84,7 @@ def page(
     viewer.require(Right.ACT, dag_ids.ingest(name))
     now = datetime.now(UTC)
     with site.reading() as connection:
-        source = source_of(connection, viewer, name)
+        source = source_of(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(
@@ -137,7 +136,7 @@ def resolve(
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
     with site.writing() as connection:
-        source = source_of(connection, actor, name)
+        source = source_of(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = read_position("offset", offset), read_time("time", time, datetime.now(UTC))

@@ -57,8 +57,6 @@ class Choice:
     """A kind of decision, and whether it applies to the partition now."""
 
     kind: DecisionKind
-    title: str
-    meaning: str
     decisions: Sequence[Decision]
     """What it would change; empty if it does not apply."""
     refusal: str | None
@@ -99,6 +97,7 @@ def page(
         name=name,
         topic=topic,
         partition=partition,
+        meanings=MEANINGS,
         choices=choices,
         chosen=chosen,
         offset=offset,
@@ -177,13 +176,12 @@ def given_up(decisions: Sequence[Decision]) -> int:
 
 
 def _choice(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> Choice:
-    title, meaning = MEANINGS[request.kind]
     # An offset or a time is required to seek, and refused by what continues where Kafka still has messages.
     fitting = request if request.kind == DecisionKind.SEEK else replace(request, offset=None, time=None)
     try:
-        return Choice(request.kind, title, meaning, preview(connection, cluster, fitting), None)
+        return Choice(request.kind, preview(connection, cluster, fitting), None)
     except DecisionRefusedError as refusal:
-        return Choice(request.kind, title, meaning, [], str(refusal))
+        return Choice(request.kind, [], str(refusal))
 
 
 def _facts(decisions: Sequence[Decision]) -> str:

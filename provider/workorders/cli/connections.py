@@ -1,23 +1,21 @@
 """Where the command line finds Postgres and Kafka: options, the environment, and Airflow's connections last."""
 
 import importlib.util
-import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, registry_from_environment
+from workorders.kafka.client.secrets import EXAMPLES, KAFKA_VARIABLE, REGISTRY_VARIABLE, settings_from_environment
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
 
 DATABASE_CONNECTION: Final = "workorders_db"
 """The Airflow connection that is used when neither option nor environment names the database."""
-_EXAMPLE: Final = '{"bootstrap.servers": "host:9092"}'
 
 
 def database_url(given: str | None) -> str:
@@ -73,9 +71,11 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    if text := find_secret(KAFKA_VARIABLE):
-        return _json_object(text)
-    with _airflow_connection(connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {_EXAMPLE}"):
+    if (found := settings_from_environment(KAFKA_VARIABLE)) is not None:
+        return found
+    with _airflow_connection(
+        connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {EXAMPLES[KAFKA_VARIABLE]}"
+    ):
         from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
         return of_airflow(connection_id)
@@ -87,7 +87,7 @@ def registry_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    if (found := registry_from_environment()) is not None:
+    if (found := settings_from_environment(REGISTRY_VARIABLE)) is not None:
         return found
     with _airflow_connection(connection_id, f"set {REGISTRY_VARIABLE}"):
         from workorders.kafka.airflow.connections import registry_settings as of_airflow  # noqa: PLC0415 - as above
@@ -121,17 +121,6 @@ def require_airflow(not_done: str = "it was not asked", otherwise: str = "") -> 
         )
     # Outside its own processes Airflow reads its metadata database only with this variable, which its CLI sets too.
     os.environ.setdefault("_AIRFLOW_PROCESS_CONTEXT", "server")
-
-
-def _json_object(text: str) -> Mapping[str, Any]:
-    with suppress(json.JSONDecodeError):
-        if isinstance(settings := json.loads(text), dict):
-            return settings
-    # The text is not repeated because it may contain a password.
-    raise ConfigurationError(
-        f"The environment variable {KAFKA_VARIABLE} is not a JSON object, so Kafka was not queried; give settings of "
-        f"librdkafka, such as {_EXAMPLE}."
-    )
 
 
 @contextmanager

@@ -19,7 +19,11 @@ REGISTRY_VARIABLE: Final = "WORKORDERS_SCHEMA_REGISTRY"
 """Environment variable with the settings of the schema registry's client as a JSON object."""
 SECRET_VARIABLES: Final = (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)
 """All environment variables that `JobSecrets` may need."""
-_EXAMPLE: Final = '{"bootstrap.servers": "broker:9092"}'
+EXAMPLES: Final = {
+    KAFKA_VARIABLE: '{"bootstrap.servers": "broker:9092"}',
+    REGISTRY_VARIABLE: '{"url": "https://registry.example.com"}',
+}
+"""Values of the variables with settings."""
 _SHORTEST_SECRET: Final = 4
 """Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 
@@ -41,14 +45,8 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        try:
-            kafka = json.loads(_get_secret(KAFKA_VARIABLE))
-        except json.JSONDecodeError as error:
-            raise ConfigurationError(
-                f"The environment variable {KAFKA_VARIABLE} is not a JSON object; nothing was read. Give librdkafka "
-                f"settings, such as {_EXAMPLE}."
-            ) from error
-        return cls(_get_secret(DATABASE_URL_VARIABLE), kafka, registry_from_environment())
+        url, _ = _get_secret(DATABASE_URL_VARIABLE), _get_secret(KAFKA_VARIABLE)
+        return cls(url, settings_from_environment(KAFKA_VARIABLE) or {}, settings_from_environment(REGISTRY_VARIABLE))
 
     @contextmanager
     def in_environment(self, **others: str) -> Iterator[None]:
@@ -96,21 +94,22 @@ class JobSecrets:
         return variables if self.registry is None else variables | {REGISTRY_VARIABLE: json.dumps(dict(self.registry))}
 
 
-def registry_from_environment() -> Mapping[str, Any] | None:
-    """Return the settings of the schema registry's client in the process's environment; None if there are none.
+def settings_from_environment(name: str) -> dict[str, Any] | None:
+    """Return the settings of a client in the process's environment; None if there are none.
 
     Raises:
         ConfigurationError: the variable is not a JSON object, or names a file that cannot be read.
     """
-    text = find_secret(REGISTRY_VARIABLE)
+    text = find_secret(name)
     try:
         found = None if text is None else json.loads(text)
     except json.JSONDecodeError:
         found = ()
     if found is not None and not isinstance(found, dict):
+        # The text is not repeated because it may contain a password.
         raise ConfigurationError(
-            f"The environment variable {REGISTRY_VARIABLE} is not a JSON object; nothing was read. Give settings of "
-            f'the registry\'s client, such as {{"url": "https://registry.example.com"}}.'
+            f"The environment variable {name} is not a JSON object; nothing was read. Give settings such as "
+            f"{EXAMPLES[name]}."
         )
     return found
 

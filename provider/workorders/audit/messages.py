@@ -67,11 +67,9 @@ def was_changed_since(created_at: datetime, trigger_changed_at: datetime | None)
 def is_missing(ranges: Sequence[FinishedRange], deletes_before: datetime | None) -> bool:
     """Return whether a message without a work order, which some of the ranges took, must have one.
 
-    Retention deletes work orders of older batches, and those that existed before their batch.
+    Retention may have deleted one that existed before its batch.
     """
-    if deletes_before is None:
-        return True
-    return any(range_.planned_at >= deletes_before and not range_.existing for range_ in ranges)
+    return deletes_before is None or any(not range_.existing for range_ in ranges)
 
 
 def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, has_headers: bool) -> str | None:

@@ -49,8 +49,6 @@ class PollingTrigger(BaseTrigger):
 
     transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
     """Failures that may pass, like an outage of the database: the next probe comes after a delay."""
-    records_before_it_waits: ClassVar[bool] = False
-    """Whether the first probe records what the wait begins with, so that the log names the wait only after it."""
 
     def __init__(self, *, subject: str, waiting_for: str, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -81,8 +79,6 @@ class PollingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""
-        if not self.records_before_it_waits:
-            self._log_wait()
         deadline = time.monotonic() + self.idle_after
         while time.monotonic() < deadline:
             try:
@@ -106,11 +102,6 @@ class PollingTrigger(BaseTrigger):
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()
 
-    def _log_wait(self) -> None:
-        if not self._is_waiting:
-            self.log.info("Waiting for %s.", self.waiting_for)
-            self._is_waiting = True
-
     async def _until_found(self, deadline: float) -> str | None:
         async with self.open_probe() as probe:
             while time.monotonic() < deadline:
@@ -118,7 +109,10 @@ class PollingTrigger(BaseTrigger):
                 self._failures = 0
                 if found is not None:
                     return found
-                self._log_wait()
+                # After the first probe, which may record what the wait begins with.
+                if not self._is_waiting:
+                    self.log.info("Waiting for %s.", self.waiting_for)
+                    self._is_waiting = True
                 await asyncio.sleep(self.poll_interval)
         return None
 
@@ -148,7 +142,7 @@ class PollingSensor(BaseSensorOperator):
     def trigger_class(self) -> type[PollingTrigger]:
         """The trigger that waits."""
 
-    def start(self, *, from_trigger: bool, **fixed: Any) -> None:
+    def start(self, *, from_trigger: bool = True, **fixed: Any) -> None:
         """Set where the task starts, and the arguments of the trigger that are no template fields.
 
         Unless it starts in the triggerer, a worker defers at once.

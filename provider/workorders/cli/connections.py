@@ -5,17 +5,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
+from workorders.core.environment import DATABASE_CONNECTION, DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.client.secrets import EXAMPLES, KAFKA_VARIABLE, REGISTRY_VARIABLE, settings_from_environment
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
-
-DATABASE_CONNECTION: Final = "workorders_db"
-"""The Airflow connection that is used when neither option nor environment names the database."""
 
 
 def database_url(given: str | None) -> str:

@@ -13,8 +13,7 @@ from uuid import UUID
 import typer
 
 from workorders import times
-from workorders.cli.connections import DATABASE_CONNECTION
-from workorders.core.environment import DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
+from workorders.core.environment import DATABASE_CONNECTION, DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
 
 S = TypeVar("S", bound=StrEnum)
 

@@ -2,19 +2,17 @@
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-
-_DATABASE_CONNECTION: Final = "workorders_db"
-"""Airflow connection of the database whose webhooks are served."""
 
 
 def application() -> "FastAPI":
@@ -26,7 +24,7 @@ def application() -> "FastAPI":
     from workorders.webhook.stored_webhooks import list_served  # noqa: PLC0415
 
     handler = RequestHandler(database_url)
-    hooks = Hooks(partial(list_served, handler.database(_DATABASE_CONNECTION)), time.monotonic)
+    hooks = Hooks(partial(list_served, handler.database(DATABASE_CONNECTION)), time.monotonic)
     return make_app(hooks, handler, _secret, time.monotonic)
 
 

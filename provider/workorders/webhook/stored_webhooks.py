@@ -9,6 +9,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from workorders.core import workflows
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -66,7 +67,8 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
     stored: list[str] = []
     for definition in definitions:
-        workflows.register_found(connection, definition.workflow, definition.found_workflow)
+        if definition.database_connection == DATABASE_CONNECTION:  # otherwise its work orders are elsewhere
+            workflows.register_found(connection, definition.workflow, definition.found_workflow)
         fields = {
             "name": definition.name,
             "path": definition.path,

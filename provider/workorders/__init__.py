@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from workorders.core.items import Item as Item
     from workorders.core.items import Rejection as Rejection
     from workorders.core.postgres.connection import connect as connect
-    from workorders.core.schema import upgrade as migrate_schema
+    from workorders.core.schema import upgrade
     from workorders.core.triggers import Trigger as Trigger
-    from workorders.core.triggers import find as find_trigger
+    from workorders.core.triggers import find
     from workorders.core.worker.context import Context as Context
     from workorders.outbox.enqueue import publish as publish
+
+    find_trigger, migrate_schema = find, upgrade
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,

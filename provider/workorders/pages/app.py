@@ -1,7 +1,8 @@
 """The FastAPI application of the pages; Airflow's API server mounts it at `/workorders`."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -25,7 +26,6 @@ from workorders.pages import (
     work_orders,
     workflow,
 )
-from workorders.pages.problems import NotFoundError, PageRefusedError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import Site
 
@@ -44,7 +44,17 @@ ROUTERS: Final = (
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 
-_METHOD_NOT_ALLOWED: Final = 405
+TITLES: Final[Mapping[int, str]] = {
+    400: "Not done",
+    401: "Your session has ended",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Changed meanwhile",
+    422: "Wrong input",
+    503: "Busy",
+    504: "Not known",
+}
+"""Of the pages that say why something is refused, by their status."""
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -83,7 +93,7 @@ async def _with_headers(request: Request, call_next: Callable[[Request], Awaitab
 
 async def _explain(request: Request, error: Exception) -> Response:
     """Answer by a page with what failed, and what a person can do."""
-    if isinstance(error, HTTPException) and (request.method, error.status_code) == ("GET", _METHOD_NOT_ALLOWED):
+    if request.method == "GET" and getattr(error, "status_code", 0) == HTTPStatus.METHOD_NOT_ALLOWED:
         # The address of a form that was sent: a person went there by the address bar, or shared it.
         return RedirectResponse(request.url.path.rpartition("/")[0], 303)
     status, title, sentence = _problem(request.method, error)
@@ -94,18 +104,20 @@ async def _explain(request: Request, error: Exception) -> Response:
 
 def _problem(method: str, error: Exception) -> tuple[int, str, str]:
     """Return the status, the title, and the sentence of a failure."""
-    if isinstance(error, PageRefusedError):
-        return error.status, error.title, str(error)
     if isinstance(error, WorkOrdersError):
-        kind = (NotFoundError.status, NotFoundError.title) if isinstance(error, LookupError) else (400, "Not done")
-        return *kind, one_line(error)
+        status = HTTPStatus.NOT_FOUND if isinstance(error, LookupError) else HTTPStatus.BAD_REQUEST
+        return status, TITLES[status], one_line(error)
     if isinstance(error, RequestValidationError):
         names = ", ".join(sorted({str(found["loc"][-1]) for found in error.errors()}))
-        return 422, "Wrong input", f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."
+        return 422, TITLES[422], f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."
     if isinstance(error, HTTPException):
-        if error.status_code == NotFoundError.status:
-            return error.status_code, NotFoundError.title, "There is no page at this address."
-        return error.status_code, "Refused", f"Nothing was read or changed: {error.detail}."
+        status, sentence = HTTPStatus(error.status_code), error.detail
+        if sentence == status.phrase:  # the framework refuses it
+            is_missing = status is HTTPStatus.NOT_FOUND
+            sentence = (
+                "There is no page at this address." if is_missing else f"Nothing was read or changed: {sentence}."
+            )
+        return status, TITLES.get(status, "Refused"), sentence
     if isinstance(error, psycopg.Error):
         return _database_problem(method, error)
     raise error
@@ -115,7 +127,7 @@ def _database_problem(method: str, error: psycopg.Error) -> tuple[int, str, str]
     if isinstance(error, psycopg.DataError):
         # Such as a NUL in a name, or a number that no id reaches.
         sentence = "Nothing was read or changed: the database can store no such value. Go back and correct it."
-        return 422, "Wrong input", sentence
+        return 422, TITLES[422], sentence
     _LOG.error("A page could not be made: %s", one_line(error))
     if isinstance(error, psycopg.errors.QueryCanceled):
         sentence = (

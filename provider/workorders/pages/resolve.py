@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import orjson
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from workorders import dag_ids
@@ -21,7 +21,6 @@ from workorders.kafka.status.partition_status import TRIGGER_TYPE, source_of
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
-from workorders.pages.problems import ChangedMeanwhileError, OutcomeUnknownError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import read_position, read_time
 from workorders.pages.site import CurrentSite
@@ -130,8 +129,8 @@ def resolve(
     """Apply a decision, exactly as the person saw it.
 
     Raises:
-        ChangedMeanwhileError: the ledger or Kafka has moved since the preview; nothing was changed.
-        OutcomeUnknownError: the answer to the commit of the decision was lost.
+        HTTPException: the ledger or Kafka has moved since the preview, so nothing was changed; or the answer to the
+            commit of the decision was lost.
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
     with site.writing() as connection:
@@ -142,9 +141,10 @@ def resolve(
         request_ = DecisionRequest(kind, name, topic, (partition,), *wanted)
         decisions = preview(connection, cluster, request_)
         if _facts(decisions) != facts:
-            raise ChangedMeanwhileError(
+            raise HTTPException(
+                409,
                 f"{name}: {topic} {partition} has changed since the preview, so nothing was changed. Go back, look at "
-                f"the new preview, and decide again."
+                f"the new preview, and decide again.",
             )
         if lost := given_up(decisions):
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
@@ -162,7 +162,7 @@ def resolve(
                 group=source.consumer_group,
             )
         except DecisionUncertainError as error:
-            raise OutcomeUnknownError(str(error)) from error
+            raise HTTPException(504, str(error)) from error
     for warning in applied.warnings:
         _LOG.warning("%s", warning)
     ((number, _),) = applied.decisions

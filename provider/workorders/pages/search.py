@@ -8,10 +8,11 @@ from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
 
+from fastapi import HTTPException
+
 from workorders import times
 from workorders.core.history.filters import Filter
 from workorders.core.states import WorkOrderState
-from workorders.pages.problems import WrongInputError
 
 FIELDS: Final = (
     "state",
@@ -71,7 +72,7 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
     """Return the search that an address asks for; without a time, that of the last seven days.
 
     Raises:
-        WrongInputError: a field has a wrong form; the sentence names it and the right form.
+        HTTPException: a field has a wrong form; the sentence names it and the right form.
     """
     given = {name: query[name].strip() for name in FIELDS if query.get(name, "").strip()}
     for name, value in given.items():
@@ -127,5 +128,5 @@ def read_position(name: str, text: str) -> int | None:
     return int(text) if text else None
 
 
-def _wrong(name: str, form: str) -> WrongInputError:
-    return WrongInputError(f"{name}: nothing was searched or changed, because this takes {form}. Correct the field.")
+def _wrong(name: str, form: str) -> HTTPException:
+    return HTTPException(422, f"{name}: nothing was searched or changed, because this takes {form}. Correct the field.")

@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from workorders.cli.connections import connect
-from workorders.cli.options import AsJson, Database, ListingById, argument, option, state_option, takes
+from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
 from workorders.cli.output import JsonText, show_one, show_page
 from workorders.core.history import runs, steps
 from workorders.core.history.runs import RunRow
@@ -31,7 +31,7 @@ SHOWN_COLUMNS: Final[Mapping[type, str]] = {
 def list_(
     *,
     workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", "--workflow")] = None,
-    state: Annotated[RunState | None, state_option(RunState)] = None,
+    state: Annotated[RunState | None, option("STATE", f"Only in this state: {', '.join(RunState)}.", "--state")] = None,
     work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.", "--work-order")] = None,
     listing: ListingById,
 ) -> None:

@@ -97,4 +97,4 @@ def test_an_unknown_run_or_workflow_or_state_is_an_error(workorders: Command) ->
     assert "No workflow nonsense is registered" in workorders("runs", "list", "--workflow", "nonsense").err
     ended = workorders("runs", "list", "--state", "done")
     assert ended.code == 2
-    assert "expected one of available, claimed" in ended.err
+    assert "is not one of 'available', 'claimed'" in ended.err

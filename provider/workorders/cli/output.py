@@ -126,6 +126,12 @@ def note(sentence: str) -> None:
     print(safe(sentence), file=sys.stderr)
 
 
+def show_progress(done: int, total: int) -> None:
+    """Write the progress over itself to standard error, for a person who waits."""
+    if sys.stderr.isatty():
+        print(f"\r{done:,} of {total:,}", end="\n" if done >= total else "", file=sys.stderr, flush=True)
+
+
 def count(number: int | None, *, unknown: str = "?") -> str:
     """Return a number with separators; None is not known."""
     return unknown if number is None else f"{number:,}"

@@ -19,8 +19,8 @@ from airflow.triggers.base import (
 )
 
 from workorders.airflow.retries import describe_next_retry
-from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_failure_wrapped, reason
+from workorders.core.exceptions import one_line
 from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
 from workorders.core.postgres.connection import is_outage
 
@@ -122,10 +122,6 @@ def path_of(trigger: type[PollingTrigger]) -> str:
     return f"{trigger.__module__}.{trigger.__qualname__}"
 
 
-class WaitFailedError(WorkOrdersError):
-    """A wait failed for a permanent reason."""
-
-
 class PollingSensor(BaseSensorOperator):
     """Waits by a `PollingTrigger`.
 
@@ -170,4 +166,4 @@ class PollingSensor(BaseSensorOperator):
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
         """
         if isinstance(event, dict) and FAILED in event:
-            raise WaitFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")
+            raise TaskFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")

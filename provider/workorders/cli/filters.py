@@ -36,17 +36,5 @@ def chosen(
         str | None, option("WORDS", "Only with these words (or prefix*) in body or rejection.", "--text")
     ] = None,
 ) -> Filter:
-    """Return the filter that the options ask for."""
-    return Filter(
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=rejection,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        ordering_key=ordering_key,
-        text=text,
-    )
+    """Return the filter that the options ask for, which are named after its fields."""
+    return Filter(**locals())

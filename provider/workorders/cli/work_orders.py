@@ -57,8 +57,7 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
     if filled_until is not None:
         until_when = times.show(time_of(filled_until))
         note(f"Texts are searched up to {until_when}; words of newer work orders follow in some minutes.")
-    options = {"rejection" if name == "reason" else name: value for name, value in wanted.to_json().items()}
-    show_page(WorkOrderSummary, found, "work-orders list", listing, **options)
+    show_page(WorkOrderSummary, found, "work-orders list", listing, **wanted.to_json())
 
 
 @app.command("count")

@@ -22,6 +22,8 @@ from workorders.visible_text import hexdump, safe
 Columns = str | Mapping[str, Callable[[Any], object]]
 """Names of attributes, with spaces between them, or a function per heading; empty for all fields of the dataclass."""
 
+_JSON_FIELDS: Final = {"request", "body", "output", "result"}
+"""Fields of work orders, runs, and steps whose text is JSON."""
 _CELL_CHARACTERS: Final = 300
 _RAW_BYTES_SHOWN: Final = 512
 _JSON: Final = (
@@ -157,7 +159,13 @@ def _print_fields(named: Mapping[str, Any], columns: Mapping[type, Columns]) -> 
 
 
 def _fields(thing: Any) -> dict[str, Any]:
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return {field.name: _typed(field.name, getattr(thing, field.name)) for field in fields(thing)}
+
+
+def _typed(name: str, value: Any) -> Any:
+    if name in _JSON_FIELDS and isinstance(value, str):
+        return JsonText(value)
+    return Raw(value) if name == "raw" and isinstance(value, bytes) else value
 
 
 def _is_record(value: object) -> bool:

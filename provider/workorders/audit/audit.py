@@ -12,8 +12,8 @@ import psycopg
 
 from workorders.audit import stored
 from workorders.audit.findings import MAX_FINDINGS, AuditReport, Check, Finding
-from workorders.audit.messages import Block, assign, choose_blocks
-from workorders.audit.partitions import Ledger, Walk, check_counts, check_ledger
+from workorders.audit.messages import Block, assigned, choose_blocks
+from workorders.audit.partitions import Ledger, check_counts, check_ledger, check_ranges
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.ledger.positions import PartitionStatus
@@ -151,12 +151,9 @@ class Audit:
             ledger = stored.ledger(self._connection, task.place)
             if ledger is None:
                 return
-            walk, blocks = Walk(ledger), self._blocks(task, ledger)
+            blocks = self._blocks(task, ledger)
             self._add(check_ledger(ledger))
-            for range_ in stored.ranges(self._connection, ledger):
-                self._add(walk.take(range_))
-                assign(blocks, range_)
-            self._add(walk.end())
+            self._add(check_ranges(ledger, assigned(stored.ranges(self._connection, ledger), blocks)))
         self._compare_with_kafka(task, ledger)
         self._count(ledger)
         for block in blocks:

@@ -1,7 +1,7 @@
 """Compares the ledger of a partition with its ranges, the decisions about it, and the number of work orders: pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -99,53 +99,40 @@ class StoredCounts:
     """Whether offsets of it are in another batch as well, which may have taken other messages."""
 
 
-@dataclass
-class Walk:
-    """Goes through the finished ranges of the log that the ledger follows, in the order of their starts."""
-
-    ledger: Ledger
-    _reached: int | None = field(init=False)
-    """End of the ranges so far; None until the first one, if it may begin late."""
-    _sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
-
-    def __post_init__(self) -> None:
-        self._reached = None if self.ledger.may_begin_late else self.ledger.start_offset
-
-    def take(self, range_: FinishedRange) -> Iterator[Finding]:
-        """Compare the next range with those before it."""
-        if self._reached is None:
-            self._reached = range_.start
+def check_ranges(ledger: Ledger, ranges: Iterable[FinishedRange]) -> Iterator[Finding]:
+    """Compare the finished ranges of the followed log with one another and with the ledger, by their starts."""
+    reached = None if ledger.may_begin_late else ledger.start_offset
+    sums = [0, 0, 0, 0]
+    for range_ in ranges:
+        if reached is None:
+            reached = range_.start
         # What is after the ledger is read again.
-        yield from self._check_gap(self._reached, min(range_.start, self.ledger.next_offset))
-        overlap = (range_.start, min(range_.end, self._reached))
-        for part in uncovered(overlap, map(_back, self.ledger.moves)):
+        yield from _check_gap(ledger, reached, min(range_.start, ledger.next_offset))
+        for part in uncovered((range_.start, min(range_.end, reached)), map(_back, ledger.moves)):
             what = f"Batch {range_.batch_id} has finished offsets that another batch has finished before"
-            yield self.ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
+            yield ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
         counts = (range_.created, range_.rejected, range_.existing, range_.filtered)
-        self._sums = [sum_ + count for sum_, count in zip(self._sums, counts, strict=True)]
-        self._reached = max(self._reached, range_.end)
+        sums = [sum_ + count for sum_, count in zip(sums, counts, strict=True)]
+        reached = max(reached, range_.end)
+    if reached is None:
+        reached = ledger.next_offset
+    yield from _check_gap(ledger, reached, ledger.next_offset)
+    for part in uncovered((ledger.next_offset, reached), map(_back, ledger.moves)):
+        what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
+        action = f"Find out who changed the table kafka_ledger, and run `{ledger.seek(reached)}`."
+        yield ledger.found(Check.LEDGER, what, action, part)
+    is_exact = ledger.is_first_log and not ledger.may_begin_late
+    if any(count < sum_ or (is_exact and count != sum_) for count, sum_ in zip(ledger.counts, sums, strict=True)):
+        what = f"The ledger counts {_counted(ledger.counts)}, and its finished ranges {_counted(sums)}."
+        yield ledger.found(Check.COUNTS, what)
 
-    def end(self) -> Iterator[Finding]:
-        """Compare the ledger with all of them."""
-        ledger = self.ledger
-        reached = ledger.next_offset if self._reached is None else self._reached
-        yield from self._check_gap(reached, ledger.next_offset)
-        for part in uncovered((ledger.next_offset, reached), map(_back, ledger.moves)):
-            what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
-            action = f"Find out who changed the table kafka_ledger, and run `{ledger.seek(reached)}`."
-            yield ledger.found(Check.LEDGER, what, action, part)
-        pairs = list(zip(ledger.counts, self._sums, strict=True))
-        is_exact = ledger.is_first_log and not ledger.may_begin_late
-        if any(count < sum_ or (is_exact and count != sum_) for count, sum_ in pairs):
-            what = f"The ledger counts {_counted(ledger.counts)}, and its finished ranges {_counted(self._sums)}."
-            yield ledger.found(Check.COUNTS, what)
 
-    def _check_gap(self, reached: int, until: int) -> Iterator[Finding]:
-        for part in uncovered((reached, until), ((start, end) for start, end in self.ledger.moves)):
-            seek = self.ledger.seek(part[0])
-            action = f"While Kafka has them, `{seek}` reads them again, and work orders that exist stay as they are."
-            what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
-            yield self.ledger.found(Check.RANGES, what, action, part)
+def _check_gap(ledger: Ledger, reached: int, until: int) -> Iterator[Finding]:
+    for part in uncovered((reached, until), ((start, end) for start, end in ledger.moves)):
+        seek = ledger.seek(part[0])
+        action = f"While Kafka has them, `{seek}` reads them again, and work orders that exist stay as they are."
+        what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
+        yield ledger.found(Check.RANGES, what, action, part)
 
 
 def check_ledger(ledger: Ledger) -> Iterator[Finding]:

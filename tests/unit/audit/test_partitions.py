@@ -13,8 +13,8 @@ from workorders.audit.partitions import (
     Ledger,
     Move,
     StoredCounts,
-    Walk,
     check_counts,
+    check_ranges,
     uncovered,
 )
 
@@ -49,9 +49,8 @@ def finished(start: int, end: int) -> FinishedRange:
 
 
 def found(ledger: Ledger, ranges: Sequence[FinishedRange], *moves: Move) -> list[tuple[Check, int | None, int | None]]:
-    walk = Walk(replace(ledger, moves=moves))
-    findings = [finding for range_ in ranges for finding in walk.take(range_)]
-    return [(finding.check, finding.start, finding.end) for finding in [*findings, *walk.end()]]
+    findings = check_ranges(replace(ledger, moves=moves), ranges)
+    return [(finding.check, finding.start, finding.end) for finding in findings]
 
 
 WHOLE = [finished(0, 10), finished(10, 20), finished(20, 30)]

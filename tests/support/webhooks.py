@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -35,7 +35,9 @@ class Webhooks:
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
         self.handler = RequestHandler(self.urls.__getitem__)
-        served = partial(list_served, self.handler.database(served_from)) if served_from else self._list_stored
+        served: Callable[[], Sequence[StoredWebhook]] = self._list_stored
+        if served_from is not None:
+            served = partial(list_served, self.handler.database(served_from))
         hooks = Hooks(served, self.clock)
         app = make_app(hooks, self.handler, self.secrets.__getitem__, self.clock)
         self.client = TestClient(app, raise_server_exceptions=False)

@@ -107,7 +107,7 @@ def collect(
 def ask(
     connection: Connection, kafka: KafkaAnswers | None, trigger: str | None = None, *, with_groups: bool = True
 ) -> list[tuple[RegisteredTrigger, Sequence[PartitionStatus], KafkaAnswer]]:
-    """Return the same Kafka triggers, each with the rows of its ledger and Kafka's answer about it."""
+    """Return Kafka triggers as `collect`, each with the rows of its ledger and Kafka's answer about it."""
     known = _kafka_triggers(connection, trigger)
     rows = positions.status(connection, trigger)
     # Kafka is asked outside of any transaction, which must not wait for a network.

@@ -24,7 +24,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def python_reference(module: str, *names: str) -> str:
     """Return a section for each public name of a module, or for the ones that are given."""
-    public = names or [name for name in import_module(module).__all__ if not name.startswith("__")]
+    public = names or import_module(module).__all__
     return "\n\n".join(part for name in public for part in _parts(module, name))
 
 

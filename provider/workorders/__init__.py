@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from workorders.lazy import lazy_names
 
+__version__ = "0.1.0"
+
 if TYPE_CHECKING:
     from workorders.core.creation.create_one import CreateResult as CreateResult
     from workorders.core.creation.create_one import create_one as create_one
@@ -20,52 +22,31 @@ if TYPE_CHECKING:
     from workorders.core.items import Item as Item
     from workorders.core.items import Rejection as Rejection
     from workorders.core.postgres.connection import connect as connect
-    from workorders.core.schema import upgrade as migrate_schema
+    from workorders.core.schema import upgrade
     from workorders.core.triggers import Trigger as Trigger
-    from workorders.core.triggers import find as find_trigger
+    from workorders.core.triggers import find
     from workorders.core.worker.context import Context as Context
     from workorders.outbox.enqueue import publish as publish
 
-__version__ = "0.1.0"
-
-__all__ = [
-    "Context",
-    "CreateResult",
-    "Created",
-    "Item",
-    "Rejection",
-    "Trigger",
-    "TriggerDefinition",
-    "__version__",
-    "connect",
-    "create_for",
-    "create_one",
-    "find_trigger",
-    "migrate_schema",
-    "publish",
-    "workflow",
-]
-
-__getattr__, _ = lazy_names(
-    __name__,
-    {
-        "Context": "core.worker.context",
-        "CreateResult": "core.creation.create_one",
-        "Created": "core.creation.work_orders",
-        "Item": "core.items",
-        "Rejection": "core.items",
-        "Trigger": "core.triggers",
-        "TriggerDefinition": "core.definitions.trigger",
-        "connect": "core.postgres.connection",
-        "create_for": "core.creation.work_orders",
-        "create_one": "core.creation.create_one",
-        "find_trigger": "core.triggers:find",
-        "publish": "outbox.enqueue",
-        "migrate_schema": "core.schema:upgrade",
-        "workflow": "core.definitions.decorator",
-    },
-)
-
-
-def __dir__() -> list[str]:
-    return __all__
+    find_trigger, migrate_schema = find, upgrade
+else:
+    __getattr__, __dir__ = lazy_names(
+        __name__,
+        {
+            "Context": "core.worker.context",
+            "CreateResult": "core.creation.create_one",
+            "Created": "core.creation.work_orders",
+            "Item": "core.items",
+            "Rejection": "core.items",
+            "Trigger": "core.triggers",
+            "TriggerDefinition": "core.definitions.trigger",
+            "connect": "core.postgres.connection",
+            "create_for": "core.creation.work_orders",
+            "create_one": "core.creation.create_one",
+            "find_trigger": "core.triggers:find",
+            "migrate_schema": "core.schema:upgrade",
+            "publish": "outbox.enqueue",
+            "workflow": "core.definitions.decorator",
+        },
+    )
+    __all__ = list(__dir__())

@@ -2,7 +2,10 @@
 
 import hashlib
 import hmac
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,6 +17,7 @@ from support.airflow_api import AirflowApi, Run
 from support.eventually import eventually
 from support.flow import SECONDS
 
+HERE = Path(__file__).parent
 SECRET = "known-to-the-shop-alone"
 BODY = b'{"order": 17}'
 
@@ -43,6 +47,8 @@ def test_a_webhook_a_schedule_and_a_form_create_work_orders(airflow_stack: Local
 
 
 def _webhook(stack: LocalStack) -> None:
+    command = [sys.executable, "-m", "workorders.cli.main", "webhooks", "apply", str(HERE / "triggers" / "shop.yaml")]
+    subprocess.run(command, env=stack.environment(), check=True)
     url = f"{stack.airflow_url}/workorders/webhooks/shop/orders"
     signature = f"sha256={hmac.new(SECRET.encode(), BODY, hashlib.sha256).hexdigest()}"
 

@@ -169,7 +169,7 @@ def test_a_dag_that_was_there_still_runs(api: AirflowApi) -> None:
 
 
 @pytest.mark.long
-def test_an_api_server_without_a_folder_serves_the_webhooks_that_were_stored_in_the_database(
+def test_the_api_server_serves_the_webhooks_that_were_stored_in_the_database(
     made: wheel.Installation, installed: LocalStack, api: AirflowApi, tmp_path: Path
 ) -> None:
     def post(key: str) -> httpx.Response:

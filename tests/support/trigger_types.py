@@ -12,7 +12,6 @@ import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
 from local_stack.stack import LocalStack
-from support.definition_files import write_definitions
 from support.in_process_trigger import InProcessTrigger
 from support.topics import Topics
 from support.webhooks import Webhooks
@@ -20,6 +19,7 @@ from workorders.airflow.task_errors import TaskFailedError
 from workorders.core.creation.manual import NotAnInputError
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import LimitReachedError
+from workorders.core.postgres.connection import connect
 from workorders.cron import airflow as cron_airflow
 from workorders.cron.airflow import CreateScheduledOperator
 from workorders.cron.definition import CronTriggerDefinition
@@ -30,6 +30,8 @@ from workorders.kafka.spark.partition_ingest import PartitionIngest
 from workorders.manual import airflow as manual_airflow
 from workorders.manual.airflow import CreateByHandOperator
 from workorders.manual.definition import ManualTriggerDefinition
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.stored_webhooks import apply
 
 Answer = Literal["taken", "must wait", "refused"]
 """What a source is told: taken; to come again; or that its event can be no input, or may have been deleted."""
@@ -139,14 +141,17 @@ class WebhookSource(Source):
     type = "webhook"
 
     def begin(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        self.workflow_folder = folder / "workflows"
-        patch.setenv("WORKORDERS_WORKFLOWS", str(self.workflow_folder))
-        self.webhooks = Webhooks(folder, {"workorders_db": self.stack.database_url})
-        self.webhooks.define(**self.fields)
+        self.webhooks = Webhooks({"workorders_db": self.stack.database_url}, served_from="workorders_db")
+        self._deploy()
 
     def add_workflow_file(self, **fields: Any) -> None:
-        """Write the file, which the server finds by itself."""
-        write_definitions(self.workflow_folder, {"name": self.name, "callable": "a.module:function", **fields})
+        super().add_workflow_file(**fields)
+        self._deploy()
+
+    def _deploy(self) -> None:
+        definition = WebhookTriggerDefinition.model_validate({"authentication": "public", **self.fields})
+        with connect(self.stack.database_url) as connection:
+            apply(connection, [definition.with_workflow(self.workflow)])
 
     def submit(self, first: int, events: list[Event]) -> Answer:
         answers = [

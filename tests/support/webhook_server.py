@@ -1,6 +1,6 @@
 """The webhooks behind a real server in a separate process, as Airflow's API server mounts them: `PORT`.
 
-The environment has the folder of trigger files and the connections, as for Airflow.
+The environment has the connections, as for Airflow.
 """
 
 import sys

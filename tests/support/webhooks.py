@@ -4,52 +4,55 @@ import hashlib
 import hmac
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import httpx2
 from fastapi.testclient import TestClient
 
-from support.definition_files import write_definitions
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hooks, TriggerFolder
-from workorders.webhook.stored_webhooks import StoredWebhooks
+from workorders.webhook.hooks import Hooks
+from workorders.webhook.stored_webhooks import StoredWebhook, list_served
 
 SECRET = "kept-from-yaml"
 
 
 class Webhooks:
-    """Trigger files in a folder of the test's own, and a client that sends to them.
+    """Webhooks of the test's own, and a client that sends to them.
 
     Args:
-        folder: the files are written here.
         urls: databases by their Airflow connection.
-        served_from: the Airflow connection of the database that has the webhooks; None if the folder has them.
+        served_from: the Airflow connection of the database that has the webhooks; None for those that are defined here.
     """
 
-    def __init__(self, folder: Path, urls: Mapping[str, str], *, served_from: str | None = None) -> None:
-        self.folder = folder
+    def __init__(self, urls: Mapping[str, str], *, served_from: str | None = None) -> None:
+        self.stored: dict[str, StoredWebhook] = {}
         self.urls = dict(urls)
         self.secrets = {"shop": Secret("ada", SECRET)}
         self._now = 0.0
         self.handler = RequestHandler(self.urls.__getitem__)
-        stored = None if served_from is None else StoredWebhooks(self.handler.database(served_from))
-        hooks = Hooks(stored or TriggerFolder(folder), self.clock)
+        served: Callable[[], Sequence[StoredWebhook]] = self._list_stored
+        if served_from is not None:
+            served = partial(list_served, self.handler.database(served_from))
+        hooks = Hooks(served, self.clock)
         app = make_app(hooks, self.handler, self.secrets.__getitem__, self.clock)
         self.client = TestClient(app, raise_server_exceptions=False)
 
     def clock(self) -> float:
-        """Let enough time pass between two looks that a changed file is noticed immediately."""
+        """Let enough time pass between two looks that a change is noticed immediately."""
         self._now += 60
         return self._now
 
     def define(self, name: str, **fields: Any) -> None:
-        """Write a trigger file; it is public by default."""
-        content = {"name": name, "type": "webhook", "workflow": "admit", "authentication": "public", **fields}
-        write_definitions(self.folder, content)
+        """Define a webhook as its file would; it is public by default."""
+        self.stored[name] = stored_webhook(name, **{"workflow": "admit", "authentication": "public", **fields})
+
+    def _list_stored(self) -> list[StoredWebhook]:
+        return list(self.stored.values())
 
     def post(self, path: str, body: bytes = b'{"a":1}', **headers: str) -> httpx2.Response:
         """Send a body; underscores in the names of headers are hyphens."""
@@ -65,6 +68,11 @@ class Webhooks:
     def close(self) -> None:
         """Close the connections to databases."""
         self.handler.close()
+
+
+def stored_webhook(name: str, **fields: Any) -> StoredWebhook:
+    """Return a webhook as a database has it, with the fields of its file."""
+    return StoredWebhook(name, fields.get("path", name), {"name": name, **fields}, datetime.now(UTC))
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:

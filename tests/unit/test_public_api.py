@@ -19,7 +19,6 @@ PUBLIC = {
         "Rejection",
         "Trigger",
         "TriggerDefinition",
-        "__version__",
         "connect",
         "create_for",
         "create_one",

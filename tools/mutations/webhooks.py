@@ -63,7 +63,7 @@ WEBHOOKS = (
         (Change("webhook/sql/webhooks.sql", "WHERE name <> ALL (%(names)s) RETURNING", "WHERE false RETURNING"),),
         (
             f"{STORED}::test_the_webhooks_of_the_database_become_exactly_those_that_are_applied",
-            f"{STORED}::test_a_server_without_trigger_files_follows_the_database",
+            f"{STORED}::test_a_server_follows_the_database",
         ),
     ),
     Mutation(

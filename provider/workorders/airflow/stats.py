@@ -105,9 +105,7 @@ class ReportMetricsSensor(PollingSensor):
     template_fields: Sequence[str] = ("database_connection",)
     trigger_class = ReportMetricsTrigger
 
-    def __init__(
-        self, *, database_connection: str = "workorders_db", start_from_trigger: bool = True, **kwargs: Any
-    ) -> None:
+    def __init__(self, *, database_connection: str = "workorders_db", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.database_connection = database_connection
-        self.start(from_trigger=start_from_trigger)
+        self.start()

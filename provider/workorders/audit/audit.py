@@ -12,15 +12,15 @@ import psycopg
 
 from workorders.audit import stored
 from workorders.audit.findings import MAX_FINDINGS, AuditReport, Check, Finding
-from workorders.audit.messages import Block, assign, choose_blocks
-from workorders.audit.partitions import Ledger, Walk, check_counts, check_ledger
+from workorders.audit.messages import Block, assigned, choose_blocks
+from workorders.audit.partitions import Ledger, check_counts, check_ledger, check_ranges
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection
-from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
-from workorders.kafka.status.kafka_answers import KafkaAnswers, Question
-from workorders.kafka.status.partition_status import PartitionRow, merge, source_of
+from workorders.kafka.status import partition_status
+from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers
+from workorders.kafka.status.partition_status import KafkaSource, absence
 
 if TYPE_CHECKING:
     from workorders.audit.rereading import Rereading, SettingsOf
@@ -36,10 +36,11 @@ class _Task:
     """A partition to check: what the ledger and Kafka tell about it."""
 
     row: PartitionStatus
-    question: Question
-    seen: PartitionRow
     log: PartitionOffsets | None
     """None if Kafka does not have the partition, or did not answer."""
+    answer: KafkaAnswer
+    """About its trigger."""
+    group: str
 
     @property
     def place(self) -> dict[str, Any]:
@@ -136,23 +137,13 @@ class Audit:
         return not self._is_over
 
     def _tasks(self, trigger: str | None) -> list[_Task]:
-        rows: dict[str, list[PartitionStatus]] = {} if trigger is None else {trigger: []}
-        for row in positions.status(self._connection, trigger):
-            rows.setdefault(row.trigger, []).append(row)
-        sources = {name: source_of(self._connection, name) for name in rows}
-        # Kafka is asked outside of any transaction.
-        self._connection.rollback()
-        questions = {name: source.question(rows[name]) for name, source in sources.items()}
-        answers = self._kafka.ask(questions.values())
         tasks: list[_Task] = []
-        for name, question in questions.items():
-            answer = answers[question]
-            if answer.problem is not None:
-                self._problems.append(f"{name}: {answer.problem}")
+        for found, rows, answer in partition_status.ask(self._connection, self._kafka, trigger):
+            if rows and answer.problem is not None:
+                self._problems.append(f"{found.name}: {answer.problem}")
             logs = {log.partition.topic_partition: log for log in answer.logs or ()}
-            seen = {(found.topic, found.partition): found for found in merge(rows[name], answer)}
-            places = {(row.topic, row.partition): row for row in rows[name]}
-            tasks += [_Task(row, question, seen[place], logs.get(place)) for place, row in places.items()]
+            group = KafkaSource.of(found).consumer_group
+            tasks += [_Task(row, logs.get((row.topic, row.partition)), answer, group) for row in rows]
         return tasks
 
     def _check(self, task: _Task) -> None:
@@ -160,12 +151,9 @@ class Audit:
             ledger = stored.ledger(self._connection, task.place)
             if ledger is None:
                 return
-            walk, blocks = Walk(ledger), self._blocks(task, ledger)
+            blocks = self._blocks(task, ledger)
             self._add(check_ledger(ledger))
-            for range_ in stored.ranges(self._connection, ledger):
-                self._add(walk.take(range_))
-                assign(blocks, range_)
-            self._add(walk.end())
+            self._add(check_ranges(ledger, assigned(stored.ranges(self._connection, ledger), blocks)))
         self._compare_with_kafka(task, ledger)
         self._count(ledger)
         for block in blocks:
@@ -193,16 +181,16 @@ class Audit:
 
     def _compare_with_kafka(self, task: _Task, ledger: Ledger) -> None:
         row, log, now = task.row, task.log, ledger.next_offset
-        state = task.seen.state if log is None else log.mismatch(row.topic_id, row.next_offset, row.stored_end)
+        state = log.mismatch(row.topic_id, row.next_offset, row.stored_end) if log else absence(row, task.answer)
         # The ledger may have moved since Kafka was asked.
         if state is PartitionState.MESSAGES_DELETED and log is not None and log.log_start <= now:
             state = None
         if state is not None and state.is_contradiction:
             action = f"`workorders status {row.trigger}` shows more, and `workorders resolve` decides how it continues."
             self._add([ledger.found(Check.LOG, f"The ledger and Kafka contradict each other: {state}.", action)])
-        committed = task.seen.committed_offset
+        committed = task.answer.committed.get(log.partition) if log else None
         if log is not None and log.partition == ledger.log and committed is not None and committed > now:
-            what = f"The consumer group {task.question.group} is at {committed}, and the ledger at {now}."
+            what = f"The consumer group {task.group} is at {committed}, and the ledger at {now}."
             action = "Find the program that commits to this group. The next batch commits the ledger's offset again."
             self._add([ledger.found(Check.GROUP, what, action, (now, committed))])
 

@@ -1,6 +1,6 @@
 """Which messages an audit reads again, and whether a work order has what its message has: pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from random import Random
@@ -67,11 +67,9 @@ def was_changed_since(created_at: datetime, trigger_changed_at: datetime | None)
 def is_missing(ranges: Sequence[FinishedRange], deletes_before: datetime | None) -> bool:
     """Return whether a message without a work order, which some of the ranges took, must have one.
 
-    Retention deletes work orders of older batches, and those that existed before their batch.
+    Retention may have deleted one that existed before its batch.
     """
-    if deletes_before is None:
-        return True
-    return any(range_.planned_at >= deletes_before and not range_.existing for range_ in ranges)
+    return deletes_before is None or any(not range_.existing for range_ in ranges)
 
 
 def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, has_headers: bool) -> str | None:
@@ -96,8 +94,10 @@ def difference(item: Item, stored: StoredMessage, *, is_decoded: bool, has_heade
     return None
 
 
-def assign(blocks: Iterable[Block], range_: FinishedRange) -> None:
-    """Tell the blocks of a range that they are in it."""
-    for block in blocks:
-        if block.start < range_.end and range_.start < block.end:
-            block.ranges.append(range_)
+def assigned(ranges: Iterable[FinishedRange], blocks: Sequence[Block]) -> Iterator[FinishedRange]:
+    """Yield ranges, and tell the blocks in them."""
+    for range_ in ranges:
+        for block in blocks:
+            if block.start < range_.end and range_.start < block.end:
+                block.ranges.append(range_)
+        yield range_

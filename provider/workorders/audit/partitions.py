@@ -1,7 +1,7 @@
 """Compares the ledger of a partition with its ranges, the decisions about it, and the number of work orders: pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +46,7 @@ class Ledger:
     is_first_log: bool
     """Whether the partition has had no other log."""
     deletes_before: datetime | None
-    """Retention may have deleted batches that were planned before; None if the workflow has no retention."""
+    """Retention may have deleted batches that were planned before, so they are not compared; None without retention."""
     may_begin_late: bool
     """Whether retention may have deleted the first batches."""
 
@@ -73,9 +73,6 @@ class FinishedRange:
     batch_id: int
     start: int
     end: int
-    finished_at: datetime
-    planned_at: datetime
-    """When its batch was planned."""
     created: int
     rejected: int
     existing: int
@@ -98,67 +95,44 @@ class StoredCounts:
     """Work orders in the range."""
     positions: int
     """Different positions of these."""
-    is_expired: bool
-    """Whether retention may delete its work orders."""
-    has_retention: bool
     is_read_twice: bool
     """Whether offsets of it are in another batch as well, which may have taken other messages."""
 
 
-@dataclass
-class Walk:
-    """Goes through the finished ranges of the log that the ledger follows, in the order of their starts."""
-
-    ledger: Ledger
-    _reached: int = field(init=False)
-    _last: datetime | None = None
-    _sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
-    _is_whole: bool = True
-
-    def __post_init__(self) -> None:
-        self._reached = self.ledger.start_offset
-
-    def take(self, range_: FinishedRange) -> Iterator[Finding]:
-        """Compare the next range with those before it."""
+def check_ranges(ledger: Ledger, ranges: Iterable[FinishedRange]) -> Iterator[Finding]:
+    """Compare the finished ranges of the followed log with one another and with the ledger, by their starts."""
+    reached = None if ledger.may_begin_late else ledger.start_offset
+    sums = [0, 0, 0, 0]
+    for range_ in ranges:
+        if reached is None:
+            reached = range_.start
         # What is after the ledger is read again.
-        yield from self._check_gap(min(range_.start, self.ledger.next_offset))
-        overlap = (range_.start, min(range_.end, self._reached))
-        for part in uncovered(overlap, map(_back, self.ledger.moves)):
+        yield from _check_gap(ledger, reached, min(range_.start, ledger.next_offset))
+        for part in uncovered((range_.start, min(range_.end, reached)), map(_back, ledger.moves)):
             what = f"Batch {range_.batch_id} has finished offsets that another batch has finished before"
-            yield self.ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
+            yield ledger.found(Check.RANGES, f"{what}, and no decision set the ledger back.", REPORT, part)
         counts = (range_.created, range_.rejected, range_.existing, range_.filtered)
-        self._sums = [sum_ + count for sum_, count in zip(self._sums, counts, strict=True)]
-        self._reached, self._last = max(self._reached, range_.end), range_.finished_at
+        sums = [sum_ + count for sum_, count in zip(sums, counts, strict=True)]
+        reached = max(reached, range_.end)
+    if reached is None:
+        reached = ledger.next_offset
+    yield from _check_gap(ledger, reached, ledger.next_offset)
+    for part in uncovered((ledger.next_offset, reached), map(_back, ledger.moves)):
+        what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
+        action = f"Find out who changed the table kafka_ledger, and run `{ledger.seek(reached)}`."
+        yield ledger.found(Check.LEDGER, what, action, part)
+    is_exact = ledger.is_first_log and not ledger.may_begin_late
+    if any(count < sum_ or (is_exact and count != sum_) for count, sum_ in zip(ledger.counts, sums, strict=True)):
+        what = f"The ledger counts {_counted(ledger.counts)}, and its finished ranges {_counted(sums)}."
+        yield ledger.found(Check.COUNTS, what)
 
-    def end(self) -> Iterator[Finding]:
-        """Compare the ledger with all of them."""
-        ledger = self.ledger
-        yield from self._check_gap(ledger.next_offset)
-        for part in uncovered((ledger.next_offset, self._reached), map(_back, ledger.moves)):
-            what = f"The ledger is at {ledger.next_offset}, before finished ranges, and no decision set it back."
-            action = f"Find out who changed the table kafka_ledger, and run `{ledger.seek(self._reached)}`."
-            yield ledger.found(Check.LEDGER, what, action, part)
-        pairs = list(zip(ledger.counts, self._sums, strict=True))
-        is_exact = self._is_whole and ledger.is_first_log
-        if any(count < sum_ or (is_exact and count != sum_) for count, sum_ in pairs):
-            what = f"The ledger counts {_counted(ledger.counts)}, and its finished ranges {_counted(self._sums)}."
-            yield ledger.found(Check.COUNTS, what)
 
-    def _check_gap(self, until: int) -> Iterator[Finding]:
-        for part in uncovered((self._reached, until), ((start, end) for start, end in self.ledger.moves)):
-            if self._may_be_deleted():
-                self._is_whole = False
-                continue
-            seek = self.ledger.seek(part[0])
-            action = f"While Kafka has them, `{seek}` reads them again, and work orders that exist stay as they are."
-            what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
-            yield self.ledger.found(Check.RANGES, what, action, part)
-
-    def _may_be_deleted(self) -> bool:
-        """Return whether retention may have deleted the batches of a gap that begins here."""
-        if self._last is None:
-            return self.ledger.may_begin_late
-        return self.ledger.deletes_before is not None and self._last < self.ledger.deletes_before
+def _check_gap(ledger: Ledger, reached: int, until: int) -> Iterator[Finding]:
+    for part in uncovered((reached, until), ((start, end) for start, end in ledger.moves)):
+        seek = ledger.seek(part[0])
+        action = f"While Kafka has them, `{seek}` reads them again, and work orders that exist stay as they are."
+        what = "The ledger is past these offsets, which no batch has finished and no decision has skipped."
+        yield ledger.found(Check.RANGES, what, action, part)
 
 
 def check_ledger(ledger: Ledger) -> Iterator[Finding]:
@@ -182,12 +156,13 @@ def check_ledger(ledger: Ledger) -> Iterator[Finding]:
 def check_counts(ledger: Ledger, counts: StoredCounts) -> Iterator[Finding]:
     """Compare the counts of a finished range with its work orders."""
     offsets = (counts.start, counts.end)
-    least, total = counts.created + counts.rejected, counts.created + counts.rejected + counts.existing
+    least = total = counts.created + counts.rejected + counts.existing
     if counts.positions < counts.orders:
         what = f"{counts.orders - counts.positions} offsets have two work orders; the unique index is broken."
         yield ledger.found(Check.COUNTS, what, "Run REINDEX on the table work_orders, which names the rows.", offsets)
-    # What existed before may be older than the batch, and deleted.
-    if counts.positions < (least if counts.has_retention else total) and not counts.is_expired:
+    if ledger.deletes_before is not None:  # what existed before may be older than the batch, and deleted
+        least -= counts.existing
+    if counts.positions < least:
         what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, replay_action(ledger, counts.batch_id), offsets)
     is_repeated = counts.is_read_twice or any(max(counts.start, to) < min(counts.end, at) for at, to in ledger.moves)

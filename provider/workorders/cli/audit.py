@@ -1,6 +1,5 @@
 """`workorders audit`: compares what a live installation has stored with itself and with Kafka."""
 
-import sys
 from typing import Annotated
 
 import psycopg
@@ -11,7 +10,7 @@ from workorders.audit.audit import MAX_SECONDS, SAMPLE, Audit
 from workorders.audit.findings import AuditReport
 from workorders.cli.connections import connect, connect_to_write, kafka_settings, registry_settings
 from workorders.cli.options import AsJson, Database, argument
-from workorders.cli.output import count, note, print_json
+from workorders.cli.output import count, note, print_json, show_progress
 from workorders.core.exceptions import one_line
 from workorders.visible_text import safe
 
@@ -48,7 +47,7 @@ def audit(
     """
     with connect(database) as connection:
         made = Audit(connection, kafka_settings, registry_settings, sample=sample, max_seconds=max_seconds)
-        report = made.run(trigger, _show_progress)
+        report = made.run(trigger, show_progress)
     _store(report, database)
     if as_json:
         print_json(report)
@@ -56,13 +55,6 @@ def audit(
         _print(report)
     if not report.is_good:
         raise typer.Exit(1)
-
-
-def _show_progress(done: int, total: int) -> None:
-    """Write the progress over itself, for a person who waits."""
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r{done:,} of {total:,} partitions", end=end, file=sys.stderr, flush=True)
 
 
 def _store(report: AuditReport, database: str | None) -> None:

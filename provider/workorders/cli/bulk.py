@@ -1,6 +1,5 @@
 """`workorders work-orders rerun` and `cancel`, and `workorders bulk`: one work order, or all that match."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
@@ -13,7 +12,7 @@ from workorders.cli import filters
 from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, Listing, argument, takes
-from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
+from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page, show_progress
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.history.filters import Filter
@@ -163,7 +162,7 @@ def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str
 def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
     """Run a bulk operation, and print its progress; exit with 1 if a single work order was named and not changed."""
     note(f"{_named(job)} has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
-    job = runner.run_job(connection, job.id, progress=_progress)
+    job = runner.run_job(connection, job.id, progress=lambda job: show_progress(job.looked_at, job.total))
     if as_json:
         print_json(job)
     else:
@@ -178,11 +177,6 @@ def _named(job: Job) -> str:
 
 def _resume(job: Job) -> str:
     return f"`workorders bulk resume {job.id}`"
-
-
-def _progress(job: Job) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{job.looked_at:,} of {job.total:,}", end="\n" if job.looked_at >= job.total else "", file=sys.stderr)
 
 
 def _show_counts(connection: Connection, kind: str, wanted: Filter, *, as_json: bool) -> None:

@@ -5,23 +5,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from workorders.core.environment import DATABASE_URL_VARIABLE, find_secret
+from workorders.core.environment import DATABASE_CONNECTION, DATABASE_URL_VARIABLE, find_secret
 from workorders.core.exceptions import ConfigurationError
-from workorders.kafka.client.secrets import (
-    KAFKA_VARIABLE,
-    REGISTRY_VARIABLE,
-    kafka_from_environment,
-    registry_from_environment,
-)
+from workorders.kafka.client.secrets import EXAMPLES, KAFKA_VARIABLE, REGISTRY_VARIABLE, settings_from_environment
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
-
-DATABASE_CONNECTION: Final = "workorders_db"
-"""The Airflow connection that is used when neither option nor environment names the database."""
-_EXAMPLE: Final = '{"bootstrap.servers": "host:9092"}'
 
 
 def database_url(given: str | None) -> str:
@@ -77,9 +68,11 @@ def kafka_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    if (found := kafka_from_environment()) is not None:
+    if (found := settings_from_environment(KAFKA_VARIABLE)) is not None:
         return found
-    with _airflow_connection(connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {_EXAMPLE}"):
+    with _airflow_connection(
+        connection_id, f"set {KAFKA_VARIABLE} to a JSON object such as {EXAMPLES[KAFKA_VARIABLE]}"
+    ):
         from workorders.kafka.airflow.connections import kafka_settings as of_airflow  # noqa: PLC0415 - as above
 
         return of_airflow(connection_id)
@@ -91,7 +84,7 @@ def registry_settings(connection_id: str) -> Mapping[str, Any]:
     Raises:
         ConfigurationError: neither is set, or the variable is not a JSON object.
     """
-    if (found := registry_from_environment()) is not None:
+    if (found := settings_from_environment(REGISTRY_VARIABLE)) is not None:
         return found
     with _airflow_connection(connection_id, f"set {REGISTRY_VARIABLE}"):
         from workorders.kafka.airflow.connections import registry_settings as of_airflow  # noqa: PLC0415 - as above

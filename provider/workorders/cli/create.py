@@ -8,13 +8,14 @@ import typer
 
 from workorders.cli.changes import account
 from workorders.cli.connections import connect_to_write
+from workorders.cli.definition_files import read_workflows
 from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
 from workorders.cli.output import print_json
 from workorders.core import triggers
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
-from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, read_folder
-from workorders.core.environment import TRIGGERS_VARIABLE, workflow_folder, workflow_modules
+from workorders.core.definitions.loading import TRIGGERS, read_folder
+from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -76,6 +77,5 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     if definition is None or folder is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
         raise UnknownNameError(f"No trigger {name} is known here; nothing was created; {where}.")
-    files = workflow_folder(folder.parent / "workflows")
-    found = read_folder(WORKFLOWS, files, workflow_modules(), may_be_missing=True).find(definition.workflow)
+    found = read_workflows(folder).find(definition.workflow)
     return triggers.register_definition(connection, definition.with_workflow(found))

@@ -1,4 +1,4 @@
-"""Reads the files of triggers and workflows that a command names, and reports what is wrong in them."""
+"""Reads the files of triggers and workflows that a command needs, and reports what is wrong in them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import typer
 
 from workorders.cli.output import note
-from workorders.core.definitions.loading import D, Definitions, Kind, label, read
+from workorders.core.definitions.loading import WORKFLOWS, D, Definitions, Kind, label, read, read_folder
+from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.environment import workflow_folder, workflow_modules
 from workorders.core.exceptions import ConfigurationError
 
 
@@ -27,6 +29,12 @@ def _files(kind: Kind[D], path: Path) -> list[Path]:
             f".yml."
         )
     return files
+
+
+def read_workflows(triggers: Path) -> Definitions[WorkflowDefinition]:
+    """Read the workflows of the environment, or of the folder `workflows` next to a folder of triggers."""
+    folder = workflow_folder(triggers.parent / "workflows")
+    return read_folder(WORKFLOWS, folder, workflow_modules(), may_be_missing=True)
 
 
 def report(kind: Kind[D], found: Definitions[D], verdict: str = "is valid") -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Final
 
-from workorders.cli.options import OfTrigger, option, parse_time, state_option
+from workorders.cli.options import OfTrigger, option, parse_time
 from workorders.core.history.filters import Filter
 from workorders.core.states import WorkOrderState
 
@@ -14,7 +14,9 @@ def chosen(
     *,
     trigger: OfTrigger = None,
     workflow: Annotated[str | None, option("NAME", "Only for this workflow.", "--workflow")] = None,
-    state: Annotated[WorkOrderState | None, state_option(WorkOrderState)] = None,
+    state: Annotated[
+        WorkOrderState | None, option("STATE", f"Only in this state: {', '.join(WorkOrderState)}.", "--state")
+    ] = None,
     rejection: Annotated[
         str | None, option("CODE", "Only rejected for this reason, such as not-json.", "--rejection")
     ] = None,
@@ -34,17 +36,5 @@ def chosen(
         str | None, option("WORDS", "Only with these words (or prefix*) in body or rejection.", "--text")
     ] = None,
 ) -> Filter:
-    """Return the filter that the options ask for."""
-    return Filter(
-        trigger=trigger,
-        workflow=workflow,
-        state=state,
-        reason=rejection,
-        since=since,
-        until=until,
-        stream=stream,
-        from_position=from_position,
-        to_position=to_position,
-        ordering_key=ordering_key,
-        text=text,
-    )
+    """Return the filter that the options ask for, which are named after its fields."""
+    return Filter(**locals())

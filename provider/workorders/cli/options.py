@@ -3,20 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
 
 from workorders import times
-from workorders.cli.connections import DATABASE_CONNECTION
-from workorders.core.environment import DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
-
-S = TypeVar("S", bound=StrEnum)
+from workorders.core.environment import DATABASE_CONNECTION, DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
 
 
 def option(metavar: str, help_: str, name: str, **settings: Any) -> Any:
@@ -25,17 +21,6 @@ def option(metavar: str, help_: str, name: str, **settings: Any) -> Any:
     Its name is given, because some versions of Typer derive it from the metavar (`--STATE`).
     """
     return typer.Option(name, metavar=metavar, help=help_, show_default=False, **settings)
-
-
-def state_option(states: type[S]) -> Any:
-    """Return an option that takes one of the states."""
-
-    def parse(text: str) -> S:
-        if text not in list(states):
-            raise typer.BadParameter(f"expected one of {', '.join(states)}; got {text!r}.")
-        return states(text)
-
-    return option("STATE", f"Only in this state: {', '.join(states)}.", "--state", parser=parse)
 
 
 def parse_time(text: str) -> datetime:

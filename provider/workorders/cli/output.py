@@ -22,6 +22,8 @@ from workorders.visible_text import hexdump, safe
 Columns = str | Mapping[str, Callable[[Any], object]]
 """Names of attributes, with spaces between them, or a function per heading; empty for all fields of the dataclass."""
 
+_JSON_FIELDS: Final = {"request", "body", "output", "result"}
+"""Fields of work orders, runs, and steps whose text is JSON."""
 _CELL_CHARACTERS: Final = 300
 _RAW_BYTES_SHOWN: Final = 512
 _JSON: Final = (
@@ -126,6 +128,12 @@ def note(sentence: str) -> None:
     print(safe(sentence), file=sys.stderr)
 
 
+def show_progress(done: int, total: int) -> None:
+    """Write the progress over itself to standard error, for a person who waits."""
+    if sys.stderr.isatty():
+        print(f"\r{done:,} of {total:,}", end="\n" if done >= total else "", file=sys.stderr, flush=True)
+
+
 def count(number: int | None, *, unknown: str = "?") -> str:
     """Return a number with separators; None is not known."""
     return unknown if number is None else f"{number:,}"
@@ -151,7 +159,13 @@ def _print_fields(named: Mapping[str, Any], columns: Mapping[type, Columns]) -> 
 
 
 def _fields(thing: Any) -> dict[str, Any]:
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return {field.name: _typed(field.name, getattr(thing, field.name)) for field in fields(thing)}
+
+
+def _typed(name: str, value: Any) -> Any:
+    if name in _JSON_FIELDS and isinstance(value, str):
+        return JsonText(value)
+    return Raw(value) if name == "raw" and isinstance(value, bytes) else value
 
 
 def _is_record(value: object) -> bool:
@@ -206,12 +220,12 @@ def _json(value: Any) -> object:
     """Return what stands for a value that JSON does not know."""
     if isinstance(value, JsonText):
         return orjson.Fragment(str(value))
-    if isinstance(value, Raw):
-        return b64encode(value).decode()
     if isinstance(value, bytes):
-        return value.decode(errors="replace")
+        return b64encode(value).decode() if isinstance(value, Raw) else value.decode(errors="replace")
     if isinstance(value, Mapping):
         return dict(value)
     if hasattr(value, "to_json"):
         return value.to_json()
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
     return _fields(value)

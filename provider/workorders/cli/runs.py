@@ -1,15 +1,14 @@
 """`workorders runs`: list the attempts at work orders, and look at one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
 from workorders.cli.connections import connect
-from workorders.cli.options import AsJson, Database, ListingById, argument, option, state_option, takes
-from workorders.cli.output import JsonText, show_one, show_page
+from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
+from workorders.cli.output import show_one, show_page
 from workorders.core.history import runs, steps
 from workorders.core.history.runs import RunRow
 from workorders.core.history.steps import Step
@@ -31,7 +30,7 @@ SHOWN_COLUMNS: Final[Mapping[type, str]] = {
 def list_(
     *,
     workflow: Annotated[str | None, option("NAME", "Only runs of this workflow.", "--workflow")] = None,
-    state: Annotated[RunState | None, state_option(RunState)] = None,
+    state: Annotated[RunState | None, option("STATE", f"Only in this state: {', '.join(RunState)}.", "--state")] = None,
     work_order: Annotated[UUID | None, option("ID", "Only runs of this work order.", "--work-order")] = None,
     listing: ListingById,
 ) -> None:
@@ -62,12 +61,6 @@ def show(
     with connect(database) as connection:
         run = runs.get_run(connection, id_)
         finished = steps.list_steps(connection, run.work_order_id, until=run)
-    output = None if run.output is None else JsonText(run.output)
-    show_one(replace(run, output=output), as_json=as_json, columns=SHOWN_COLUMNS, steps=with_results(finished))
+    show_one(run, as_json=as_json, columns=SHOWN_COLUMNS, steps=finished)
     if not as_json and (sentence := steps.describe_end(run.state, finished)):
         print(f"\n{safe(sentence)}")
-
-
-def with_results(finished: Sequence[Step]) -> list[Step]:
-    """Return steps whose results are printed as JSON."""
-    return [replace(step, result=JsonText(step.result)) for step in finished]

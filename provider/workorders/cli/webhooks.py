@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.definition_files import read_paths, report
+from workorders.cli.definition_files import read_paths, read_workflows, report
 from workorders.cli.options import AsJson, Database, argument
 from workorders.cli.output import show_rows
 from workorders.core.definitions.loading import TRIGGERS
@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True)
 def list_(as_json: AsJson = False, database: Database = None) -> None:
     """List the webhooks of the database.
 
-    An API server serves them unless it has a folder of trigger files (WORKORDERS_TRIGGERS).
+    Every API server serves them.
 
     Examples:
       workorders webhooks list
@@ -43,9 +43,9 @@ def apply(
 ) -> None:
     """Store the webhooks of files, and remove all others.
 
-    The database then has exactly the webhooks of these files. API servers without a folder of trigger files serve them
-    within a second. Run it in each deployment, after `workorders db migrate`. Exits with 1, and changes nothing, if a
-    file is wrong.
+    The database then has exactly the webhooks of these files, and API servers serve them within a second. Also
+    registers their workflows, from the folder `workflows` next to theirs or from WORKORDERS_WORKFLOWS. Run it in each
+    deployment, after `workorders db migrate`. Exits with 1, and changes nothing, if a file is wrong.
 
     Example:
       workorders webhooks apply include/triggers
@@ -55,7 +55,13 @@ def apply(
     found = read_paths(TRIGGERS, paths)
     if found.mistakes:
         report(TRIGGERS, found, "is valid, and was not stored")
-    webhooks = [trigger for trigger in found.definitions.values() if isinstance(trigger, WebhookTriggerDefinition)]
+    folders = {name: Path(source).parent for name, source in found.sources.items()}
+    workflows = {folder: read_workflows(folder) for folder in set(folders.values())}
+    webhooks = [
+        trigger.with_workflow(workflows[folders[name]].find(trigger.workflow))
+        for name, trigger in found.definitions.items()
+        if isinstance(trigger, WebhookTriggerDefinition)
+    ]
     with connect_to_write(database) as connection:
         applied = stored_webhooks.apply(connection, webhooks)
     for names, done in ((applied.stored, "stored"), (applied.unchanged, "unchanged"), (applied.removed, "removed")):
@@ -70,9 +76,8 @@ def serve(
 ) -> None:
     """Serve webhooks without Airflow's API server, until stopped.
 
-    For callers that cannot reach the API server. The URLs are the same: /workorders/webhooks/PATH. Serves the folder of
-    WORKORDERS_TRIGGERS, otherwise the webhooks of the database. Airflow connections name the secrets and the database.
-    Put a proxy with TLS before an address that other machines reach.
+    For callers that cannot reach the API server. The URLs are the same: /workorders/webhooks/PATH. Airflow connections
+    name the secrets and the database. Put a proxy with TLS before an address that other machines reach.
 
     Examples:
       workorders webhooks serve

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from errno import EEXIST
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -15,8 +14,8 @@ from workorders import times
 from workorders.cli import bulk, filters
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
-from workorders.cli.output import JsonText, Raw, note, print_json, print_state_counts, show_one, show_page
-from workorders.cli.runs import SHOWN_COLUMNS, with_results
+from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
+from workorders.cli.runs import SHOWN_COLUMNS
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import export, search_index, work_orders
@@ -57,8 +56,7 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
     if filled_until is not None:
         until_when = times.show(time_of(filled_until))
         note(f"Texts are searched up to {until_when}; words of newer work orders follow in some minutes.")
-    options = {"rejection" if name == "reason" else name: value for name, value in wanted.to_json().items()}
-    show_page(WorkOrderSummary, found, "work-orders list", listing, **options)
+    show_page(WorkOrderSummary, found, "work-orders list", listing, **wanted.to_json())
 
 
 @app.command("count")
@@ -117,14 +115,14 @@ def show(
     if raw is not None:
         _write(raw, [_raw(work_order)])
     show_one(
-        _shown(work_order),
+        work_order,
         as_json=as_json,
         columns={**SHOWN_COLUMNS, PublishedMessage: _PUBLISHED_COLUMNS},
         batch=batch.id if batch else None if as_json else origin.missing_text(work_order),
         duplicate_of=original,
         repeats=repeats if repeats.total else None,
         runs=runs,
-        steps=with_results(steps),
+        steps=steps,
         published=published,
     )
     if repeats.kept and not as_json:
@@ -140,16 +138,6 @@ def _raw(work_order: WorkOrder) -> bytes:
             f"file was written."
         )
     return work_order.raw
-
-
-def _shown(work_order: WorkOrder) -> WorkOrder:
-    """Return a work order whose parts are printed as what they are."""
-    raw = None if work_order.raw is None else Raw(work_order.raw)
-    return replace(work_order, request=_json_text(work_order.request), body=_json_text(work_order.body), raw=raw)
-
-
-def _json_text(text: str | None) -> JsonText | None:
-    return None if text is None else JsonText(text)
 
 
 app.command("rerun")(bulk.rerun)

@@ -1,7 +1,7 @@
 """`workorders workflows`: the files of a folder, what the database knows of them, and bringing them there."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import typer
 
@@ -17,18 +17,13 @@ from workorders.core.workflows import Workflow
 
 app = typer.Typer(no_args_is_help=True)
 
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A workflow of the database."""
-
-    name: str
-    registered: bool
-    """No if only a trigger names it: its work orders wait."""
-    runs: str | None
-    concurrency: int | None
-    ordering_key: str | None
-    definition: dict[str, Any] | None
+_COLUMNS: Final[Mapping[str, Callable[[Workflow], object]]] = {
+    "name": lambda row: row.name,
+    "registered": lambda row: row.definition is not None,
+    "runs": lambda row: row.definition and (row.definition.callable or f"Dag {row.definition.dag_id}"),
+    "concurrency": lambda row: row.concurrency,
+    "ordering key": lambda row: row.definition and row.definition.ordering_key,
+}
 
 
 @app.command("list")
@@ -42,8 +37,8 @@ def list_(as_json: AsJson = False, database: Database = None) -> None:
       workorders workflows list --json
     """
     with connect(database) as connection:
-        found = [_row(workflow) for workflow in workflows.find_all(connection)]
-    show_rows(Row, found, as_json=as_json, columns="name registered runs concurrency ordering_key")
+        found = workflows.find_all(connection)
+    show_rows(Workflow, found, as_json=as_json, columns=_COLUMNS)
 
 
 @app.command()
@@ -88,17 +83,3 @@ def schema() -> None:
       # yaml-language-server: $schema=workflow.schema.json
     """
     print(published(WORKFLOW), end="")
-
-
-def _row(workflow: Workflow) -> Row:
-    at = workflow.definition
-    if at is None:
-        return Row(workflow.name, registered=False, runs=None, concurrency=None, ordering_key=None, definition=None)
-    return Row(
-        workflow.name,
-        registered=True,
-        runs=at.callable or f"Dag {at.dag_id}",
-        concurrency=at.concurrency,
-        ordering_key=None if at.ordering_key is None else str(at.ordering_key),
-        definition=at.model_dump(mode="json"),
-    )

@@ -14,6 +14,9 @@ FILE_SUFFIX: Final = "_FILE"
 DATABASE_URL_VARIABLE: Final = "WORKORDERS_DATABASE_URL"
 """The libpq URI of the database that holds the work orders. It may hold a password."""
 
+DATABASE_CONNECTION: Final = "workorders_db"
+"""The Airflow connection of the same database, unless a file names another one."""
+
 TRIGGERS_VARIABLE: Final = "WORKORDERS_TRIGGERS"
 """The folder of the trigger files."""
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from http import HTTPStatus
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
@@ -15,7 +16,6 @@ from fastapi import Depends, HTTPException, Request
 
 from workorders.airflow import api_server
 from workorders.airflow.api_server import BaseUser, DagAccessEntity
-from workorders.pages.problems import ForbiddenError, NotLoggedInError
 from workorders.pages.threads import OF_PAGES
 
 if TYPE_CHECKING:
@@ -75,11 +75,12 @@ class Viewer:
         for needed in dict.fromkeys((Right.READ, right)):
             if not self.may(needed, dag_id):
                 method, entity = needed.value
-                raise ForbiddenError(
+                raise HTTPException(
+                    403,
                     "Nothing was read or changed. "
                     f"This requires the right to {_VERBS[method]} {_PARTS[entity]} {dag_id}. "
                     f"Ask for it where the roles of your Airflow are managed; its auth manager is asked for {method} "
-                    f"on {'the Dag' if entity is None else entity.name}."
+                    f"on {'the Dag' if entity is None else entity.name}.",
                 )
 
 
@@ -97,17 +98,18 @@ async def current_viewer(request: Request) -> Viewer:
     """Return the user of a request, who may see plugins.
 
     Raises:
-        NotLoggedInError: the request has no login, or one that has expired.
-        ForbiddenError: its login is not valid, or the user may not see plugins.
+        HTTPException: the request has no valid login, or the user may not see plugins.
     """
     try:
         user = await api_server.get_user(request)
     except HTTPException as refusal:
-        if refusal.status_code == NotLoggedInError.status:
-            raise NotLoggedInError("Nothing was read or changed. Log in to Airflow again.") from refusal
-        raise ForbiddenError("Nothing was read or changed. Airflow refuses this login.") from refusal
+        if refusal.status_code == HTTPStatus.UNAUTHORIZED:
+            raise HTTPException(401, "Nothing was read or changed. Log in to Airflow again.") from refusal
+        raise HTTPException(403, "Nothing was read or changed. Airflow refuses this login.") from refusal
     if not await run_sync(api_server.may_see_plugins, user, limiter=OF_PAGES):
-        raise ForbiddenError("Nothing was read or changed. This requires the right to see the view Plugins of Airflow.")
+        raise HTTPException(
+            403, "Nothing was read or changed. This requires the right to see the view Plugins of Airflow."
+        )
     return Viewer(user)
 
 

@@ -8,13 +8,11 @@ from fastapi import FastAPI
 
 from workorders.airflow import api_server, metadata
 from workorders.airflow.connections import database_url
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.monitoring.api import make_router, read_samples
 from workorders.pages.app import make_app
 from workorders.pages.site import Change, Site
-
-DATABASE_CONNECTION = "workorders_db"
-"""Airflow connection of the database whose work orders are shown."""
 
 
 def application() -> FastAPI:

@@ -1,7 +1,8 @@
 """The FastAPI application of the pages; Airflow's API server mounts it at `/workorders`."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,7 +12,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import error_code
@@ -26,7 +26,6 @@ from workorders.pages import (
     work_orders,
     workflow,
 )
-from workorders.pages.problems import NotFoundError, PageRefusedError
 from workorders.pages.rendering import Place, render
 from workorders.pages.site import Site
 
@@ -45,7 +44,17 @@ ROUTERS: Final = (
 )
 """Everything that is served. A router without a page, such as one for machines, belongs here too."""
 
-_METHOD_NOT_ALLOWED: Final = 405
+TITLES: Final[Mapping[int, str]] = {
+    400: "Not done",
+    401: "Your session has ended",
+    403: "Not allowed",
+    404: "Not found",
+    409: "Changed meanwhile",
+    422: "Wrong input",
+    503: "Busy",
+    504: "Not known",
+}
+"""Of the pages that say why something is refused, by their status."""
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -66,33 +75,25 @@ def make_app(site: Site) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     # Nothing in them is secret, so anyone may read them.
-    app.mount("/static", _Revalidated(packages=[("workorders.pages", "static")]))
+    app.mount("/static", StaticFiles(packages=[("workorders.pages", "static")]))
     app.middleware("http")(_with_headers)
     for kind in (WorkOrdersError, RequestValidationError, HTTPException, psycopg.Error):
         app.exception_handler(kind)(_explain)
     return app
 
 
-class _Revalidated(StaticFiles):
-    """Files that a browser keeps, and asks for again by their ETag, so that an upgrade counts at once."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """Return a file."""
-        response = await super().get_response(path, scope)
-        response.headers["Cache-Control"] = "no-cache"
-        return response
-
-
 async def _with_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
     response = await call_next(request)
-    for name, value in HEADERS.items():
+    # A browser keeps files, and asks for them again by their ETag, so that an upgrade counts at once.
+    files = {"Cache-Control": "no-cache"} if "etag" in response.headers else {}
+    for name, value in (HEADERS | files).items():
         response.headers.setdefault(name, value)
     return response
 
 
 async def _explain(request: Request, error: Exception) -> Response:
     """Answer by a page with what failed, and what a person can do."""
-    if isinstance(error, HTTPException) and (request.method, error.status_code) == ("GET", _METHOD_NOT_ALLOWED):
+    if request.method == "GET" and getattr(error, "status_code", 0) == HTTPStatus.METHOD_NOT_ALLOWED:
         # The address of a form that was sent: a person went there by the address bar, or shared it.
         return RedirectResponse(request.url.path.rpartition("/")[0], 303)
     status, title, sentence = _problem(request.method, error)
@@ -103,17 +104,20 @@ async def _explain(request: Request, error: Exception) -> Response:
 
 def _problem(method: str, error: Exception) -> tuple[int, str, str]:
     """Return the status, the title, and the sentence of a failure."""
-    if isinstance(error, PageRefusedError):
-        return error.status, error.title, str(error)
     if isinstance(error, WorkOrdersError):
-        return 404 if isinstance(error, LookupError) else 400, "Not done", one_line(error)
+        status = HTTPStatus.NOT_FOUND if isinstance(error, LookupError) else HTTPStatus.BAD_REQUEST
+        return status, TITLES[status], one_line(error)
     if isinstance(error, RequestValidationError):
         names = ", ".join(sorted({str(found["loc"][-1]) for found in error.errors()}))
-        return 422, "Wrong input", f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."
+        return 422, TITLES[422], f"Nothing was read or changed: {names} has a wrong form. Go back and correct it."
     if isinstance(error, HTTPException):
-        if error.status_code == NotFoundError.status:
-            return error.status_code, NotFoundError.title, "There is no page at this address."
-        return error.status_code, "Refused", f"Nothing was read or changed: {error.detail}."
+        status, sentence = HTTPStatus(error.status_code), error.detail
+        if sentence == status.phrase:  # the framework refuses it
+            is_missing = status is HTTPStatus.NOT_FOUND
+            sentence = (
+                "There is no page at this address." if is_missing else f"Nothing was read or changed: {sentence}."
+            )
+        return status, TITLES.get(status, "Refused"), sentence
     if isinstance(error, psycopg.Error):
         return _database_problem(method, error)
     raise error
@@ -123,7 +127,7 @@ def _database_problem(method: str, error: psycopg.Error) -> tuple[int, str, str]
     if isinstance(error, psycopg.DataError):
         # Such as a NUL in a name, or a number that no id reaches.
         sentence = "Nothing was read or changed: the database can store no such value. Go back and correct it."
-        return 422, "Wrong input", sentence
+        return 422, TITLES[422], sentence
     _LOG.error("A page could not be made: %s", one_line(error))
     if isinstance(error, psycopg.errors.QueryCanceled):
         sentence = (

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from uuid import UUID
 
 import psycopg
-from fastapi import APIRouter, Form, Path, Query, Request, Response
+from fastapi import APIRouter, Form, HTTPException, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import dag_ids
@@ -24,7 +24,6 @@ from workorders.core.workflows import list_names
 from workorders.pages import downloads, forms, search, selection
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.forms import CurrentActor, Reason
-from workorders.pages.problems import ChangedMeanwhileError, WrongInputError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import Search
 from workorders.pages.selection import Kind
@@ -98,7 +97,7 @@ def begin(
     A few that were selected are done before the answer. An export is no operation: the answer is its file.
 
     Raises:
-        ChangedMeanwhileError: more match than the page showed; nothing was changed.
+        HTTPException: more match than the page showed; nothing was changed.
     """
     wanted = search.read(dict(parse_qsl(query)), datetime.now(UTC)).of_selected(_ids(id_ or []))
     _require_filter(wanted, kind)
@@ -115,9 +114,10 @@ def begin(
             connection, kind, wanted.filter, actor=actor.name, account=actor.name, reason=reason, options=options
         )
         if seen is not None and job.total > seen:
-            raise ChangedMeanwhileError(
+            raise HTTPException(
+                409,
                 f"{job.total:,} work orders match now, and the page showed {seen:,}, so nothing was changed. Go back, "
-                f"look at them, and decide again."
+                f"look at them, and decide again.",
             )
         named = selected or job.total
         site.record(actor, kind, dags, job=job.id, work_orders=named, reason=reason, **options)
@@ -195,14 +195,15 @@ def _without_words(job: Job) -> Job:
 
 def _require_filter(wanted: Search, kind: Kind) -> None:
     if kind != "export" and wanted.is_empty and wanted.filter.since is None:
-        raise WrongInputError(
-            "All work orders there are were selected; nothing was changed. Limit the search by a time or another field."
+        raise HTTPException(
+            422,
+            "All work orders were selected; nothing was changed. Limit the search by a time or another field.",
         )
 
 
 def _ids(given: Sequence[str]) -> list[UUID]:
     if len(given) > _PAGE:
-        raise WrongInputError(f"Nothing was changed: at most {_PAGE} work orders are selected one by one.")
+        raise HTTPException(422, f"Nothing was changed: at most {_PAGE} work orders are selected one by one.")
     return sorted({search.read_id(text) for text in given})
 
 

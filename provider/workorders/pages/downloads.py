@@ -14,13 +14,13 @@ import anyio
 import psycopg
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
+from fastapi import HTTPException
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import export
 from workorders.core.history.filters import Filter
-from workorders.pages.problems import BusyError
 from workorders.pages.site import Site
 
 _LOG = logging.getLogger(__name__)
@@ -36,14 +36,15 @@ def begin(site: Site, wanted: Filter) -> "DownloadResponse":
     """Read the first part of an export, and return the answer that sends it and the others.
 
     Raises:
-        BusyError: this API server sends as many as it can.
+        HTTPException: this API server sends as many as it can.
         WorkOrdersError: the filter names nothing that exists.
         psycopg.Error: the database failed.
     """
     if not _FREE.acquire(blocking=False):
-        raise BusyError(
+        raise HTTPException(
+            503,
             f"Nothing was exported: this API server sends {DOWNLOADS} exports already. Wait until one of them has "
-            f"ended, and export again then."
+            f"ended, and export again then.",
         )
     parts = _parts(site, wanted)
     return DownloadResponse(next(parts, b""), parts)

@@ -6,12 +6,11 @@ A browser sends Airflow's cookie with the requests of other sites as well, so th
 from secrets import token_hex
 from typing import Annotated, Final
 
-from fastapi import Depends, Form, Request
+from fastapi import Depends, Form, HTTPException, Request
 from itsdangerous import BadData, URLSafeTimedSerializer
 from pydantic import BeforeValidator
 
 from workorders.pages.access import CurrentViewer, Viewer
-from workorders.pages.problems import ForgedRequestError, WrongInputError
 from workorders.pages.site import CurrentSite
 
 FIELD: Final = "csrf"
@@ -38,8 +37,8 @@ def require_token(key: str, user_id: str, given: str) -> None:
     except BadData:
         owner = None
     if owner != user_id:
-        raise ForgedRequestError(
-            f"The form has no token of this page, or is of another user, or older than 12 h. {_AGAIN}"
+        raise HTTPException(
+            403, f"The form has no token of this page, or is of another user, or older than 12 h. {_AGAIN}"
         )
 
 
@@ -52,11 +51,11 @@ def require_own_origin(request: Request, configured: str | None) -> None:
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site != "same-origin":
-            raise ForgedRequestError(f"The request comes from another site. {_AGAIN}")
+            raise HTTPException(403, f"The request comes from another site. {_AGAIN}")
         return
     own = {configured or f"{request.url.scheme}://{request.url.netloc}"}
     if request.headers.get("origin") not in own:
-        raise ForgedRequestError(f"The request comes from another site, or does not say from which. {_AGAIN}")
+        raise HTTPException(403, f"The request comes from another site, or does not say from which. {_AGAIN}")
 
 
 async def current_actor(request: Request, site: CurrentSite, viewer: CurrentViewer) -> Viewer:
@@ -75,6 +74,6 @@ Reason = Annotated[str, BeforeValidator(lambda typed: " ".join(typed.split())), 
 def require_number(typed: str, number: int, *, where: str, counted: str) -> None:
     """Accept the number that a page has shown, with or without commas: a person who types it has read it."""
     if typed.strip().replace(",", "") != str(number):
-        raise WrongInputError(
-            f"{where}: nothing was changed, because the number of {counted} ({number:,}) was not typed."
+        raise HTTPException(
+            422, f"{where}: nothing was changed, because the number of {counted} ({number:,}) was not typed."
         )

@@ -8,19 +8,16 @@ from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
 from workorders.core.admission import gaps
-from workorders.core.exceptions import ConfigurationError, UnknownNameError
-from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import ForeignBatchError, UnknownBatchError
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.recovery.resolution import list_decisions
 from workorders.kafka.status import partition_status
-from workorders.kafka.status.partition_status import KafkaSource, TriggerStatus
+from workorders.kafka.status.partition_status import TriggerStatus
 from workorders.monitoring import snapshot
 from workorders.monitoring.health import OLDEST_AGE, oldest_ages
 from workorders.pages import states
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
-from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
@@ -47,8 +44,10 @@ def page(
     Kafka is asked when the page updates itself, so that the first page does not wait for it.
     """
     asks_kafka = "hx-request" in request.headers
+    # Asked first, so that no one finds out which triggers exist.
+    viewer.require(Right.READ, dag_ids.ingest(name))
     with site.reading() as connection:
-        source = source_of(connection, viewer, name)
+        source = partition_status.source_of(connection, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
         decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_gaps(connection, trigger=name, limit=_GAPS)
@@ -105,20 +104,6 @@ def tab(request: Request, site: CurrentSite, viewer: CurrentViewer, dag_id: str 
         may_replay=viewer.may(Right.REPLAY, dag_id),
         seconds=5 if batch.unfinished else 60,
     )
-
-
-def source_of(connection: Connection, viewer: Viewer, name: str) -> KafkaSource:
-    """Return the trigger's topics, group, and connection, if the user may read it.
-
-    Raises:
-        ForbiddenError: the user may not; asked first, so that no one finds out which triggers exist.
-        NotFoundError: no Kafka trigger has that name.
-    """
-    viewer.require(Right.READ, dag_ids.ingest(name))
-    try:
-        return partition_status.source_of(connection, name)
-    except (UnknownNameError, ConfigurationError) as error:
-        raise NotFoundError(str(error)) from error
 
 
 def readable(status: TriggerStatus, viewer: Viewer) -> TriggerStatus:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import dag_ids
@@ -13,7 +13,6 @@ from workorders.outbox.admin import Hold, ShardStatus
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.forms import CurrentActor, require_number
-from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import NOTHING, Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
@@ -130,5 +129,5 @@ def _confirmed(request: Request, done: Done, number: int) -> Response:
 def _get_hold(known: Sequence[Hold], number: int) -> Hold:
     found = next((hold for hold in known if hold.id == number), None)
     if found is None:
-        raise NotFoundError(f"There is no hold {number}: its messages were sent, released, or purged.")
+        raise HTTPException(404, f"There is no hold {number}: its messages were sent, released, or purged.")
     return found

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import orjson
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from workorders import dag_ids
@@ -17,12 +17,10 @@ from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainE
 from workorders.kafka.recovery.decisions import Decision, DecisionKind
 from workorders.kafka.recovery.resolution import AppliedDecisions, DecisionRequest, preview
 from workorders.kafka.recovery.resolution import apply as apply_decisions
-from workorders.kafka.status.partition_status import TRIGGER_TYPE
+from workorders.kafka.status.partition_status import TRIGGER_TYPE, source_of
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right
 from workorders.pages.forms import CurrentActor, Reason, require_number
-from workorders.pages.kafka_trigger import source_of
-from workorders.pages.problems import ChangedMeanwhileError, OutcomeUnknownError
 from workorders.pages.rendering import Place, render
 from workorders.pages.search import read_position, read_time
 from workorders.pages.site import CurrentSite
@@ -58,8 +56,6 @@ class Choice:
     """A kind of decision, and whether it applies to the partition now."""
 
     kind: DecisionKind
-    title: str
-    meaning: str
     decisions: Sequence[Decision]
     """What it would change; empty if it does not apply."""
     refusal: str | None
@@ -85,7 +81,7 @@ def page(
     viewer.require(Right.ACT, dag_ids.ingest(name))
     now = datetime.now(UTC)
     with site.reading() as connection:
-        source = source_of(connection, viewer, name)
+        source = source_of(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = DecisionRequest(
@@ -100,6 +96,7 @@ def page(
         name=name,
         topic=topic,
         partition=partition,
+        meanings=MEANINGS,
         choices=choices,
         chosen=chosen,
         offset=offset,
@@ -132,21 +129,22 @@ def resolve(
     """Apply a decision, exactly as the person saw it.
 
     Raises:
-        ChangedMeanwhileError: the ledger or Kafka has moved since the preview; nothing was changed.
-        OutcomeUnknownError: the answer to the commit of the decision was lost.
+        HTTPException: the ledger or Kafka has moved since the preview, so nothing was changed; or the answer to the
+            commit of the decision was lost.
     """
     actor.require(Right.ACT, dag_ids.ingest(name))
     with site.writing() as connection:
-        source = source_of(connection, actor, name)
+        source = source_of(connection, name)
         connection.rollback()
         cluster = open_admin(source.kafka_connection, site.kafka_settings)
         wanted = read_position("offset", offset), read_time("time", time, datetime.now(UTC))
         request_ = DecisionRequest(kind, name, topic, (partition,), *wanted)
         decisions = preview(connection, cluster, request_)
         if _facts(decisions) != facts:
-            raise ChangedMeanwhileError(
+            raise HTTPException(
+                409,
                 f"{name}: {topic} {partition} has changed since the preview, so nothing was changed. Go back, look at "
-                f"the new preview, and decide again."
+                f"the new preview, and decide again.",
             )
         if lost := given_up(decisions):
             require_number(typed, lost, where=f"{name}: {topic} {partition}", counted="offsets that are given up")
@@ -164,7 +162,7 @@ def resolve(
                 group=source.consumer_group,
             )
         except DecisionUncertainError as error:
-            raise OutcomeUnknownError(str(error)) from error
+            raise HTTPException(504, str(error)) from error
     for warning in applied.warnings:
         _LOG.warning("%s", warning)
     ((number, _),) = applied.decisions
@@ -178,13 +176,12 @@ def given_up(decisions: Sequence[Decision]) -> int:
 
 
 def _choice(connection: Connection, cluster: "KafkaAdmin", request: DecisionRequest) -> Choice:
-    title, meaning = MEANINGS[request.kind]
     # An offset or a time is required to seek, and refused by what continues where Kafka still has messages.
     fitting = request if request.kind == DecisionKind.SEEK else replace(request, offset=None, time=None)
     try:
-        return Choice(request.kind, title, meaning, preview(connection, cluster, fitting), None)
+        return Choice(request.kind, preview(connection, cluster, fitting), None)
     except DecisionRefusedError as refusal:
-        return Choice(request.kind, title, meaning, [], str(refusal))
+        return Choice(request.kind, [], str(refusal))
 
 
 def _facts(decisions: Sequence[Decision]) -> str:

@@ -4,29 +4,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
+
+from fastapi import HTTPException
 
 from workorders import times
 from workorders.core.history.filters import Filter
 from workorders.core.states import WorkOrderState
-from workorders.pages.problems import WrongInputError
 
-FIELDS: Final = (
-    "state",
-    "trigger",
-    "workflow",
-    "rejection",
-    "text",
-    "ordering_key",
-    "stream",
-    "from_position",
-    "to_position",
-    "since",
-    "until",
-    "id",
-)
+_TEXTS: Final = ("state", "trigger", "workflow", "rejection", "text", "ordering_key", "stream")
+"""Parameters that a filter takes as they are."""
+FIELDS: Final = (*_TEXTS, "from_position", "to_position", "since", "until", "id")
 """The parameters of an address, in the order in which the page shows them."""
 DEFAULT_SINCE: Final = "7d"
 ALL_TIMES: Final = "all"
@@ -71,7 +61,7 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
     """Return the search that an address asks for; without a time, that of the last seven days.
 
     Raises:
-        WrongInputError: a field has a wrong form; the sentence names it and the right form.
+        HTTPException: a field has a wrong form; the sentence names it and the right form.
     """
     given = {name: query[name].strip() for name in FIELDS if query.get(name, "").strip()}
     for name, value in given.items():
@@ -82,21 +72,16 @@ def read(query: Mapping[str, str], now: datetime) -> Search:
     states = [state.value for state in WorkOrderState]
     if given.get("state", states[0]) not in states:
         raise _wrong("state", f"one of {', '.join(states)}")
+    texts: dict[str, Any] = {name: given.get(name) for name in _TEXTS}
     return Search(
         given,
         Filter(
-            trigger=given.get("trigger"),
-            workflow=given.get("workflow"),
-            state=given.get("state"),
-            reason=given.get("rejection"),
+            **texts,
             since=None if given.get("since") == ALL_TIMES else read_time("since", given.get("since", ""), now),
             until=read_time("until", given.get("until", ""), now),
-            stream=given.get("stream"),
             from_position=read_position("from_position", given.get("from_position", "")),
             to_position=read_position("to_position", given.get("to_position", "")),
             selected=(read_id(given["id"]),) if "id" in given else None,
-            ordering_key=given.get("ordering_key"),
-            text=given.get("text"),
         ),
     )
 
@@ -127,5 +112,5 @@ def read_position(name: str, text: str) -> int | None:
     return int(text) if text else None
 
 
-def _wrong(name: str, form: str) -> WrongInputError:
-    return WrongInputError(f"{name}: nothing was searched or changed, because this takes {form}. Correct the field.")
+def _wrong(name: str, form: str) -> HTTPException:
+    return HTTPException(422, f"{name}: nothing was searched or changed, because this takes {form}. Correct the field.")

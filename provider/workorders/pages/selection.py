@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fastapi import HTTPException
+
 from workorders import dag_ids
 from workorders.core.bulk import jobs
 from workorders.core.history import work_orders
@@ -12,7 +14,6 @@ from workorders.core.postgres.connection import Connection
 from workorders.core.states import UNFINISHED, WAITING
 from workorders.core.workflows import list_names
 from workorders.pages.access import Right, Viewer
-from workorders.pages.problems import NotFoundError
 
 Kind = Literal["rerun", "cancel", "export"]
 
@@ -79,7 +80,7 @@ def require_right(connection: Connection, viewer: Viewer, right: Right, wanted: 
     """Refuse a user without the right to all that a filter may select; return the Dags that were asked about."""
     workflows = workflows_of(connection, wanted, list_names(connection))
     if wanted.selected is not None and not workflows:
-        raise NotFoundError("The work orders that were selected do not exist any more. Nothing was changed.")
+        raise HTTPException(404, "The work orders that were selected do not exist any more. Nothing was changed.")
     dags = [dag_ids.of_workflow(workflow) for workflow in workflows]
     viewer.require_all(rights_to(right, wanted), dags)
     return dags

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 
 from workorders import dag_ids
@@ -21,7 +21,6 @@ from workorders.kafka.ledger import origin
 from workorders.outbox import admin
 from workorders.pages import forms, search
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
-from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
@@ -156,7 +155,7 @@ def run_download(site: CurrentSite, viewer: CurrentViewer, id_: str, part: Liter
 def attachment(name: str, content: str | bytes | None) -> Response:
     """Return a file that a browser stores and never shows: strangers wrote what is in it."""
     if content is None:
-        raise NotFoundError("It does not exist, or retention has erased it.")
+        raise HTTPException(404, "It does not exist, or retention has erased it.")
     return Response(
         content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content,
         media_type="application/octet-stream",

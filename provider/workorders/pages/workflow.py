@@ -9,11 +9,9 @@ from fastapi.responses import HTMLResponse
 from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import gaps, limits
-from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import run_summary, state_counts, workload
 from workorders.monitoring.problems import find_idle
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
-from workorders.pages.problems import NotFoundError
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
 from workorders.pages.states import word_of_workflow
@@ -31,10 +29,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
     viewer.require(Right.READ, dag_id)
     now = datetime.now(UTC)
     with site.reading() as connection:
-        try:
-            found = workflows.find(connection, name)
-        except UnknownNameError as error:
-            raise NotFoundError(str(error)) from error
+        found = workflows.find(connection, name)
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
         summary = run_summary.summarize_runs(connection, name)

@@ -1,38 +1,30 @@
 """Connects webhooks with Airflow: their definitions, secrets, and databases. They have no Dag."""
 
-import os
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING
 
 from airflow.sdk import DAG, BaseHook
 
 from workorders.airflow.connections import database_url
-from workorders.core.environment import TRIGGERS_VARIABLE
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.webhook.authentication import Secret
 from workorders.webhook.definition import WebhookTriggerDefinition
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_DATABASE_CONNECTION: Final = "workorders_db"
-"""Airflow connection of the database whose webhooks are served."""
-
 
 def application() -> "FastAPI":
-    """Return the application for Airflow's API server, and for a separate server.
-
-    It serves the webhooks of the folder that WORKORDERS_TRIGGERS names, otherwise those of the database.
-    """
+    """Return the application for Airflow's API server, and for a separate server."""
     # Here, because Dag files import this module as well and need none of it.
     from workorders.webhook.app import make_app  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
-    from workorders.webhook.hooks import Hooks, TriggerFolder  # noqa: PLC0415
-    from workorders.webhook.stored_webhooks import StoredWebhooks  # noqa: PLC0415
+    from workorders.webhook.hooks import Hooks  # noqa: PLC0415
+    from workorders.webhook.stored_webhooks import list_served  # noqa: PLC0415
 
-    handler, folder = RequestHandler(database_url), os.environ.get(TRIGGERS_VARIABLE)
-    stored = StoredWebhooks(handler.database(_DATABASE_CONNECTION))
-    hooks = Hooks(TriggerFolder(Path(folder)) if folder else stored, time.monotonic)
+    handler = RequestHandler(database_url)
+    hooks = Hooks(partial(list_served, handler.database(DATABASE_CONNECTION)), time.monotonic)
     return make_app(hooks, handler, _secret, time.monotonic)
 
 

@@ -18,7 +18,7 @@ from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
 from workorders.webhook.authentication import Secret
 from workorders.webhook.body import received_body, require_length
-from workorders.webhook.callers import Callers, Secrets
+from workorders.webhook.callers import Callers
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
@@ -44,7 +44,7 @@ class Webhooks:
     ) -> None:
         self._hooks = hooks
         self._handler = handler
-        self._callers = Callers(Secrets(secret, clock))
+        self._callers = Callers(secret, clock)
 
     async def answer(self, request: Request) -> Response:
         """Answer one request; a refusal gives its reason in JSON."""

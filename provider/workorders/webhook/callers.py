@@ -24,8 +24,8 @@ STALE_SECONDS: Final = 300.0
 """How long a secret remains valid while the secrets backend is unavailable."""
 
 
-class Secrets:
-    """The secrets of webhooks, which Airflow's connections hold. Used on one event loop.
+class Callers:
+    """Authenticates callers by the secrets that Airflow's connections hold. Used on one event loop.
 
     `ask` returns the secret of a connection's id, or raises; it may block.
     """
@@ -34,41 +34,6 @@ class Secrets:
         self._ask = ask
         self._clock = clock
         self._kept: dict[str, KeptValue[Secret]] = {}
-
-    async def get(self, connection_id: str) -> Secret:
-        """Return the secret; without a password, which would admit everybody, it is unavailable."""
-        if connection_id not in self._kept:
-            self._kept[connection_id] = KeptValue(
-                partial(self._look_up, connection_id),
-                self._clock,
-                seconds=KEEP_SECONDS,
-                failure_seconds=FAILURE_SECONDS,
-                stale_seconds=STALE_SECONDS,
-            )
-        try:
-            secret = await self._kept[connection_id].get()
-        except Exception as error:
-            raise _unavailable() from error
-        if not secret.password:
-            raise _unavailable()
-        return secret
-
-    def _look_up(self, connection_id: str) -> Secret:
-        try:
-            secret = self._ask(connection_id)
-        except Exception as error:
-            _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
-            raise
-        if not secret.password:
-            _LOG.error("The Airflow connection %s has no password, so every call is refused.", connection_id)
-        return secret
-
-
-class Callers:
-    """Authenticates callers. Used on one event loop."""
-
-    def __init__(self, secrets: Secrets) -> None:
-        self._secrets = secrets
 
     async def check_headers(self, definition: WebhookTriggerDefinition, received: Received) -> None:
         """Authenticate by the headers, before the body is read; only signatures need the body.
@@ -96,7 +61,7 @@ class Callers:
         unavailable: TryAgainError | None = None
         for connection in method.connections:
             try:
-                secret = await self._secrets.get(connection)
+                secret = await self._secret(connection)
             except TryAgainError as error:
                 unavailable = error
                 continue
@@ -106,6 +71,34 @@ class Callers:
                 return
             faults.append(fault)
         raise unavailable or _refused(method, faults[0])
+
+    async def _secret(self, connection_id: str) -> Secret:
+        """Return the secret; without a password, which would admit everybody, it is unavailable."""
+        if connection_id not in self._kept:
+            self._kept[connection_id] = KeptValue(
+                partial(self._look_up, connection_id),
+                self._clock,
+                seconds=KEEP_SECONDS,
+                failure_seconds=FAILURE_SECONDS,
+                stale_seconds=STALE_SECONDS,
+            )
+        try:
+            secret = await self._kept[connection_id].get()
+        except Exception as error:
+            raise _unavailable() from error
+        if not secret.password:
+            raise _unavailable()
+        return secret
+
+    def _look_up(self, connection_id: str) -> Secret:
+        try:
+            secret = self._ask(connection_id)
+        except Exception as error:
+            _LOG.error("The Airflow connection %s cannot be read: %s", connection_id, type(error).__name__)
+            raise
+        if not secret.password:
+            _LOG.error("The Airflow connection %s has no password, so every call is refused.", connection_id)
+        return secret
 
 
 def _refused(method: Method, fault: str) -> RefusedError:

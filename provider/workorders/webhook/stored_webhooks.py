@@ -1,4 +1,4 @@
-"""The webhooks in the database: stored by a deployment, and served where there is no folder of trigger files."""
+"""The webhooks in the database: stored by a deployment, and served by every API server."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
-from workorders.core.definitions.loading import Mistake
-from workorders.core.definitions.validation import validate
+from workorders.core import workflows
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
@@ -42,8 +42,11 @@ class Applied:
 def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition]) -> Applied:
     """Make the webhooks of the database exactly these, in the caller's transaction.
 
+    The workflows that were found with them are registered, so that their rules apply to the first request.
+
     Raises:
-        ConfigurationError: two of them have one path, or the role may not store webhooks.
+        ConfigurationError: two of them have one path, the role may not store webhooks, or the file of a workflow that
+            is not registered has a mistake.
     """
     paths: dict[str, str] = {}
     for definition in definitions:
@@ -64,6 +67,8 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
     stored: list[str] = []
     for definition in definitions:
+        if definition.database_connection == DATABASE_CONNECTION:  # otherwise its work orders are elsewhere
+            workflows.register_found(connection, definition.workflow, definition.found_workflow)
         fields = {
             "name": definition.name,
             "path": definition.path,
@@ -78,29 +83,14 @@ def list_stored(connection: Connection) -> list[StoredWebhook]:
     return [StoredWebhook(*row) for row in connection.execute(_QUERIES["list"])]
 
 
-class StoredWebhooks:
-    """Reads the webhooks of a database for the server."""
+def list_served(database: Database) -> list[StoredWebhook]:
+    """Return the webhooks of a database for the server.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._rows: Sequence[StoredWebhook] = ()
-
-    def stamps(self) -> object:
-        """Return what changes when a webhook does."""
-        try:
-            with self._database.connection() as connection:
-                self._rows = list_stored(connection)
-        except psycopg.Error as error:
-            raise try_again("The webhooks cannot be read from the database", error) from error
-        return self._rows
-
-    def load(self) -> tuple[Sequence[WebhookTriggerDefinition], Sequence[Mistake]]:
-        """Return the webhooks that the last stamps are of, and the mistakes of those that this version cannot read."""
-        definitions, mistakes = [], []
-        for row in self._rows:
-            where = f"Webhook {row.name} in the database"
-            try:
-                definitions.append(validate(row.definition, WebhookTriggerDefinition, where=where))
-            except ConfigurationError as error:
-                mistakes.append(Mistake(row.name, error))
-        return definitions, mistakes
+    Raises:
+        TryAgainError: the database is unavailable, or has no tables.
+    """
+    try:
+        with database.connection() as connection:
+            return list_stored(connection)
+    except psycopg.Error as error:
+        raise try_again("The webhooks cannot be read from the database", error) from error

@@ -565,21 +565,24 @@ def test_a_webhook_that_is_switched_off_tells_its_callers_to_come_again(
     assert webhooks.post(name).status_code == 201
 
 
-def test_a_file_that_changes_counts_at_once(webhooks: Webhooks, connection: Connection, name: str) -> None:
+def test_a_definition_that_changes_counts_at_once(webhooks: Webhooks, connection: Connection, name: str) -> None:
     webhooks.define(name)
     assert webhooks.post(name).status_code == 201
     webhooks.define(name, path="elsewhere/now", workflow="another")
     assert webhooks.post(name).status_code == 404
     assert webhooks.post("elsewhere/now").status_code == 201
     assert {row.workflow for row in work_orders(connection, name)} == {"admit", "another"}
-    (webhooks.folder / f"{name}.yaml").unlink()
+    del webhooks.stored[name]
     assert webhooks.post("elsewhere/now").status_code == 404
 
 
-def test_while_a_file_has_a_mistake_no_caller_is_told_that_its_path_is_unknown(webhooks: Webhooks, name: str) -> None:
+def test_the_caller_of_a_webhook_with_a_mistake_is_told_to_retry_and_of_another_path_that_it_is_unknown(
+    webhooks: Webhooks, name: str
+) -> None:
     webhooks.define(name)
     webhooks.define(f"{name}-b", reply_timeuot=1)
     assert webhooks.post(name).status_code == 201
     answer = webhooks.post(f"{name}-b")
     assert (answer.status_code, answer.json()["error"]) == (503, "not-known-now")
     assert int(answer.headers["retry-after"]) > 0
+    assert webhooks.post(f"{name}-c").json()["error"] == "unknown-webhook"

@@ -1,4 +1,4 @@
-"""Webhooks that come from the database, for servers without the trigger files."""
+"""The webhooks of the database: a deployment stores them, and servers follow them."""
 
 import subprocess
 import sys
@@ -36,9 +36,9 @@ def store(connection: Connection, *definitions: WebhookTriggerDefinition) -> App
 
 
 @pytest.fixture
-def served(stack: LocalStack, tmp_path: Path) -> Iterator[Webhooks]:
+def served(stack: LocalStack) -> Iterator[Webhooks]:
     """A server whose webhooks are those of the stack's database."""
-    running = Webhooks(tmp_path, {"workorders_db": stack.database_url}, served_from="workorders_db")
+    running = Webhooks({"workorders_db": stack.database_url}, served_from="workorders_db")
     with running.client:
         yield running
     running.close()
@@ -65,9 +65,7 @@ def test_two_webhooks_with_one_path_are_refused_and_nothing_changes(connection: 
     assert [found.name for found in list_stored(connection)] == ["a"]
 
 
-def test_a_server_without_trigger_files_follows_the_database(
-    served: Webhooks, connection: Connection, name: str
-) -> None:
+def test_a_server_follows_the_database(served: Webhooks, connection: Connection, name: str) -> None:
     store(connection)
     assert served.post(name).status_code == 404
     store(connection, webhook(name))
@@ -99,13 +97,13 @@ def test_a_definition_that_this_version_cannot_read_closes_its_webhook_and_no_ot
 
 
 def test_without_its_tables_the_database_is_not_ready_and_callers_are_told_to_retry(
-    stack: LocalStack, tmp_path: Path, name: str
+    stack: LocalStack, name: str
 ) -> None:
     stack.postgres.create_database(name)
     url = stack.postgres.url(name)
     away = f"postgresql://a:b@127.0.0.1:{free_port()}/a"
     for database, code in ((url, "not-set-up"), (away, "database-unavailable")):
-        running = Webhooks(tmp_path, {"workorders_db": database}, served_from="workorders_db")
+        running = Webhooks({"workorders_db": database}, served_from="workorders_db")
         with running.client:
             answer = running.post(name)
         running.close()
@@ -143,7 +141,6 @@ def test_a_server_of_its_own_serves_what_a_deployment_has_stored(
         "AIRFLOW_CONN_WORKORDERS_DB": stack.database_url,
         "AIRFLOW_CONN_SHOP": f"generic://:{SECRET}@",
     }
-    environment.pop("WORKORDERS_TRIGGERS", None)
     command = [sys.executable, "-m", "workorders.cli.main", "webhooks", "serve", "--port", str(port)]
     with subprocess.Popen(command, env=environment) as server:
         try:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from local_stack.ports import accepts_connections, free_port
 from local_stack.stack import LocalStack
 from local_stack.waiting import wait_until
 from support.webhooks import SECRET, sign
+from workorders.core.postgres.connection import connect
+from workorders.webhook.definition import WebhookTriggerDefinition
+from workorders.webhook.stored_webhooks import apply
 
 pytestmark = pytest.mark.integration
 
@@ -38,16 +40,19 @@ PROOFS: Mapping[str, Mapping[str, str]] = {
 """Headers of a valid caller, by webhook. Only valid callers call `other`."""
 
 
-def define(folder: Path, name: str) -> None:
+def definitions(name: str) -> list[WebhookTriggerDefinition]:
     methods: dict[str, Any] = {
         "key": {"type": "api_key", "connection": "shop"},
         "signed": {"type": "hmac", "connection": "shop"},
         "open": "public",
         "other": {"type": "api_key", "connection": "shop"},
     }
-    for path, method in methods.items():
-        content = {"name": f"{name}-{path}", "path": path, "type": "webhook", "workflow": "admit"}
-        (folder / f"{path}.yaml").write_text(yaml.safe_dump({**content, "authentication": method}), encoding="utf-8")
+    return [
+        WebhookTriggerDefinition.model_validate(
+            {"name": f"{name}-{path}", "path": path, "workflow": "admit", "authentication": method}
+        )
+        for path, method in methods.items()
+    ]
 
 
 @contextmanager
@@ -65,14 +70,14 @@ def running(*words: str, environment: Mapping[str, str]) -> Iterator["subprocess
 @pytest.fixture
 def port(stack: LocalStack, tmp_path: Path, name: str) -> Iterator[int]:
     """The port of a server that has answered each kind of valid caller once."""
-    define(tmp_path, name)
+    with connect(stack.database_url) as connection:
+        apply(connection, definitions(name))
     port = free_port()
     environment = {
         **stack.environment(),
         "AIRFLOW_HOME": str(tmp_path / "airflow"),
         "AIRFLOW_CONN_WORKORDERS_DB": stack.database_url,
         "AIRFLOW_CONN_SHOP": f"generic://:{SECRET}@",
-        "WORKORDERS_TRIGGERS": str(tmp_path),
     }
     with running("support.webhook_server", str(port), environment=environment) as server:
         assert wait_until(lambda: accepts_connections(port) or server.poll() is not None, seconds=START_SECONDS)

@@ -63,11 +63,11 @@ def test_headers_that_the_client_cannot_read_are_not_compared() -> None:
 
 
 def test_a_message_is_missing_unless_retention_may_have_deleted_its_work_order() -> None:
-    range_ = FinishedRange(1, 0, 10, NOW, NOW, 10, 0, 0, 0, None)
-    assert is_missing([range_], None)
-    assert is_missing([range_], NOW - timedelta(days=1))
-    assert not is_missing([range_], NOW + timedelta(days=1))
-    assert not is_missing([replace(range_, existing=1)], NOW - timedelta(days=1))
+    range_ = FinishedRange(1, 0, 10, 10, 0, 0, 0, None)
+    existed = replace(range_, existing=1)
+    assert is_missing([existed], None)
+    assert is_missing([existed, range_], NOW)
+    assert not is_missing([existed], NOW)
 
 
 def test_a_definition_counts_for_what_was_stored_an_hour_after_it_was_changed() -> None:

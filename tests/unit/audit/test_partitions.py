@@ -13,8 +13,8 @@ from workorders.audit.partitions import (
     Ledger,
     Move,
     StoredCounts,
-    Walk,
     check_counts,
+    check_ranges,
     uncovered,
 )
 
@@ -41,18 +41,16 @@ LEDGER = Ledger(
     deletes_before=None,
     may_begin_late=False,
 )
-COUNTS = StoredCounts(7, 0, 10, 8, 2, 0, 10, 10, is_expired=False, has_retention=False, is_read_twice=False)
+COUNTS = StoredCounts(7, 0, 10, 8, 2, 0, 10, 10, is_read_twice=False)
 
 
-def finished(start: int, end: int, days_ago: float = 0) -> FinishedRange:
-    at = NOW - timedelta(days=days_ago)
-    return FinishedRange(start, start, end, at, at, end - start, 0, 0, 0, None)
+def finished(start: int, end: int) -> FinishedRange:
+    return FinishedRange(start, start, end, end - start, 0, 0, 0, None)
 
 
 def found(ledger: Ledger, ranges: Sequence[FinishedRange], *moves: Move) -> list[tuple[Check, int | None, int | None]]:
-    walk = Walk(replace(ledger, moves=moves))
-    findings = [finding for range_ in ranges for finding in walk.take(range_)]
-    return [(finding.check, finding.start, finding.end) for finding in [*findings, *walk.end()]]
+    findings = check_ranges(replace(ledger, moves=moves), ranges)
+    return [(finding.check, finding.start, finding.end) for finding in findings]
 
 
 WHOLE = [finished(0, 10), finished(10, 20), finished(20, 30)]
@@ -70,19 +68,12 @@ def test_a_hole_that_no_decision_skipped_is_found() -> None:
     assert found(holed, HOLE, (15, 20), (10, 15)) == []
 
 
-@pytest.mark.parametrize(("days_ago", "is_found"), [(3, False), (1, True)])
-def test_a_hole_after_a_range_that_is_older_than_the_retention_may_be_its_work(
-    days_ago: float, *, is_found: bool
-) -> None:
-    ledger = replace(LEDGER, is_first_log=False, counts=(50, 0, 0, 0), deletes_before=NOW - timedelta(days=2))
-    ranges = [finished(0, 10, days_ago), finished(20, 30)]
-    assert found(ledger, ranges) == ([(Check.RANGES, 10, 20)] if is_found else [])
-
-
 def test_a_log_that_begins_late_is_right_only_if_retention_may_have_deleted_its_beginning() -> None:
     late = WHOLE[1:]
     assert found(replace(LEDGER, counts=(20, 0, 0, 0)), late) == [(Check.RANGES, 0, 10)]
     assert found(replace(LEDGER, may_begin_late=True), late) == []
+    assert found(replace(LEDGER, may_begin_late=True), []) == []
+    assert found(replace(LEDGER, may_begin_late=True), HOLE) == [(Check.RANGES, 10, 20)]
 
 
 def test_offsets_in_two_ranges_are_right_only_after_a_decision_to_go_back() -> None:
@@ -124,19 +115,22 @@ def test_the_ledger_counts_what_its_ranges_count(changes: dict[str, object], *, 
     [
         ({}, False),
         ({"orders": 9, "positions": 9}, True),
-        ({"orders": 9, "positions": 9, "is_expired": True}, False),
         ({"orders": 11, "positions": 11}, True),
         ({"orders": 11, "positions": 11, "is_read_twice": True}, False),
         ({"orders": 11, "positions": 10}, True),
-        # What existed before may be older than the batch.
         ({"created": 5, "existing": 3, "orders": 8, "positions": 8}, True),
-        ({"created": 5, "existing": 3, "orders": 8, "positions": 8, "has_retention": True}, False),
-        ({"created": 5, "existing": 3, "orders": 6, "positions": 6, "has_retention": True}, True),
     ],
 )
 def test_a_range_has_as_many_work_orders_as_it_counted(changes: dict[str, object], *, is_found: bool) -> None:
     counts = replace(COUNTS, **changes)  # type: ignore[arg-type]
     assert bool(list(check_counts(LEDGER, counts))) is is_found
+
+
+def test_what_existed_before_a_batch_may_be_deleted_by_retention() -> None:
+    ledger = replace(LEDGER, deletes_before=NOW - timedelta(days=2))
+    for orders, findings in ((8, 0), (6, 1)):
+        counts = replace(COUNTS, created=5, existing=3, orders=orders, positions=orders)
+        assert len(list(check_counts(ledger, counts))) == findings
 
 
 def test_offsets_that_were_read_again_may_have_more_work_orders() -> None:

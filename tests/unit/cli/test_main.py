@@ -34,7 +34,7 @@ def test_a_wrong_database_url_is_not_repeated(workorders: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (("work-orders", "list", "--state", "done"), "expected one of pending, requeued, running"),
+        (("work-orders", "list", "--state", "done"), "'done' is not one of 'pending', 'requeued', 'running'"),
         (("work-orders", "list", "--since", "yesterday"), "expected a time such as"),
         (("work-orders", "list", "--before", "7"), "--before"),
         (("work-orders", "list", "--limit", "0"), "--limit"),

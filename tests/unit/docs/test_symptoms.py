@@ -13,7 +13,6 @@ from support.documents import DOCS, anchor, page, section, text_of
 from workorders.kafka.partitions import PartitionState
 from workorders.monitoring import problems
 from workorders.pages import app
-from workorders.pages import problems as refusals
 
 FOLDER = DOCS / "how-to" / "symptoms"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.stem != "index")
@@ -86,8 +85,7 @@ def test_what_needs_a_person_leads_to_a_symptom(state: str) -> None:
 
 
 def test_the_title_of_each_refusal_of_the_pages_is_at_a_symptom() -> None:
-    titles = set(re.findall(r'title="([^"]+)"', text_of(Path(refusals.__file__))))
-    titles |= set(re.findall(r'(?:\d|status_code), "([A-Z][^"]+)"', text_of(Path(app.__file__))))
+    titles = {*app.TITLES.values(), *re.findall(r'(?:\d|status), "([A-Z][^"]+)"', text_of(Path(app.__file__)))}
     assert {"Not allowed", "Database unavailable", "Too slow"} <= titles
     texts = "".join(SYMPTOMS.values())
     assert [title for title in sorted(titles) if f"*{title}*" not in texts] == []

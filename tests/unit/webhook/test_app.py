@@ -6,24 +6,24 @@ import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from hmac import new
-from pathlib import Path
 from threading import Event
 from typing import Any
 from uuid import uuid4
 
 import orjson
 import pytest
-import yaml
 from fastapi import FastAPI
 
+from support.webhooks import stored_webhook
 from workorders.core import kept_value
 from workorders.core.creation.create_one import CreateResult
 from workorders.webhook.app import make_app
 from workorders.webhook.authentication import Secret
 from workorders.webhook.body import MAX_REQUESTS
 from workorders.webhook.handler import RequestHandler
-from workorders.webhook.hooks import Hook, Hooks, TriggerFolder
+from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.requests import Received
+from workorders.webhook.stored_webhooks import StoredWebhook
 
 Headers = list[tuple[bytes, bytes]]
 KEY = {"type": "api_key", "connection": "shop"}
@@ -51,23 +51,27 @@ class Server:
     """Calls the application as a server does.
 
     Args:
-        folder: of the trigger files, an empty one.
         fields: more of the definition of each webhook.
     """
 
-    def __init__(self, folder: Path, **fields: Mapping[str, Any]) -> None:
-        for name, more in fields.items():
-            content = {"name": name, "type": "webhook", "workflow": "ship", **more}
-            (folder / f"{name}.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    def __init__(self, **fields: Mapping[str, Any]) -> None:
+        self.stored = [stored_webhook(name, workflow="ship", **more) for name, more in fields.items()]
         self.handler = Taken()
         self.now = 0.0
         self.reads = 0
         self.hangs = False
         self.look_ups = Event()
         self.look_ups.set()
+        self.lists = Event()
+        self.lists.set()
         self.app: FastAPI = make_app(
-            Hooks(TriggerFolder(folder), lambda: self.now), self.handler, self._secret, lambda: self.now
+            Hooks(self._list_stored, lambda: self.now), self.handler, self._secret, lambda: self.now
         )
+
+    def _list_stored(self) -> list[StoredWebhook]:
+        self.hangs |= not self.lists.is_set()
+        assert self.lists.wait(60)
+        return self.stored
 
     def _secret(self, connection_id: str) -> Secret:
         if connection_id == "slow":
@@ -132,19 +136,15 @@ async def until(condition: Callable[[], bool]) -> None:
         (SLACK, [(b"x-slack-signature", b"v0=short"), (b"x-slack-request-timestamp", b"1")]),
     ],
 )
-def test_no_body_is_read_of_a_caller_without_a_proof(
-    tmp_path: Path, authentication: dict[str, str], headers: Headers
-) -> None:
-    server = Server(tmp_path, shop={"authentication": authentication})
+def test_no_body_is_read_of_a_caller_without_a_proof(authentication: dict[str, str], headers: Headers) -> None:
+    server = Server(shop={"authentication": authentication})
     status, content, answered = asyncio.run(server.call("/shop", headers, ends=False))
     assert (status, content["error"], server.reads) == (401, "not-authenticated", 0)
     assert answered[b"connection"] == b"close"
 
 
-def test_256_bodies_that_do_not_end_keep_no_valid_caller_out(tmp_path: Path) -> None:
-    server = Server(
-        tmp_path, open={"authentication": "public"}, signed={"authentication": SIGNED}, shop={"authentication": KEY}
-    )
+def test_256_bodies_that_do_not_end_keep_no_valid_caller_out() -> None:
+    server = Server(open={"authentication": "public"}, signed={"authentication": SIGNED}, shop={"authentication": KEY})
 
     async def scene() -> list[int]:
         forged = [(b"x-signature", b"0" * 64)]
@@ -165,10 +165,8 @@ def test_256_bodies_that_do_not_end_keep_no_valid_caller_out(tmp_path: Path) -> 
     assert asyncio.run(scene()) == [201, 201]
 
 
-def test_a_webhook_whose_database_hangs_takes_as_many_requests_as_may_wait_and_stops_no_other(
-    tmp_path: Path,
-) -> None:
-    server, release = Server(tmp_path, slow={"authentication": "public"}, shop={"authentication": "public"}), Event()
+def test_a_webhook_whose_database_hangs_takes_as_many_requests_as_may_wait_and_stops_no_other() -> None:
+    server, release = Server(slow={"authentication": "public"}, shop={"authentication": "public"}), Event()
     create = server.handler.create
 
     def hang(hook: Hook, received: Received) -> CreateResult:
@@ -190,34 +188,23 @@ def test_a_webhook_whose_database_hangs_takes_as_many_requests_as_may_wait_and_s
     asyncio.run(scene())
 
 
-def test_a_folder_of_trigger_files_that_hangs_does_not_hold_the_servers_event_loop(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, release = Server(tmp_path, shop={"authentication": "public"}), Event()
-    read = TriggerFolder.stamps
-
-    def hang(folder: TriggerFolder) -> Any:
-        server.hangs = True
-        assert release.wait(60)
-        return read(folder)
-
-    monkeypatch.setattr(TriggerFolder, "stamps", hang)
+def test_a_database_of_webhooks_that_hangs_does_not_hold_the_servers_event_loop() -> None:
+    server = Server(shop={"authentication": "public"})
+    server.lists.clear()
 
     async def scene() -> None:
         callers = [asyncio.create_task(server.call("/shop", [])) for _ in range(3)]
         await until(lambda: server.hangs)
         assert not any(caller.done() for caller in callers)
-        release.set()
+        server.lists.set()
         assert [status for status, _, _ in await asyncio.gather(*callers)] == [201] * 3
 
     asyncio.run(scene())
 
 
-def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_value, "_PATIENCE_SECONDS", 60)
-    server = Server(tmp_path, slow={"authentication": {**KEY, "connection": "slow"}}, shop={"authentication": KEY})
+    server = Server(slow={"authentication": {**KEY, "connection": "slow"}}, shop={"authentication": KEY})
 
     async def scene() -> None:
         server.look_ups.clear()
@@ -238,8 +225,8 @@ def test_a_look_up_that_hangs_delays_no_caller_of_another_webhook(
     ("declared", "status"),
     [(b"\xb2", 201), (b"2", 201), (b"0002", 201), (b"1048577", 413), (b"9" * 5000, 413), (b"0" * 5000, 201)],
 )
-def test_a_declared_length_is_a_number_or_nothing(tmp_path: Path, declared: bytes, status: int) -> None:
-    server = Server(tmp_path, shop={"authentication": "public"})
+def test_a_declared_length_is_a_number_or_nothing(declared: bytes, status: int) -> None:
+    server = Server(shop={"authentication": "public"})
     answered, _, _ = asyncio.run(server.call("/shop", [(b"content-length", declared)]))
     assert answered == status
 
@@ -253,10 +240,8 @@ def test_a_declared_length_is_a_number_or_nothing(tmp_path: Path, declared: byte
         (b"Application/JSON; charset=utf-8", 201),
     ],
 )
-def test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page(
-    tmp_path: Path, media_type: bytes | None, status: int
-) -> None:
-    server = Server(tmp_path, shop={"authentication": BASIC}, keyed={"authentication": KEY})
+def test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page(media_type: bytes | None, status: int) -> None:
+    server = Server(shop={"authentication": BASIC}, keyed={"authentication": KEY})
     sent = [] if media_type is None else [(b"content-type", media_type)]
     answered, content, _ = asyncio.run(server.call("/shop", [*sent, (b"authorization", b"Basic YWRhOnJpZ2h0")]))
     assert (answered, content.get("error")) == (status, None if status == 201 else "not-json-type")
@@ -271,9 +256,9 @@ def test_a_browser_is_not_made_to_send_its_password_for_a_foreign_page(
     ],
 )
 def test_slacks_check_of_the_url_is_answered_and_creates_nothing(
-    tmp_path: Path, body: bytes, answer: dict[str, str] | None, created: int
+    body: bytes, answer: dict[str, str] | None, created: int
 ) -> None:
-    server, at = Server(tmp_path, events={"authentication": SLACK}), str(int(time.time())).encode()
+    server, at = Server(events={"authentication": SLACK}), str(int(time.time())).encode()
     signature = "v0=" + new(b"right", b"v0:" + at + b":" + body, sha256).hexdigest()
     headers = [(b"x-slack-request-timestamp", at), (b"x-slack-signature", signature.encode())]
     status, content, _ = asyncio.run(server.call("/events", headers, body))
@@ -283,8 +268,8 @@ def test_slacks_check_of_the_url_is_answered_and_creates_nothing(
     assert asyncio.run(server.call("/events", forged, body))[0] == 401
 
 
-def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    server = Server(tmp_path, shop={"authentication": "public"})
+def test_a_line_of_the_log_cannot_be_forged(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server(shop={"authentication": "public"})
 
     async def scene() -> None:
         await server.call("/x\r2026-01-01 ERROR forged\x1b[31m", [])
@@ -297,8 +282,8 @@ def test_a_line_of_the_log_cannot_be_forged(tmp_path: Path, caplog: pytest.LogCa
     assert all(line.isprintable() and len(line) < 1_000 for line in found)
 
 
-def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server(tmp_path: Path) -> None:
-    server = Server(tmp_path, shop={"authentication": "public"})
+def test_a_caller_that_leaves_before_its_body_ends_is_no_error_of_the_server() -> None:
+    server = Server(shop={"authentication": "public"})
     answers: list[Any] = []
 
     async def scene() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from workorders.webhook.authentication import Secret
-from workorders.webhook.callers import FAILURE_SECONDS, KEEP_SECONDS, STALE_SECONDS, Callers, Secrets
+from workorders.webhook.callers import FAILURE_SECONDS, KEEP_SECONDS, STALE_SECONDS, Callers
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.refusals import RefusedError
 from workorders.webhook.requests import Received
@@ -26,7 +26,7 @@ class Door:
                 "authentication": {"type": "api_key", "connection": "c", **authentication},
             }
         )
-        self.callers = Callers(Secrets(self._ask, lambda: self.now))
+        self.callers = Callers(self._ask, lambda: self.now)
 
     def _ask(self, connection_id: str) -> Secret:
         self.asked += 1

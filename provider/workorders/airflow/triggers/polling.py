@@ -19,8 +19,8 @@ from airflow.triggers.base import (
 )
 
 from workorders.airflow.retries import describe_next_retry
-from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, reason
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_failure_wrapped, reason
+from workorders.core.exceptions import one_line
 from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
 from workorders.core.postgres.connection import is_outage
 
@@ -49,8 +49,6 @@ class PollingTrigger(BaseTrigger):
 
     transient_errors: ClassVar[tuple[type[Exception], ...]] = (AirflowRuntimeError,)
     """Failures that may pass, like an outage of the database: the next probe comes after a delay."""
-    records_before_it_waits: ClassVar[bool] = False
-    """Whether the first probe records what the wait begins with, so that the log names the wait only after it."""
 
     def __init__(self, *, subject: str, waiting_for: str, poll_interval: float, idle_after: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -81,8 +79,6 @@ class PollingTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""
-        if not self.records_before_it_waits:
-            self._log_wait()
         deadline = time.monotonic() + self.idle_after
         while time.monotonic() < deadline:
             try:
@@ -106,11 +102,6 @@ class PollingTrigger(BaseTrigger):
         self.log.info("Nothing came within %.0f s; this run ends without work.", self.idle_after)
         yield TaskSkippedEvent()
 
-    def _log_wait(self) -> None:
-        if not self._is_waiting:
-            self.log.info("Waiting for %s.", self.waiting_for)
-            self._is_waiting = True
-
     async def _until_found(self, deadline: float) -> str | None:
         async with self.open_probe() as probe:
             while time.monotonic() < deadline:
@@ -118,7 +109,10 @@ class PollingTrigger(BaseTrigger):
                 self._failures = 0
                 if found is not None:
                     return found
-                self._log_wait()
+                # After the first probe, which may record what the wait begins with.
+                if not self._is_waiting:
+                    self.log.info("Waiting for %s.", self.waiting_for)
+                    self._is_waiting = True
                 await asyncio.sleep(self.poll_interval)
         return None
 
@@ -126,10 +120,6 @@ class PollingTrigger(BaseTrigger):
 def path_of(trigger: type[PollingTrigger]) -> str:
     """Return the path by which Airflow imports a trigger."""
     return f"{trigger.__module__}.{trigger.__qualname__}"
-
-
-class WaitFailedError(WorkOrdersError):
-    """A wait failed for a permanent reason."""
 
 
 class PollingSensor(BaseSensorOperator):
@@ -148,7 +138,7 @@ class PollingSensor(BaseSensorOperator):
     def trigger_class(self) -> type[PollingTrigger]:
         """The trigger that waits."""
 
-    def start(self, *, from_trigger: bool, **fixed: Any) -> None:
+    def start(self, *, from_trigger: bool = True, **fixed: Any) -> None:
         """Set where the task starts, and the arguments of the trigger that are no template fields.
 
         Unless it starts in the triggerer, a worker defers at once.
@@ -176,4 +166,4 @@ class PollingSensor(BaseSensorOperator):
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
         """
         if isinstance(event, dict) and FAILED in event:
-            raise WaitFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")
+            raise TaskFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")

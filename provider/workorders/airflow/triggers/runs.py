@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -168,34 +167,17 @@ async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
 class WaitForRunsSensor(PollingSensor):
     """Waits until a workflow has runs that can be claimed, or lost ones to recover.
 
-    It is skipped if there are none within `idle_after`. It waits out an outage of the database; any other failure
-    fails the task.
-
-    Args:
-        definition: the workflow.
-        idle_after: time without runs after which the wait ends as skipped.
-        start_from_trigger: whether the task starts in the triggerer. If False, or in `dag.test()`, a worker starts it
-            and defers.
+    It is skipped if there are none within an hour. It waits out an outage of the database; any other failure fails the
+    task.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
     trigger_class = WaitForRunsTrigger
 
-    def __init__(
-        self,
-        *,
-        definition: WorkflowDefinition,
-        idle_after: timedelta = timedelta(hours=1),
-        start_from_trigger: bool = True,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, definition: WorkflowDefinition, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
-        self.start(
-            from_trigger=start_from_trigger,
-            definition=definition.model_dump(mode="json"),
-            idle_after=idle_after.total_seconds(),
-        )
+        self.start(definition=definition.model_dump(mode="json"))
 
 
 class WaitForDagRunsSensor(WaitForRunsSensor):

@@ -43,12 +43,12 @@ LEFT JOIN workorders.kafka_unfinished_ranges AS held
     ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition);
 
 -- name: ranges
-SELECT ranges.batch_id, start_offset, end_offset, finished_at, batches.planned_at, created, rejected, existing, filtered,
-    batches.filter
+SELECT ranges.batch_id, start_offset, end_offset, created, rejected, existing, filtered, batches.filter
 FROM workorders.kafka_ranges AS ranges
 JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
 WHERE ranges.trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partition)s
     AND topic_id = %(topic_id)s AND generation = %(generation)s AND finished_at IS NOT NULL
+    AND batches.planned_at >= coalesce(%(deletes_before)s::timestamptz, '-infinity')
 ORDER BY start_offset, ranges.batch_id;
 
 -- name: logs
@@ -62,8 +62,6 @@ WHERE trigger_id = %(trigger_id)s AND topic = %(topic)s AND partition = %(partit
 -- another become one.
 SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rejected, page.existing,
     stored.orders, stored.positions,
-    coalesce(page.batch_planned_at < now() - page.kept_days * interval '1 day', false) AS is_expired,
-    page.kept_days IS NOT NULL AS has_retention,
     page.existing > 0 OR EXISTS (
         SELECT FROM workorders.kafka_ranges AS superseded
         WHERE (superseded.trigger_id, superseded.topic, superseded.partition, superseded.topic_id, superseded.generation)
@@ -73,16 +71,15 @@ SELECT page.batch_id, page.start_offset, page.end_offset, page.created, page.rej
             AND superseded.end_offset > page.start_offset
     ) AS is_read_twice
 FROM (
-    SELECT ranges.*, batches.planned_at AS batch_planned_at, workflows.kept_days, source_streams.id AS stream_id
+    SELECT ranges.*, source_streams.id AS stream_id
     FROM workorders.kafka_ranges AS ranges
     JOIN workorders.kafka_batches AS batches ON batches.id = ranges.batch_id
-    JOIN workorders.triggers ON triggers.id = ranges.trigger_id
-    JOIN workorders.workflows ON workflows.id = triggers.workflow_id
     -- Nothing is stored of a log without a stream.
     LEFT JOIN workorders.source_streams
-        ON source_streams.trigger_id = triggers.id AND source_streams.name = %(stream)s
+        ON source_streams.trigger_id = ranges.trigger_id AND source_streams.name = %(stream)s
     WHERE ranges.trigger_id = %(trigger_id)s AND ranges.topic = %(topic)s AND ranges.partition = %(partition)s
         AND ranges.topic_id = %(topic_id)s AND ranges.generation = %(generation)s AND ranges.finished_at IS NOT NULL
+        AND batches.planned_at >= coalesce(%(deletes_before)s::timestamptz, '-infinity')
         AND (ranges.start_offset, ranges.batch_id) > (%(after_start)s, %(after_batch)s)
     ORDER BY ranges.start_offset, ranges.batch_id
     LIMIT %(limit)s

@@ -12,7 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from workorders.core.definitions.trigger import trigger_types
-from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.definitions.workflow import OF_FUNCTIONS, WorkflowDefinition
 from workorders.core.exceptions import ConfigurationError
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -67,11 +67,11 @@ def trigger_schema(type_: str) -> dict[str, Any]:
 
 
 def workflow_schema() -> dict[str, Any]:
-    """Return the schema that the model yields, that a workflow has a function or a Dag, and what needs a Dag."""
+    """Return the schema that the model yields, that a workflow has a function or a Dag, and what needs which."""
     schema = schema_of(WorkflowDefinition)
     schema["required"] = ["name"]
     schema["oneOf"] = [{"required": ["callable"]}, {"required": ["dag_id"]}]
-    schema["dependentRequired"] = {"context_key": ["dag_id"]}
+    schema["dependentRequired"] = {"context_key": ["dag_id"], **{name: ["callable"] for name in OF_FUNCTIONS}}
     return {"$schema": DIALECT, **schema, "title": "Workflow"}
 
 

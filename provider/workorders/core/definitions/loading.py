@@ -15,7 +15,7 @@ from workorders.core.exceptions import ConfigurationError
 D = TypeVar("D", TriggerDefinition, WorkflowDefinition)
 
 Source = Path | str
-"""A file; or the name of a module of decorated functions, or of a definition in the database."""
+"""A file, or the name of a module of decorated functions."""
 
 
 @dataclass(frozen=True, slots=True)

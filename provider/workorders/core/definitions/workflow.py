@@ -30,6 +30,9 @@ MAX_RUNS: Final = 1_000_000_000
 MAX_SECONDS: Final = 30 * 86_400
 MAX_DAYS: Final = 36_500
 
+OF_FUNCTIONS: Final = ("database", "max_log_bytes", "max_output_bytes", "max_published_messages", "max_published_bytes")
+"""Fields that only a function has. A Dag has its own connections, and keeps what it returns, logs, and sends."""
+
 RetriedState = Literal["failed", "crashed", "killed", "lost", "exception"]
 RETRIED_STATES: Final[tuple[RetriedState, ...]] = ("failed", "crashed", "killed", "lost", "exception")
 
@@ -160,8 +163,10 @@ class WorkflowDefinition(DagDefinition):
     def _does_one_thing(self) -> "WorkflowDefinition":
         if (self.callable is None) == (self.dag_id is None):
             raise ValueError("expected either callable or dag_id.")
-        if self.callable is None and self.database is not None:
-            raise ValueError("expected callable with database; a Dag has its own connections.")
+        for name in () if self.callable else OF_FUNCTIONS:
+            # A definition from the database has every field.
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"expected callable with {name}; for a Dag it has no effect, so leave out the field.")
         if self.dag_id is None and self.context_key != DEFAULT_CONTEXT_KEY:
             raise ValueError("expected dag_id with context_key; a function always gets its context.")
         return self

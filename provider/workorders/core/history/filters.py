@@ -29,7 +29,7 @@ class Filter:
     trigger: str | None = None
     workflow: str | None = None
     state: str | None = None
-    reason: str | None = None
+    rejection: str | None = None
     """Code of the rejection, such as `not-json`."""
     since: datetime | None = None
     """Created at this time or later."""

@@ -42,7 +42,7 @@ def find_ids(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
 
 def _is_selective(given: Mapping[str, Any]) -> bool:
     """Return whether an index finds the matching rows in their order, or few enough to sort."""
-    return given["selected"] is not None or given["reason"] is not None or given["state"] not in _COMMON_STATES
+    return given["selected"] is not None or given["rejection"] is not None or given["state"] not in _COMMON_STATES
 
 
 def _in_streams(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:

@@ -8,7 +8,7 @@ import orjson
 from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import bytes_of
-from workorders.kafka.client.secrets import registry_from_environment
+from workorders.kafka.client.secrets import REGISTRY_VARIABLE, settings_from_environment
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ingest.record_mapping import FILTERED, NO_TIMESTAMP, RecordMapping
 from workorders.kafka.partitions import Record
@@ -30,7 +30,7 @@ def revalidate(definition: Mapping[str, Any], raw: bytes | None, request: bytes)
 def _registry(connection: str | None) -> Mapping[str, Any] | None:
     if connection is None:
         return None
-    given = registry_from_environment()
+    given = settings_from_environment(REGISTRY_VARIABLE)
     if given is not None:
         return given
     # Airflow is an extra, and most triggers need none here.

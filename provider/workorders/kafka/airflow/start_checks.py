@@ -17,7 +17,7 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES
 from workorders.core import schema
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.environment import SPARK_JARS_VARIABLE
+from workorders.core.environment import DATABASE_CONNECTION, SPARK_JARS_VARIABLE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.core.postgres.connection import connect
 from workorders.core.worker.child import load_function
@@ -34,9 +34,6 @@ _SECONDS: Final = 5.0
 _MIN_JAVA: Final = 17
 _JAVA_VERSION: Final = re.compile(r'JAVA_VERSION="(?:1\.)?(\d+)')
 _APPLICATION: Final = "workorders doctor"
-_DATABASE_CONNECTION: Final = "workorders_db"
-"""The Airflow connection that every trigger uses unless its file names another one."""
-
 
 Dags = Mapping[str, metadata.KnownDag]
 """The package's Dags by id: `metadata.our_dags()`."""
@@ -101,7 +98,7 @@ def of_installation() -> Iterator[Check]:
         runs = component not in ended
         found = "runs" if runs else "has no recent heartbeat: it does not run, or cannot start without this package"
         yield Check(f"Airflow's {program}", runs, found, f"airflow {program}")
-    yield from of_database(_DATABASE_CONNECTION)
+    yield from of_database(DATABASE_CONNECTION)
 
 
 def of_dags(dags: Dags) -> Iterator[Check]:
@@ -129,7 +126,7 @@ def of_source(trigger: str, source: Source | None) -> Iterator[Check]:
     definition = source.definition
     if definition is None:
         return
-    if definition.database_connection != _DATABASE_CONNECTION:
+    if definition.database_connection != DATABASE_CONNECTION:
         yield from of_database(definition.database_connection)
     yield from of_workflow(definition.workflow, source.dags)
     ingest = source.dags.get(dag_ids.ingest(trigger))

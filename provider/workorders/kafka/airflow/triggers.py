@@ -43,7 +43,6 @@ class NewMessagesTrigger(PollingTrigger):
     """
 
     transient_errors = (*PollingTrigger.transient_errors, KafkaUnavailableError)
-    records_before_it_waits = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from workorders.core.environment import DATABASE_URL_VARIABLE, FILE_SUFFIX, find_secret
 from workorders.core.exceptions import ConfigurationError, one_line
@@ -13,14 +13,17 @@ from workorders.core.secrets import is_secret_setting
 from workorders.kafka.client.java_settings import jaas_quoted, java_settings
 from workorders.kafka.client.settings import JAVA, client_settings
 
-T = TypeVar("T")
-
 KAFKA_VARIABLE = "WORKORDERS_KAFKA"
 """Environment variable with the librdkafka settings as a JSON object."""
 REGISTRY_VARIABLE: Final = "WORKORDERS_SCHEMA_REGISTRY"
 """Environment variable with the settings of the schema registry's client as a JSON object."""
 SECRET_VARIABLES: Final = (DATABASE_URL_VARIABLE, KAFKA_VARIABLE, REGISTRY_VARIABLE)
 """All environment variables that `JobSecrets` may need."""
+EXAMPLES: Final = {
+    KAFKA_VARIABLE: '{"bootstrap.servers": "broker:9092"}',
+    REGISTRY_VARIABLE: '{"url": "https://registry.example.com"}',
+}
+"""Values of the variables with settings."""
 _SHORTEST_SECRET: Final = 4
 """Characters; to mask a shorter one everywhere would garble the text and give the secret away."""
 
@@ -42,9 +45,8 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        kafka = _require(KAFKA_VARIABLE, kafka_from_environment())
-        url = _require(DATABASE_URL_VARIABLE, find_secret(DATABASE_URL_VARIABLE))
-        return cls(url, kafka, registry_from_environment())
+        url, _ = _get_secret(DATABASE_URL_VARIABLE), _get_secret(KAFKA_VARIABLE)
+        return cls(url, settings_from_environment(KAFKA_VARIABLE) or {}, settings_from_environment(REGISTRY_VARIABLE))
 
     @contextmanager
     def in_environment(self, **others: str) -> Iterator[None]:
@@ -92,33 +94,28 @@ class JobSecrets:
         return variables if self.registry is None else variables | {REGISTRY_VARIABLE: json.dumps(dict(self.registry))}
 
 
-def kafka_from_environment() -> Mapping[str, Any] | None:
-    """Return the librdkafka settings in the process's environment; None if there are none.
+def settings_from_environment(name: str) -> dict[str, Any] | None:
+    """Return the settings of a client in the process's environment; None if there are none.
 
     Raises:
         ConfigurationError: the variable is not a JSON object, or names a file that cannot be read.
     """
-    return _find_object(KAFKA_VARIABLE, 'librdkafka settings, such as {"bootstrap.servers": "broker:9092"}')
-
-
-def registry_from_environment() -> Mapping[str, Any] | None:
-    """Return the settings of the schema registry's client, as `kafka_from_environment` does."""
-    example = 'settings of the registry\'s client, such as {"url": "https://registry.example.com"}'
-    return _find_object(REGISTRY_VARIABLE, example)
-
-
-def _find_object(name: str, form: str) -> Mapping[str, Any] | None:
     text = find_secret(name)
-    if text is None:
-        return None
-    with suppress(json.JSONDecodeError):
-        if isinstance(found := json.loads(text), dict):
-            return found
-    # The text is not repeated because it may contain a password.
-    raise ConfigurationError(f"The environment variable {name} is not a JSON object; nothing was read. Give {form}.")
-
-
-def _require(name: str, found: T | None) -> T:
-    if found is None:
-        raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
+    try:
+        found = None if text is None else json.loads(text)
+    except json.JSONDecodeError:
+        found = ()
+    if found is not None and not isinstance(found, dict):
+        # The text is not repeated because it may contain a password.
+        raise ConfigurationError(
+            f"The environment variable {name} is not a JSON object; nothing was read. Give settings such as "
+            f"{EXAMPLES[name]}."
+        )
     return found
+
+
+def _get_secret(name: str) -> str:
+    secret = find_secret(name)
+    if secret is None:
+        raise ConfigurationError(f"Neither of the environment variables {name} and {name}{FILE_SUFFIX} is set.")
+    return secret

@@ -106,6 +106,13 @@ def collect(
         ConfigurationError: the trigger of that name does not read Kafka.
         psycopg.Error: the database failed.
     """
+    return [_status(*found) for found in ask(connection, kafka, trigger, with_groups=with_groups)]
+
+
+def ask(
+    connection: Connection, kafka: KafkaAnswers | None, trigger: str | None = None, *, with_groups: bool = True
+) -> list[tuple[RegisteredTrigger, Sequence[PartitionStatus], KafkaAnswer]]:
+    """Return Kafka triggers as `collect`, each with the rows of its ledger and Kafka's answer about it."""
     known = _kafka_triggers(connection, trigger)
     rows = positions.status(connection, trigger)
     # Kafka is asked outside of any transaction, which must not wait for a network.
@@ -113,7 +120,7 @@ def collect(
     rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
     asked = {found.name: KafkaSource.of(found).question(rows_of[found.name], with_group=with_groups) for found in known}
     answers = {} if kafka is None else kafka.ask(asked.values())
-    return [_status(found, rows_of[found.name], answers.get(asked[found.name], KafkaAnswer())) for found in known]
+    return [(found, rows_of[found.name], answers.get(asked[found.name], KafkaAnswer())) for found in known]
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:
@@ -200,12 +207,12 @@ def _state(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnsw
     if row.batch_id is not None:
         return PartitionState.IN_BATCH
     if log is None:
-        return _absence(row, answer)
+        return absence(row, answer)
     # The next batch of a partition that does not match stalls with the full error.
     return log.mismatch(row.topic_id, row.next_offset, row.stored_end) or _progress(row, log)
 
 
-def _absence(row: PartitionStatus, answer: KafkaAnswer) -> PartitionState:
+def absence(row: PartitionStatus, answer: KafkaAnswer) -> PartitionState:
     """Return why Kafka reports no offsets of a free partition."""
     if answer.logs is None:
         return PartitionState.UNKNOWN

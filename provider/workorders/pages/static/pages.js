@@ -3,21 +3,14 @@
 (() => {
   const body = document.body;
   const live = () => document.getElementById("live");
-  const interval = document.getElementById("interval");
   const stale = document.getElementById("stale");
 
-  // ---- Polling -------------------------------------------------------------------------------------------------
+  // ---- Updates: htmx asks for the part `live` again --------------------------------------------------------------
 
-  let timer = null;
   let isOver = false;
-
-  function chosenSeconds() {
-    return interval === null ? 0 : Number(interval.value);
-  }
 
   function isBusyHere() {
     const part = live();
-    if (part === null) return true;
     const focused = document.activeElement;
     // An update would scroll a long text back to its start.
     const isReading = focused !== null && part.contains(focused) && /^(INPUT|SELECT|PRE)$/.test(focused.tagName);
@@ -26,9 +19,9 @@
     return isReading || hasSelection || part.querySelector("input[type=checkbox]:checked") !== null;
   }
 
-  function poll() {
-    if (isOver || document.hidden || isBusyHere()) return;
-    window.htmx.trigger(body, "workorders:poll");
+  function beforeRequest(event) {
+    const isWanted = document.getElementById("updates").checked && !isOver;
+    if (!isWanted || document.hidden || isBusyHere()) event.preventDefault();
   }
 
   // An update replaces every element. A person who works by keyboard stays at the link or button with the focus.
@@ -43,13 +36,9 @@
 
   // What a person began while the update was on its way would be lost; the next update comes by itself.
   function beforeSwap(event) {
-    if (event.detail.target === live() && isBusyHere()) event.detail.shouldSwap = false;
-    else keepFocus();
-  }
-
-  function keepFocus() {
+    if (isBusyHere()) event.detail.shouldSwap = false;
     const element = document.activeElement;
-    focused = live() !== null && live().contains(element) ? { element, place: alike(element).indexOf(element) } : null;
+    focused = live().contains(element) ? { element, place: alike(element).indexOf(element) } : null;
   }
 
   function giveFocus() {
@@ -57,18 +46,7 @@
     alike(focused.element)[focused.place]?.focus({ preventScroll: true });
   }
 
-  function schedule() {
-    clearTimeout(timer);
-    const seconds = chosenSeconds();
-    if (seconds === 0 || isOver || document.hidden || live() === null) return;
-    timer = setTimeout(() => {
-      poll();
-      schedule();
-    }, seconds * 1000);
-  }
-
   function say(sentence) {
-    if (stale === null) return;
     stale.textContent = sentence;
     stale.hidden = sentence === "";
   }
@@ -79,47 +57,31 @@
     return page.querySelector(".problem h1 + p")?.textContent ?? "";
   }
 
-  function begin() {
-    const part = live();
-    if (part === null || interval === null) return;
-    const kept = sessionStorage.getItem("workorders-interval");
-    const wanted = kept === null ? part.dataset.seconds : kept;
-    if ([...interval.options].some((option) => option.value === wanted)) interval.value = wanted;
-    interval.addEventListener("change", () => {
-      sessionStorage.setItem("workorders-interval", interval.value);
-      schedule();
-    });
-    document.addEventListener("visibilitychange", () => {
-      if (!document.hidden && chosenSeconds() > 0) poll();
-      schedule();
-    });
-    body.addEventListener("htmx:beforeSwap", beforeSwap);
-    body.addEventListener("htmx:afterSwap", () => {
-      giveFocus();
-      say("");
-      schedule();
-    });
-    body.addEventListener("htmx:responseError", (event) => {
-      const status = event.detail.xhr.status;
-      isOver = status === 401 || status === 403;
-      say(
-        status === 401
-          ? "Your session has ended, so this page is no longer updated. Reload Airflow to log in."
-          : isOver
-            ? `You may no longer read this, so the page is no longer updated. ${whyOf(event.detail.xhr)}`
-            : "The last update failed; what you see is older. The next try follows by itself.",
-      );
-      schedule();
-    });
-    for (const name of ["htmx:sendError", "htmx:timeout"]) {
-      body.addEventListener(name, () => {
-        say("Airflow does not answer; what you see is older. The next try follows by itself.");
-        schedule();
-      });
-    }
-    if ("pollNow" in part.dataset) poll();
-    schedule();
+  function refused(event) {
+    const status = event.detail.xhr.status;
+    isOver = status === 401 || status === 403;
+    say(
+      status === 401
+        ? "Your session has ended, so this page is no longer updated. Reload Airflow to log in."
+        : isOver
+          ? `You may no longer read this, so the page is no longer updated. ${whyOf(event.detail.xhr)}`
+          : "The last update failed; what you see is older. The next try follows by itself.",
+    );
   }
+
+  body.addEventListener("htmx:beforeRequest", beforeRequest);
+  body.addEventListener("htmx:beforeSwap", beforeSwap);
+  body.addEventListener("htmx:afterSwap", () => {
+    giveFocus();
+    say("");
+  });
+  body.addEventListener("htmx:responseError", refused);
+  for (const name of ["htmx:sendError", "htmx:timeout"]) {
+    body.addEventListener(name, () => say("Airflow does not answer; what you see is older. The next try follows by itself."));
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) window.htmx.trigger(body, "workorders:poll");
+  });
 
   // ---- Links to Airflow ----------------------------------------------------------------------------------------
 
@@ -195,6 +157,4 @@
   });
   // A person may have ticked boxes before this script was there, and a browser keeps ticks over a reload.
   document.addEventListener("DOMContentLoaded", () => document.querySelectorAll("[data-selection]").forEach(showSelection));
-  // After htmx, which begins at the same event and was asked for it first.
-  document.addEventListener("DOMContentLoaded", begin);
 })();

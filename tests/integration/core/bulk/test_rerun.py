@@ -328,7 +328,7 @@ def test_what_a_limit_rejected_gets_its_ordering_key_with_its_rerun(
     workflows.register(connection, WorkflowDefinition.model_validate(fields))
     create(connection, triggers.find(connection, name), accepted_range("s", 0, 4))
     assert states(connection, trigger) == {"pending": 1, "rejected": 3}
-    job = do(connection, "rerun", Filter(trigger=name, reason="run-limit"), step=10)
+    job = do(connection, "rerun", Filter(trigger=name, rejection="run-limit"), step=10)
     assert (job.state, job.done, dict(job.skipped)) == ("finished", 3, {})
     assert states(connection, trigger) == {"pending": 1, "requeued": 3}
     ordering_keys = connection.execute(

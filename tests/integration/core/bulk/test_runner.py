@@ -62,7 +62,7 @@ def test_a_rerun_of_large_rejected_values_holds_one_of_them_at_a_time(
     stack: LocalStack, connection: Connection, trigger: Trigger
 ) -> None:
     """`rerun --reason too-large` is what the documentation tells to do, of a thousand messages of 10 MiB too."""
-    wanted = Filter(trigger=trigger.name, reason="too-large")
+    wanted = Filter(trigger=trigger.name, rejection="too-large")
     peaks = []
     for count in (FEW, MANY):
         create_for(connection, trigger, [too_large(place) for place in range(count, 2 * count)])

@@ -88,7 +88,7 @@ def test_a_state_shows_work_orders_in_that_state_only(connection: Connection, tr
 def test_a_reason_shows_work_orders_rejected_for_it_only(connection: Connection, trigger: Trigger) -> None:
     null = Item("s", 2, REQUEST, None, Rejection("null-value", "the value is null"), None)
     create_for(connection, trigger, [accepted("s", 0), rejected("s", 1), null])
-    assert places(connection, Filter(trigger=trigger.name, reason="null-value")) == [("s", 2)]
+    assert places(connection, Filter(trigger=trigger.name, rejection="null-value")) == [("s", 2)]
 
 
 def test_a_stream_is_found_by_the_beginning_of_its_name(connection: Connection, trigger: Trigger) -> None:
@@ -298,7 +298,7 @@ def many(stack: LocalStack) -> Trigger:
 
 NO_FILTER: dict[str, Any] = dict.fromkeys(
     (
-        *("trigger_id", "workflow_id", "stream_ids", "state", "reason", "since", "until", "first_id", "end_id"),
+        *("trigger_id", "workflow_id", "stream_ids", "state", "rejection", "since", "until", "first_id", "end_id"),
         "ordering_keys",
         *("from_position", "to_position", "before_id", "after_id", "selected"),
     )
@@ -347,6 +347,6 @@ def test_a_page_reads_no_more_than_a_page(connection: Connection, many: Trigger)
 
 
 def test_rejected_work_orders_are_found_from_the_few_rejections(connection: Connection, many: Trigger) -> None:
-    for arguments in ({"state": "rejected"}, {"reason": "not-json"}):
+    for arguments in ({"state": "rejected"}, {"rejection": "not-json"}):
         touched, plan = rows_read(connection, trigger_id=many.id, **arguments)
         assert touched < MANY / 10, (arguments, plan)

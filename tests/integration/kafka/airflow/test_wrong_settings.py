@@ -17,7 +17,8 @@ from support.outbox import new_outbox
 from support.tries import a_try
 from support.wrong_settings import WRONG, assert_reported, wrong_settings
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.triggers.polling import FAILED, WaitFailedError
+from workorders.airflow.task_errors import TaskFailedError
+from workorders.airflow.triggers.polling import FAILED
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
@@ -94,7 +95,7 @@ def test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker(stack: Lo
 
     event = asyncio.run(first())
     assert FAILED in event.payload
-    with pytest.raises(WaitFailedError) as raised:
+    with pytest.raises(TaskFailedError) as raised:
         sensor.execute_complete(a_try(2), event.payload)
     sentence = str(raised.value)
     assert_reported(sentence, what)

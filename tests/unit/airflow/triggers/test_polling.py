@@ -12,7 +12,8 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.triggers.polling import FAILED, PollingSensor, PollingTrigger, Probe, WaitFailedError
+from workorders.airflow.task_errors import TaskFailedError
+from workorders.airflow.triggers.polling import FAILED, PollingSensor, PollingTrigger, Probe
 from workorders.core.exceptions import ConfigurationError
 
 
@@ -125,7 +126,7 @@ class Sensor(PollingSensor):
 
 def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:
     sensor = Sensor(task_id="wait", **unlimited_retries())
-    with pytest.raises(WaitFailedError) as raised:
+    with pytest.raises(TaskFailedError) as raised:
         sensor.execute_complete(a_try(3), {FAILED: "Script: no. Nothing was changed."})
     assert str(raised.value) == "Script: no. Nothing was changed. Next try in 4 s."
 

@@ -63,6 +63,20 @@ def test_a_database_that_no_function_can_use_is_refused(content: dict[str, Any],
         WorkflowDefinition.model_validate(content)
 
 
+@pytest.mark.parametrize(
+    "field", ["max_log_bytes", "max_output_bytes", "max_published_messages", "max_published_bytes"]
+)
+def test_a_limit_of_what_only_a_function_does_is_refused_for_a_dag(field: str) -> None:
+    with pytest.raises(ValueError, match=f"expected callable with {field}; for a Dag it has no effect, so leave out"):
+        WorkflowDefinition.model_validate({**WITH_DAG, field: 5})
+    assert getattr(WorkflowDefinition.model_validate({**GOOD, field: 5}), field) == 5
+
+
+def test_the_definition_of_a_dag_stays_the_same_on_its_way_through_the_database() -> None:
+    definition = WorkflowDefinition.model_validate(WITH_DAG)
+    assert WorkflowDefinition.model_validate(json.loads(definition.model_dump_json())) == definition
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_the_example_files_are_right_and_named_after_their_workflow(path: Path) -> None:
     assert load_workflow(path).name == path.stem
@@ -86,7 +100,13 @@ def test_the_schema_takes_what_is_right(content: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [{**GOOD, "dag_id": "x"}, {"name": "a"}, {**GOOD, "ordering_key": "kye"}, {**GOOD, "context_key": "run"}],
+    [
+        {**GOOD, "dag_id": "x"},
+        {"name": "a"},
+        {**GOOD, "ordering_key": "kye"},
+        {**GOOD, "context_key": "run"},
+        {**WITH_DAG, "max_output_bytes": 5},
+    ],
     ids=str,
 )
 def test_the_schema_refuses_what_is_wrong(content: dict[str, Any]) -> None:

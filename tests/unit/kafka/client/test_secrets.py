@@ -14,7 +14,7 @@ from local_stack.certificates import Authority
 from workorders.core.environment import DATABASE_URL_VARIABLE
 from workorders.core.exceptions import ConfigurationError, one_line
 from workorders.kafka.client.java_settings import java_settings
-from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, JobSecrets, registry_from_environment
+from workorders.kafka.client.secrets import KAFKA_VARIABLE, REGISTRY_VARIABLE, JobSecrets, settings_from_environment
 from workorders.kafka.client.settings import client_settings
 
 SECRET = "correct horse battery staple"
@@ -143,4 +143,4 @@ def test_the_login_of_the_schema_registry_travels_and_is_masked_like_that_of_kaf
     assert secrets.mask(f"wrong: {login}") == "wrong: ***"
     monkeypatch.setenv(REGISTRY_VARIABLE, "[1]")
     with pytest.raises(ConfigurationError, match=f"{REGISTRY_VARIABLE} is not a JSON object"):
-        registry_from_environment()
+        settings_from_environment(REGISTRY_VARIABLE)

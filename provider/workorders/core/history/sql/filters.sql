@@ -21,7 +21,7 @@ LEFT JOIN workorders.search_words ON search_words.id = work_orders.id
         AND (%(workflow_id)s::integer IS NULL OR work_orders.workflow_id = %(workflow_id)s)
         AND (%(state)s::workorders.work_order_state IS NULL OR work_orders.state = %(state)s)
         AND (%(state)s::workorders.work_order_state IS DISTINCT FROM 'rejected' OR rejections.work_order_id IS NOT NULL)
-        AND (%(reason)s::text IS NULL OR rejections.code = %(reason)s)
+        AND (%(rejection)s::text IS NULL OR rejections.code = %(rejection)s)
         AND (%(stream_ids)s::integer[] IS NULL OR work_orders.stream_id = ANY (%(stream_ids)s))
         AND (%(from_position)s::bigint IS NULL OR work_orders.position >= %(from_position)s)
         AND (%(to_position)s::bigint IS NULL OR work_orders.position < %(to_position)s)

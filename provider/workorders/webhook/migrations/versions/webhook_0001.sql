@@ -1,4 +1,4 @@
--- The webhooks that an API server without a folder of trigger files serves: what `workorders webhooks apply` has stored.
+-- The webhooks that API servers serve: what `workorders webhooks apply` has stored.
 CREATE TABLE workorders.webhooks (
     name text PRIMARY KEY,
     -- Unique at the end of a transaction, because two webhooks may exchange their paths.

@@ -30,7 +30,7 @@ def record_statement(trigger: str, ends: Mapping[Partition, int]) -> tuple[Liter
 
 
 def delete_old_samples(connection: Connection, now: datetime) -> Iterator[None]:
-    """Delete the rows that are older than a day, some per step, so that no statement holds its locks for long.
+    """Delete the rows that are older than a day, some per step, so that each statement holds its locks briefly.
 
     Yields:
         For each step. The caller commits before it asks for the next one.

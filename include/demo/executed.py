@@ -1,4 +1,4 @@
-"""What became of the work orders, asked with plain SQL."""
+"""How the work orders ended, asked with plain SQL."""
 
 from collections import Counter
 from typing import Any

@@ -139,7 +139,7 @@ def _send_transaction(producer: Producer, topic: str, events: Iterator[Event], s
 
 
 class _Outbox:
-    """Sends events and hears what became of them."""
+    """Sends events and records which of them were delivered."""
 
     def __init__(self, producer: Producer, topic: str) -> None:
         self._producer = producer

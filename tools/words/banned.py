@@ -69,5 +69,11 @@ BANNED = (
     Entry("needs you", "Needs attention", _CALQUE),
     Entry("what waits", "name it: the messages, the runs", _CALQUE),
     Entry("what is there", "the current state, the existing rows", _CALQUE),
+    Entry("also without", "even without", _CALQUE),
+    Entry(r"for long(?=\s*[.,;|])", "for a long time; name the time", _CALQUE),
+    Entry("finally fail(?:s|ed)|failed finally", "fails without a further retry", _CALQUE),
+    Entry("what became of", "the outcome of, how ... ended", _IDIOM),
+    Entry("in one another", "nested", _CALQUE),
+    Entry("the other one", "another + noun; name it", _CALQUE),
     Entry("says|said", "reports, contains, shows", "a program or a file does not speak"),
 )

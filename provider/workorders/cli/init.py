@@ -62,7 +62,7 @@ pytest {home}                         # test the function
 workorders triggers check {home}/triggers
 workorders start orders               # check what is needed, and begin
 echo '{{"order": 7}}' | kcat -P -b BROKER:9092 -t orders
-workorders runs list --workflow ship  # what became of it
+workorders runs list --workflow ship  # the run and its state
 ```
 
 For another function, add a file like `shipping.py`; for another topic, one like `triggers/orders.yaml`. Run

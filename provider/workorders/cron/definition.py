@@ -10,7 +10,7 @@ from workorders.core.definitions.fields import JsonObject, expecting
 from workorders.core.definitions.trigger import TriggerDefinition
 
 _PRESETS: Final = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
-_TIME: Final = "a time with its offset such as 2026-03-01T00:00:00+01:00"
+_TIME: Final = "a time with its UTC offset such as 2026-03-01T00:00:00+01:00"
 # Airflow reads what is in the parts when the Dag is made.
 _Schedule = Annotated[
     str,
@@ -58,7 +58,7 @@ class CronTriggerDefinition(TriggerDefinition):
     timezone: Annotated[str, BeforeValidator(_timezone)] = "UTC"
     """Time zone of the schedule, such as `Europe/Berlin`."""
     start: Annotated[datetime | None, BeforeValidator(_start)] = None
-    """Beginning of the first interval, with `catchup`; a time with its offset."""
+    """Beginning of the first interval, with `catchup`; a time with its UTC offset."""
     catchup: Annotated[bool, AfterValidator(_catchup)] = False
     """Whether each interval since `start`, or while the Dag was paused, gets its work order later."""
     input: Annotated[JsonObject, expecting("a mapping such as {region: north}")] = Field(default_factory=dict)

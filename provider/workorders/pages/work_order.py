@@ -1,4 +1,4 @@
-"""One work order: where it came from, its input, and what became of each run."""
+"""One work order: where it came from, its input, and how each run ended."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -164,7 +164,7 @@ def attachment(name: str, content: str | bytes | None) -> Response:
 
 
 def sentence(found: WorkOrder, attempts: Sequence[RunRow]) -> str:
-    """Return what became of a work order, in a sentence."""
+    """Return how a work order ended or what it waits for, in a sentence."""
     if found.state == "rejected":
         return f"Rejected ({found.reason}): {found.detail}"
     if found.state == "parked":

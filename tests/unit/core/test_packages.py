@@ -73,7 +73,7 @@ OUTSIDE_OF_KAFKA = {
     # The rights to the tables of all packages, in one place.
     "core/sql/roles.sql": re.compile("kafka_ledger|kafka_decisions"),
     # A time zone.
-    "cron/definition.py": re.compile("a time with its offset"),
+    "cron/definition.py": re.compile("a time with its UTC offset"),
 }
 """Where a word of Kafka's is allowed, and which."""
 

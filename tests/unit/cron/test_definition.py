@@ -32,11 +32,11 @@ def load(**fields: Any) -> CronTriggerDefinition:
             "expected a selector such as body:/id, or request:/ with one of",
         ),
         ("idempotency", {"key": "header:id", "window": 60}, "expected a selector other than a header, got header:id"),
-        ("start", "2026-03-01", "expected a time with its offset"),
-        ("start", "soon", "expected a time with its offset"),
+        ("start", "2026-03-01", "expected a time with its UTC offset"),
+        ("start", "soon", "expected a time with its UTC offset"),
         ("catchup", True, "expected start with catchup: the beginning of the first interval."),
         ("catchup", "daily", "expected true or false, got 'daily'."),
-        ("start", 7, "expected a time with its offset"),
+        ("start", 7, "expected a time with its UTC offset"),
     ],
 )
 def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(field: str, value: object, sentence: str) -> None:

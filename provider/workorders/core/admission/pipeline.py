@@ -30,7 +30,7 @@ REASONS: Final = sorted({reason for rule in RULES for reason in rule.reasons})
 
 
 class AdmissionResult(NamedTuple):
-    """What became of written work orders."""
+    """The outcome for written work orders."""
 
     rejected: int
     """Had an input, and were rejected."""

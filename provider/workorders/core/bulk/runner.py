@@ -99,7 +99,7 @@ def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseE
     message = one_line(error) or type(error).__name__
     if not isinstance(error, WorkOrdersError):
         message = f"{type(error).__name__}: {message}"
-    # Without the database nothing can be written; the row then shows that its worker has not reported for long.
+    # Without the database nothing can be written; the row then shows that its worker has been silent for some time.
     with suppress(psycopg.Error), connection.transaction():
         jobs.leave_job(connection, job.id, worker, "waiting" if is_outage(error) else "failed", message)
 

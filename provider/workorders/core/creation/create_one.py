@@ -18,7 +18,7 @@ _QUERIES = load_queries("workorders.core.creation", "sql/create_one.sql")
 
 @dataclass(frozen=True, slots=True)
 class CreateResult:
-    """What became of one event."""
+    """The outcome of one event."""
 
     id: UUID | None
     """The work order; None if the event had one that is deleted."""

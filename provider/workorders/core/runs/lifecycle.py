@@ -53,7 +53,7 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What became of the runs of workers whose heartbeat stopped."""
+    """How the runs of workers whose heartbeat stopped were recovered."""
 
     available: int = 0
     """Runs that had not started and can be claimed again."""

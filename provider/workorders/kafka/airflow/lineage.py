@@ -24,7 +24,7 @@ _DATABASE_PORT: Final = "5432"
 
 @define
 class OffsetsInputDatasetFacet(InputDatasetFacet):
-    """The half-open ranges of offsets that a batch read of a topic, and what became of their messages."""
+    """The half-open ranges of offsets that a batch read of a topic, and the counts of their messages by outcome."""
 
     batchId: int  # noqa: N815 - OpenLineage's form of names
     trigger: str

@@ -208,7 +208,7 @@ def _below(node: dict[str, Any], keyword: str) -> list[Any]:
 
 
 def _levels(value: Any) -> int:
-    """Return how many arrays and objects of a value are in one another."""
+    """Return how deeply the arrays and objects of a value are nested."""
     levels, inner = 0, [value]
     while inner := [one for one in inner if isinstance(one, list | dict)]:
         inner = [part for one in inner for part in (one.values() if isinstance(one, dict) else one)]

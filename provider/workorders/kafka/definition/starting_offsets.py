@@ -30,8 +30,8 @@ StartingOffsets = Annotated[
     Literal["earliest", "latest", "committed"] | Annotated[int, Field(ge=_MIN, le=_MAX)],
     BeforeValidator(_in_milliseconds),
     expecting(
-        "earliest, latest, committed, an ISO 8601 time with its offset such as 2026-03-01T00:00:00+01:00, or 13 digits "
-        "of Unix time in milliseconds"
+        "earliest, latest, committed, an ISO 8601 time with its UTC offset such as 2026-03-01T00:00:00+01:00, or 13 "
+        "digits of Unix time in milliseconds"
     ),
     WithJsonSchema(
         {

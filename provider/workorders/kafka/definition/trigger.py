@@ -83,7 +83,7 @@ class KafkaTriggerDefinition(TriggerDefinition):
     """Consumer group whose offsets show the progress to other tools; `workorders-<name>` if not given."""
     starting_offsets: StartingOffsets = "earliest"
     """Where to begin in the topics that exist at the first poll: earliest, latest, committed (by the consumer
-    group), or a time (ISO 8601 with its offset, or 13 digits of Unix milliseconds). Topics and partitions that are
+    group), or a time (ISO 8601 with its UTC offset, or 13 digits of Unix milliseconds). Topics and partitions that are
     created later are read from their first offset in any case."""
 
     max_messages: Whole = Field(default=100_000, ge=1, le=10_000_000)

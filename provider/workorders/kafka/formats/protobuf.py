@@ -53,11 +53,11 @@ _MORE: Final = 0x80
 _MAX_VARINT_BYTES: Final = 10
 _SAFE_BYTES: Final = 8 * 1024 * 1024
 _MAX_LEVELS: Final = 100
-"""Of messages in one another, as in Google's decoder."""
+"""Of nested messages, as in Google's decoder."""
 _LEVELS_OF_ANY: Final = 10
 """Counted for an `Any`: Google's decoder has a copy of all bytes for each one in another."""
 _REREAD: Final = 64
-"""Counts for a byte of a group: groups in one another are read once for each level."""
+"""Counts for a byte of a group: nested groups are read once for each level."""
 _BYTES_OF_FIELD: Final = 16
 """Of memory, whether a message has it or not."""
 _TEXTS_OF_BYTES: Final = (b"\"b'", b'"b\\"')
@@ -226,7 +226,7 @@ class _Reading:
     messages: _Messages
     budget: Budget
     levels: int = 0
-    """Of messages in one another, around the one that is read field by field."""
+    """Of nested messages, around the one that is read field by field."""
 
     def as_json(self, message_type: Any, payload: bytes | memoryview) -> tuple[bytes, bool]:
         """Return a message as JSON, and whether that is all of its bytes, because the same are written again."""

@@ -16,7 +16,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark.network import is_one_process
 
 PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
-"""Spark's own variable for the Python of the executors, and of the driver unless the other one is set."""
+"""Spark's own variable for the Python of the executors, and of the driver unless the next variable is set."""
 DRIVER_PYTHON_VARIABLE: Final = "PYSPARK_DRIVER_PYTHON"
 """Spark's own variable for the Python of the driver."""
 _SECONDS: Final = 600.0

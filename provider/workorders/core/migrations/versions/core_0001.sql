@@ -198,7 +198,7 @@ CREATE TABLE workorders.sequences (
     trigger_id integer NOT NULL,
     parked integer NOT NULL DEFAULT 0,
     name text NOT NULL,
-    -- Retention erases the names of sequences that were not used for long.
+    -- Retention erases the names of sequences that have been unused for its time.
     used_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (trigger_id, key)
 ) WITH (fillfactor = 80);

@@ -241,6 +241,11 @@ CREATE TABLE workorders.duplicates (
     work_order_id uuid NOT NULL,
     original_id uuid NOT NULL
 );
+CREATE TABLE workorders.expired_steps (
+    work_order_id uuid NOT NULL,
+    expired_at timestamp with time zone DEFAULT now() NOT NULL,
+    connection text NOT NULL
+);
 CREATE TABLE workorders.history_marks (
     name text NOT NULL,
     id uuid NOT NULL,
@@ -733,6 +738,8 @@ ALTER TABLE ONLY workorders.dataclips
     ADD CONSTRAINT dataclips_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.duplicates
     ADD CONSTRAINT duplicates_pkey PRIMARY KEY (work_order_id);
+ALTER TABLE ONLY workorders.expired_steps
+    ADD CONSTRAINT expired_steps_pkey PRIMARY KEY (connection, work_order_id);
 ALTER TABLE ONLY workorders.history_marks
     ADD CONSTRAINT history_marks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.idempotency_keys

@@ -187,7 +187,7 @@ def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
     assert sorted(numbers) == sorted((order, 1) for order in orders)
     assert sorted(key for (key,) in executing.rows(SENT) if key in orders) == sorted(orders)
     lines = Counter(line.split()[0] for line in file.read_text().splitlines())
-    # The attempt that stored the step called its function once, and only those that were interrupted before may have, too.
+    # Besides the attempt that stored the step, only those before it, which were interrupted, may have written a line.
     attempts: dict[str, int] = dict(executing.rows(STORED_BY))
     assert set(lines) == set(attempts) == set(orders)
     assert [order for order in orders if lines[order] > attempts[order]] == []

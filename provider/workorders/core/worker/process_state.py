@@ -53,10 +53,12 @@ class ProcessState:
             ("umask", lambda: os.umask(self._umask), lambda _: None),
             ("environment", lambda: (id(os.environ), dict(_content(os.environ))), self._restore_environment),
             ("locale", lambda: _locale.setlocale(locale.LC_ALL), lambda was: locale.setlocale(locale.LC_ALL, was)),
-            ("open transactions", connections.find_in_transaction, lambda _: connections.roll_back()),
         )
         os.umask(self._umask)
         self._parts: Final = [(name, read, read(), restore) for name, read, restore in parts]
+        # The import of the function may have left one open, too.
+        transactions = connections.find_in_transaction, [], lambda _: connections.roll_back()
+        self._parts.append(("open transactions", *transactions))
 
     def restore(self) -> list[str]:
         """Restore what a run has changed, and return what that was."""

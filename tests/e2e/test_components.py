@@ -1,15 +1,17 @@
 """Airflow's own processes, killed while messages come: the next process continues, and nothing is done twice."""
 
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import psutil
+import psycopg
 import pytest
 
-from local_stack.airflow import AirflowComponent
+from local_stack.airflow import AirflowComponent, restart_ended
 from local_stack.killing import kill_family
-from local_stack.stack import LocalStack
+from local_stack.stack import AIRFLOW_DATABASE, LocalStack
 from support.airflow_api import AirflowApi
 from support.eventually import eventually
 from support.flow import SECONDS, Flow
@@ -18,6 +20,7 @@ from support.sampler import commits_in_order
 
 NAMES = ("scheduler", "triggerer", "dag-processor", "api-server")
 EACH = 20
+END_SESSIONS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +81,33 @@ def test_a_second_triggerer_takes_over_from_one_that_sleeps_and_then_wakes(
     assert {run.id for run in components.ingest_runs()} == {
         f"batch_{batch['id']}" for batch in components.trigger.batches()
     }
+
+
+@pytest.mark.long
+def test_components_that_lost_their_sessions_are_started_again_and_batches_go_through(
+    airflow_stack: LocalStack, components: Flow
+) -> None:
+    start_ended(airflow_stack)
+    components.until_waiting()
+    produced = [Place(number, at) for number, found in components.trigger.work_orders().items() for at in found]
+    with psycopg.connect(airflow_stack.database_url, autocommit=True) as connection:
+        ended = connection.execute(END_SESSIONS, [AIRFLOW_DATABASE]).fetchone()
+    assert ended != (0,)
+    produced += components.trigger.produce(some_events(EACH, 2, first=5 * EACH))
+    restarts: Counter[str] = Counter()
+
+    def continues() -> bool:
+        # As `make up` does.
+        for line in restart_ended(airflow_stack.airflow.components, restarts):
+            print(line)
+        return components.trigger.count() >= len(produced)
+
+    eventually(continues, seconds=2 * SECONDS, what="work orders by the components that were started again", every=1)
+    assert restarts
+    components.until_ingested(produced)
+    eventually(
+        lambda: continues() and is_well(airflow_stack), seconds=SECONDS, what="the health of all components", every=1
+    )
 
 
 def is_well(stack: LocalStack) -> bool:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from collections import Counter
 from random import Random
 from typing import Literal, Self
 
@@ -66,6 +67,8 @@ class LosingProxy(_PostgresProxy):
         self._loses: Literal["request", "answer"] | None = None
         self._without_answer: set[Link] = set()
         self.lost = threading.Event()
+        #: How often each was lost.
+        self.losses: Counter[str] = Counter()
 
     def lose(self, what: Literal["request", "answer"]) -> None:
         """Lose the next COMMIT, or the answer to it."""
@@ -79,7 +82,7 @@ class LosingProxy(_PostgresProxy):
             if what is None and self._random.random() < self._share:
                 what = "answer" if self._random.random() < 0.7 else "request"
             if what == "request":
-                self._end(link)
+                self._end(link, what)
                 return
             if what == "answer":
                 self._without_answer.add(link)
@@ -88,10 +91,11 @@ class LosingProxy(_PostgresProxy):
     def on_answer(self, link: Link, sink: socket.socket, data: bytes) -> None:
         """Pass on what the server sends, or end its connection."""
         if link in self._without_answer:
-            self._end(link)
+            self._end(link, "answer")
         else:
             sink.sendall(data)
 
-    def _end(self, link: Link) -> None:
+    def _end(self, link: Link, what: str) -> None:
+        self.losses[f"COMMIT's {what} lost"] += 1
         self.lost.set()
         link.close()

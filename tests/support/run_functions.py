@@ -277,8 +277,38 @@ _LEFT: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a closed stream": lambda body: sys.stdout.close(),
     "a thread": lambda body: threading.Thread(target=time.sleep, args=[60], name="left").start(),
     "a daemon": lambda body: threading.Thread(target=time.sleep, args=[60], daemon=True).start(),
+    "a transaction": lambda body: _begin(body["database"]),
+    "a transaction of an event loop": lambda body: asyncio.run(_begin_in_loop(body["database"])),
+    "a thread's transaction": lambda body: _begin_in_thread(body["database"]),
     "nothing": lambda body: None,
 }
+_connections: list[Any] = []
+"""What a function keeps from run to run."""
+
+
+def _begin(url: str) -> None:
+    import psycopg
+
+    _connections.append(psycopg.connect(url))
+    _connections[-1].execute("SELECT 1")
+
+
+async def _begin_in_loop(url: str) -> None:
+    import psycopg
+
+    _connections.append(await psycopg.AsyncConnection.connect(url))
+    await _connections[-1].execute("SELECT 1")
+
+
+def _begin_in_thread(url: str) -> None:
+    def begin() -> None:
+        _begin(url)
+        begun.set()
+        time.sleep(60)
+
+    begun = threading.Event()
+    threading.Thread(target=begin, daemon=True).start()
+    begun.wait(20)
 
 
 def _state_of_process() -> list[Any]:
@@ -289,6 +319,7 @@ def _state_of_process() -> list[Any]:
         [str(signal.getsignal(signal.SIGUSR1)), signal.getitimer(signal.ITIMER_REAL)[0], str(Path.cwd()), mask],
         [os.environ.get("HOME"), os.environ.get("LEFT"), locale.setlocale(locale.LC_ALL)],
         subprocess.run(["printenv", "LEFT"], capture_output=True, check=False).stdout.decode(),
+        sorted({connection.info.transaction_status.name for connection in _connections} - {"IDLE", "UNKNOWN"}),
     ]
 
 

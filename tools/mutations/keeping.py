@@ -85,9 +85,27 @@ DELETED_IS_NOT_NEW = (
         (f"{RETENTION}::test_wiping_leaves_the_work_order_and_nothing_of_its_input",),
     ),
     Mutation(
-        "results-of-transactions-deleted-before-the-last-run",
+        "results-of-transactions-outlive-their-work-order",
         0,
-        (Change("core/maintenance/sql/steps.sql", " AND body IS NOT NULL;", " AND body IS NULL;"),),
-        (f"{STEPS}::test_rows_go_when_they_are_old_and_their_work_order_can_never_run_again",),
+        (
+            Change(
+                "core/maintenance/sql/retention.sql",
+                "WHERE workflows.definition #> '{database,connection}' IS NOT NULL",
+                "WHERE false",
+            ),
+        ),
+        (f"{STEPS}::test_results_go_a_day_after_their_work_order_can_never_run_again",),
+    ),
+    Mutation(
+        "results-of-transactions-deleted-while-a-lost-process-may-ask-for-them",
+        12,
+        (
+            Change(
+                "core/maintenance/sql/steps.sql",
+                "AND expired_at < now() - %(wait)s::interval\n        ORDER BY",
+                "\n        ORDER BY",
+            ),
+        ),
+        (f"{STEPS}::test_results_go_a_day_after_their_work_order_can_never_run_again",),
     ),
 )

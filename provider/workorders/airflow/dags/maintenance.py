@@ -68,6 +68,8 @@ Does for the whole database what is due. Each task is one duty:
 * `delete_expired` erases inputs, outputs, and logs, and deletes work orders by the `retention` of each workflow, once
   per day. It also deletes the rows of old batches.
   [The overview]({overview}) leads to the page of each workflow, which shows what is deleted when.
+* `delete_expired_steps` deletes the results of transactions from the `database` of each workflow, a day after their
+  work orders were deleted or erased. If a database is unavailable, the task fails after it has done the others.
 * `refresh_search_index` adds new work orders to the full-text index of [the search]({search}), and counts work orders
   by state.
 * `check_gaps` fails once for each gap in a trigger's sequence that is open longer than `alert_after` or parks more

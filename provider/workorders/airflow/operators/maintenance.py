@@ -11,13 +11,13 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifications import load_notifiers, notify_all
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, log_failure_wrapped, reason
 from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.history import search_index, state_counts
-from workorders.core.maintenance import retention
+from workorders.core.maintenance import retention, steps
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
@@ -73,6 +73,34 @@ def delete_expired(connection: Connection, log: Any, _: "Context") -> dict[str, 
     return asdict(swept)
 
 
+def delete_expired_steps(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
+    """Delete what transactions have stored for work orders that retention deleted or erased a day ago.
+
+    Raises:
+        AirflowFailException: a database of a workflow failed; the others were done.
+    """
+    with connection.transaction():
+        databases = steps.list_databases(connection)
+    deleted, failures = 0, list[str]()
+    for name in databases:
+        try:
+            with connect(
+                database_url(name), application_name="workorders delete_expired_steps", may_wait=within_answer_seconds
+            ) as database:
+                deleted += steps.delete_steps(connection, name, database)
+        except EXPECTED_FAILURES as error:
+            if connection.closed:
+                raise
+            failures.append(f"Airflow connection {name}: {reason(error)}")
+    log.info("%s results of transactions were deleted.", f"{deleted:,}")
+    if failures:
+        raise AirflowFailException(
+            f"Results of transactions were not deleted from {len(failures)} of {len(databases)} databases; the next "
+            f"Dag run continues. {' '.join(failures)}"
+        )
+    return {"deleted": deleted}
+
+
 def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict[str, Any]:
     """Add the words of new work orders until none are left or the time is over; count by state if that is due."""
     end = time.monotonic() + _REFRESH_SECONDS
@@ -125,6 +153,7 @@ DUTIES: Final[Mapping[str, Duty]] = {
     "run_bulk_jobs": Duty("Pending bulk operations", run_bulk_jobs),
     "recover_lost_runs": Duty("The recovery of lost runs", recover_lost_runs),
     "delete_expired": Duty("The retention of the history", delete_expired),
+    "delete_expired_steps": Duty("The retention of results of transactions", delete_expired_steps),
     "refresh_search_index": Duty("The refresh of the search index", refresh_search_index),
     "check_gaps": Duty("The check of sequences for gaps", check_gaps, "No alert for a gap was lost."),
 }

@@ -15,6 +15,11 @@ _QUERIES = load_queries("workorders.core.history", "sql/steps.sql")
 _UNKNOWN_END: Final = frozenset({"crashed", "killed", "lost"})
 """States of runs that ended at any point of their function."""
 _MAX_CHARACTERS: Final = 2**31 - 1
+_MAY_MISS: Final = (
+    "A transaction that committed just before the end may be missing here; it is not executed again, because its own "
+    "database knows it."
+)
+"""A worker stores the step of a transaction up to a second after its COMMIT, which another database has made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,12 @@ def describe_end(state: str, finished: Sequence[Step]) -> str | None:
         return None
     if not finished:
         return (
-            f"No step was finished when this run ended as {state}. A retry or a rerun begins at the start; a "
-            f"transaction that has committed is not executed again."
+            f"No finished step was recorded before this run ended as {state}. A retry or a rerun begins at the start. "
+            f"{_MAY_MISS}"
         )
     steps = "One step was" if len(finished) == 1 else f"{len(finished):,} steps were"
     return (
         f"{steps} finished when this run ended as {state}; the last one is {finished[-1].name}. A retry or a rerun "
         f"continues there: it gets their results, and does not execute them again. A step that was being executed is "
-        f"executed again, unless it is a transaction that has committed."
+        f"executed again. {_MAY_MISS}"
     )

@@ -1,34 +1,40 @@
-"""Retention of the results that transactions have stored in databases of the user."""
+"""Deletes results of transactions from the databases of workflows, after retention deleted or erased their work orders.
+
+Retention notes the ids, so nothing is deleted that belongs to another installation, or whose work order can run again.
+"""
 
 from datetime import timedelta
-from uuid import UUID
+from typing import Final
 
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.maintenance", "sql/steps.sql")
 
+_WAIT: Final = timedelta(days=1)
+"""A lost process that was suspended may wake up later. It must find its rows, or it would write again."""
 
-def purge_steps(connection: Connection, work_orders: Connection, *, older_than: timedelta, step: int = 1_000) -> int:
-    """Delete the rows of transactions of work orders that can never run again; return their number.
 
-    Such a work order was deleted by retention, or its input was erased. A row of any other one is kept, however old:
-    without it, the next run would execute the transaction again.
+def list_databases(connection: Connection) -> list[str]:
+    """Return the Airflow connections to the databases from which rows are to be deleted now."""
+    return [name for (name,) in connection.execute(_QUERIES["databases"], {"wait": _WAIT})]
+
+
+def delete_steps(work_orders: Connection, connection_id: str, database: Connection, *, step: int = 1_000) -> int:
+    """Delete the rows that are due in the database of an Airflow connection, and return their number.
 
     Args:
-        connection: to the database of the transactions, without an open transaction; each step has its own.
-        work_orders: to the database of the work orders, likewise.
-        older_than: the least age of a deleted row.
+        work_orders: to the database of the work orders, without an open transaction; each step has its own.
+        connection_id: the Airflow connection.
+        database: to its database, likewise.
         step: work orders of one step.
     """
-    deleted, ids = 0, [UUID(int=0)]
-    while ids:
-        with connection.transaction():
-            old = {"after": ids[-1], "age": older_than, "limit": step}
-            ids = [id_ for (id_,) in connection.execute(_QUERIES["old"], old)]
-        with work_orders.transaction():
-            runnable = {id_ for (id_,) in work_orders.execute(_QUERIES["runnable"], {"ids": ids})}
-        with connection.transaction():
-            gone = {"ids": [id_ for id_ in ids if id_ not in runnable], "age": older_than}
-            deleted += connection.execute(_QUERIES["delete"], gone).rowcount
-    return deleted
+    deleted = 0
+    while True:
+        # The database commits first. If the other commit fails, the next call deletes the same rows again.
+        with work_orders.transaction(), database.transaction():
+            due = {"connection": connection_id, "wait": _WAIT, "limit": step}
+            ids = [id_ for (id_,) in work_orders.execute(_QUERIES["take"], due)]
+            deleted += database.execute(_QUERIES["delete"], {"ids": ids}).rowcount
+        if not ids:
+            return deleted

@@ -2,6 +2,7 @@
 
 import _locale
 import _signal  # type: ignore[import-not-found]
+import gc
 import locale
 import logging
 import os
@@ -10,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
+from weakref import WeakSet
 
 from workorders.core.worker.context import LOGGER
 
@@ -18,6 +20,8 @@ _SIGNALS: Final = sorted(map(int, signal.valid_signals() - {signal.SIGKILL, sign
 _getsignal: Final = _signal.getsignal
 _sigmask: Final = _signal.pthread_sigmask
 _TIMERS: Final = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_OPEN: Final = (2, 3)
+"""States of a connection in libpq: in a transaction, and in a failed one."""
 
 
 class StateError(Exception):
@@ -39,6 +43,7 @@ class ProcessState:
         self._environ = os.environ
         self._log = os.dup(1)
         self._threads = frozenset(threading.enumerate())
+        connections = _Connections()
         parts: tuple[tuple[str, Callable[[], Any], Callable[[Any], object]], ...] = (
             ("standard streams", _streams, self._restore_streams),
             ("logging", self._logging, self._restore_logging),
@@ -51,6 +56,9 @@ class ProcessState:
         )
         os.umask(self._umask)
         self._parts: Final = [(name, read, read(), restore) for name, read, restore in parts]
+        # The import of the function may have left one open, too.
+        transactions = connections.find_in_transaction, [], lambda _: connections.roll_back()
+        self._parts.append(("open transactions", *transactions))
 
     def restore(self) -> list[str]:
         """Restore what a run has changed, and return what that was."""
@@ -100,6 +108,51 @@ class ProcessState:
 
     def _working_threads(self) -> list[str]:
         return [thread.name for thread in threading.enumerate() if not thread.daemon and thread not in self._threads]
+
+
+class _Connections:
+    """The connections of psycopg that the thread of the runs has opened; others may be in use between two runs."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._opened: WeakSet[Any] | None = None
+        #: Those of them that any thread may have opened.
+        self._found: WeakSet[Any] = WeakSet()
+
+    def find_in_transaction(self) -> list[Any]:
+        """Return those with an open transaction."""
+        # Most functions need no psycopg, and its import takes as long as the start of a process.
+        if self._opened is None and "psycopg" in sys.modules:
+            self._opened = self._watch()
+        return [connection for connection in self._opened or () if connection.pgconn.transaction_status in _OPEN]
+
+    def roll_back(self) -> None:
+        """End these transactions."""
+        import psycopg  # noqa: PLC0415 - as above
+
+        for connection in self.find_in_transaction():
+            if connection in self._found and threading.active_count() > 1:
+                raise ValueError("another thread may have begun one")
+            if isinstance(connection, psycopg.Connection):
+                connection.rollback()
+            else:
+                # Its event loop has ended with the run, so nothing can use it.
+                connection.pgconn.finish()
+
+    def _watch(self) -> WeakSet[Any]:
+        import psycopg  # noqa: PLC0415 - as above
+
+        self._found.update(found for found in gc.get_objects() if issubclass(type(found), psycopg.BaseConnection))
+        opened: WeakSet[Any] = WeakSet(self._found)
+        initialize = psycopg.BaseConnection.__init__
+
+        def watched(connection: psycopg.BaseConnection[Any], *arguments: Any, **named: Any) -> None:
+            initialize(connection, *arguments, **named)
+            if threading.get_ident() == self._thread:
+                opened.add(connection)
+
+        psycopg.BaseConnection.__init__ = watched  # type: ignore[method-assign]
+        return opened
 
 
 def _streams() -> tuple[Any, ...]:

@@ -47,6 +47,8 @@ _MAX_CONFLICT_SECONDS: Final = 1.0
 _MAX_OUTAGES: Final = 5
 """How often the database is asked after a lost answer to a COMMIT: for about half a minute."""
 _CONFLICTS: Final = frozenset({"40001", "40P01"})
+_BEFORE_COMMIT: Final = (psycopg.errors.IdleInTransactionSessionTimeout, psycopg.errors.LockNotAvailable)
+"""Errors that end a transaction before its COMMIT: the session was idle, or a deferred constraint waited too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,7 @@ class UserDatabase:
                 if error.sqlstate in _NOT_PREPARED and is_ours and self._prepares:
                     self._prepares = False
                     continue
-                # Such a session has ended before the COMMIT arrived.
-                self._is_committing &= not isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout)
+                self._is_committing &= not isinstance(error, _BEFORE_COMMIT)
                 is_broken = is_outage(error) or not self._is_connected
                 if is_broken:
                     self.close()

@@ -1,14 +1,17 @@
 """The operators of the maintenance, as a worker runs them."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
+from psycopg.conninfo import make_conninfo
 
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from support.outbox import new_outbox
 from support.runs import finish_all
+from support.step_functions import user_database
 from support.work_orders import accepted_range
 from workorders.airflow.operators import maintenance
 from workorders.airflow.operators.maintenance import MaintenanceOperator
@@ -107,3 +110,30 @@ def test_retention_returns_its_numbers_and_is_due_again_a_day_after_its_end(
     )
     connection.commit()
     assert set(retain.execute(context)) == {"deleted", "wiped"}
+
+
+def test_results_are_deleted_from_each_database_that_answers_and_the_others_are_named(
+    stack: LocalStack, connection: Connection, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = user_database(stack, f"shop-{name}")
+    urls = {"workorders_db": stack.database_url, "a_db": make_conninfo(shop, port=1), "z_db": shop}
+    monkeypatch.setattr(maintenance, "database_url", urls.__getitem__)
+    context: Any = {}
+    delete = MaintenanceOperator(task_id="a_task", duty="delete_expired_steps")
+    assert delete.execute(context) == {"deleted": 0}
+    for database in ("a_db", "z_db"):
+        arguments = [uuid4(), database]
+        connection.execute("INSERT INTO workorders.expired_steps VALUES (%s, now() - interval '2 days', %s)", arguments)
+    connection.commit()
+    with connect(shop) as database:
+        database.execute(
+            "INSERT INTO workorders_steps (work_order_id, run_id, generation, name) VALUES (%s, %s, 1, 'n')",
+            [arguments[0], uuid4()],
+        )
+    with pytest.raises(AirflowFailException, match=r"from 1 of 2 databases.* Airflow connection a_db: Postgres: "):
+        delete.execute(context)
+    with connect(shop) as database:
+        assert database.execute("SELECT FROM workorders_steps").fetchall() == []
+    urls["a_db"] = shop
+    assert delete.execute(context) == {"deleted": 0}
+    assert connection.execute("SELECT FROM workorders.expired_steps").fetchall() == []

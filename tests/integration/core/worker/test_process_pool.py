@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pytest
 
+from local_stack.stack import LocalStack
 from support.alive import is_alive
 from support.claimed_runs import calling, results, run_of
 from support.eventually import eventually
@@ -350,8 +351,11 @@ def test_an_async_function_is_awaited_run_by_run() -> None:
 
 
 @pytest.mark.parametrize("left", [*sorted(_LEFT)])
-def test_what_a_run_leaves_behind_in_its_process_does_not_reach_the_next(tmp_path: Path, left: str) -> None:
+def test_what_a_run_leaves_behind_in_its_process_does_not_reach_the_next(
+    stack: LocalStack, tmp_path: Path, left: str
+) -> None:
     look, leave = {"do": "look", "word": "here"}, {"do": "leave", "left": left, "folder": str(tmp_path)}
+    leave["database"] = stack.database_url
     lines: list[str] = []
     with ProcessPool(calling(), log=lines.append) as pool:
         before, leaving = results(pool, [run_of(look), run_of(leave)])
@@ -360,9 +364,24 @@ def test_what_a_run_leaves_behind_in_its_process_does_not_reach_the_next(tmp_pat
         is_replaced = _pids(pool) != pids
     assert (leaving.state, after.output) == ("success", before.output)
     assert after.log.count("\n") == before.log.count("\n") == last.log.count("\n")
-    assert is_replaced == (left in {"a closed stream", "a thread"})
+    assert is_replaced == (left in {"a closed stream", "a thread", "a thread's transaction"})
     noted = [line for line in lines if f"Run {leaving.run_id} left something behind" in line]
     assert len(noted) == (left not in {"nothing", "a daemon"})
+
+
+def test_transactions_are_rolled_back_each_time_and_those_of_a_thread_are_left_to_it(stack: LocalStack) -> None:
+    lines: list[str] = []
+    with ProcessPool(calling(), log=lines.append) as pool:
+        begin, in_thread = (
+            {"do": "leave", "left": left, "database": stack.database_url}
+            for left in ("a transaction", "a thread's transaction")
+        )
+        runs = [run_of(body) for body in (begin, begin, in_thread, {"do": "look"})]
+        state = json.loads(results(pool, runs)[-1].output or b"")
+        assert len(_pids(pool)) == 1
+    assert state[-1] == ["INTRANS"]
+    noted = [line for line in lines if "left something behind in its process, and it was restored" in line]
+    assert [str(run.run_id) in line for run, line in zip(runs, noted, strict=False)] == [True, True]
 
 
 def test_the_check_between_two_runs_costs_microseconds() -> None:

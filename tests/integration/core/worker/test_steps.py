@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,7 +19,6 @@ from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
 from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
-from workorders.core.maintenance.steps import purge_steps
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import steps
 from workorders.core.worker import result_store
@@ -401,8 +399,3 @@ def test_a_rerun_continues_after_committed_steps_and_one_from_the_start_executes
         ("line", 4, 3),
         ("count", 4, 3),
     ]
-    with connect(executing.url) as connection, connect(shop) as database:
-        assert purge_steps(database, connection, older_than=timedelta(0)) == 0
-        connection.execute("UPDATE workorders.dataclips SET body = NULL WHERE id = ANY (%s)", [ids])
-        connection.commit()
-        assert purge_steps(database, connection, older_than=timedelta(0)) == 3

@@ -10,9 +10,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import sqlalchemy
+from psycopg.types.json import Jsonb
+from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from local_stack.pgbouncer import PgBouncer
 from local_stack.stack import LocalStack
+from support.documents import DOCS, blocks
 from support.eventually import eventually
 from support.proxies import LosingProxy
 from support.step_functions import CONNECTION, add_one, user_database
@@ -360,6 +364,66 @@ def test_nothing_that_a_function_sets_is_there_for_the_next_one(
     database.transact(str(uuid4()), key, leave)
     database.transact(str(uuid4()), key._replace(name="next"), look)
     assert database.connected().info.backend_pid == backend
+
+
+def test_statements_of_sqlalchemy_are_executed_as_the_page_shows(
+    database: UserDatabase, url: str, key: StepKey, name: str
+) -> None:
+    (recipe,) = (
+        text for text in blocks(DOCS / "how-to/execute/write-rows-exactly-once.md", "python") if "Dialect" in text
+    )
+    shown: dict[str, Any] = {}
+    exec(recipe, shown)
+    execute = shown["execute"]
+    shipments = sqlalchemy.Table(
+        f"shipments of {name}",
+        sqlalchemy.MetaData(),
+        sqlalchemy.Column("number", sqlalchemy.Integer, sqlalchemy.Identity(), primary_key=True),
+        sqlalchemy.Column("order id", sqlalchemy.Uuid),
+        sqlalchemy.Column("label", sqlalchemy.Text),
+        sqlalchemy.Column("parcels", JSONB),
+    )
+    order = uuid4()
+
+    def write(connection: psycopg.Connection[Any]) -> bytes:
+        execute(connection, sqlalchemy.schema.CreateTable(shipments))
+        rows = [{"order id": order, "label": label, "parcels": Jsonb({"kg": [1]})} for label in ("5%", "%s")]
+        numbers = execute(connection, insert(shipments).values(rows).returning(shipments.c.number)).fetchall()
+        assert numbers == [(1,), (2,)]
+        of_order = shipments.c["order id"] == order
+        execute(connection, sqlalchemy.update(shipments).where(of_order).values(label=shipments.c.label + " (ä)"))
+        asked = sqlalchemy.select(shipments.c.label, shipments.c.parcels).where(
+            shipments.c.number.in_([2, 3]), of_order
+        )
+        assert execute(connection, asked).fetchall() == [("%s (ä)", {"kg": [1]})]
+        return b"1"
+
+    database.transact(str(uuid4()), key, write)
+    with psycopg.connect(url) as connection:
+        assert execute(connection, sqlalchemy.select(sqlalchemy.func.count()).select_from(shipments)).fetchone() == (2,)
+
+
+def test_a_constraint_that_waits_too_long_at_the_end_is_the_error_of_the_run(
+    make: Make, url: str, key: StepKey, name: str
+) -> None:
+    called: list[int] = []
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("CREATE TABLE parents (id text PRIMARY KEY)")
+        other.execute("CREATE TABLE children (id text REFERENCES parents DEFERRABLE INITIALLY DEFERRED)")
+        other.execute("INSERT INTO parents VALUES (%s)", [name])
+
+        def refer(connection: psycopg.Connection[Any]) -> bytes:
+            called.append(1)
+            connection.execute("INSERT INTO children VALUES (%s)", [name])
+            return b"1"
+
+        database = make(lock_timeout=0.1)
+        with other.transaction():
+            other.execute("SELECT FROM parents FOR UPDATE")
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                database.transact(str(uuid4()), key, refer)
+        assert called == [1]
+        assert database.transact(str(uuid4()), key, refer).result == b"1"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def test_an_installation_has_one_dag_and_each_of_its_tasks_is_a_duty_that_waits_
         "run_bulk_jobs": set(),
         "recover_lost_runs": set(),
         "delete_expired": set(),
+        "delete_expired_steps": set(),
         "refresh_search_index": set(),
         "check_gaps": set(),
     }

@@ -18,7 +18,8 @@ def test_a_run_that_ended_at_an_unknown_point_says_where_a_rerun_continues(state
     assert sentences == (
         f"2 steps were finished when this run ended as {state}; the last one is ship. A retry or a rerun continues "
         "there: it gets their results, and does not execute them again. A step that was being executed is executed "
-        "again, unless it is a transaction that has committed."
+        "again. A transaction that committed just before the end may be missing here; it is not executed again, "
+        "because its own database knows it."
     )
 
 
@@ -26,7 +27,8 @@ def test_a_run_that_was_lost_before_its_first_step_says_that_its_function_is_cal
     sentences = describe_end("lost", [])
     assert sentences is not None
     assert sentences.startswith(
-        "No step was finished when this run ended as lost. A retry or a rerun begins at the start"
+        "No finished step was recorded before this run ended as lost. A retry or a rerun begins at the start. A "
+        "transaction that committed just before the end may be missing here; it is not executed again"
     )
 
 

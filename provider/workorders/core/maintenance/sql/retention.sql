@@ -73,11 +73,23 @@ ORDER BY work_orders.id
 LIMIT %(limit)s
 FOR UPDATE OF work_orders SKIP LOCKED;
 
+-- block: note_steps
+    -- Transactions may have stored results in another database, from which this statement cannot delete them; see `steps`.
+    INSERT INTO workorders.expired_steps (connection, work_order_id)
+    SELECT DISTINCT workflows.definition #>> '{database,connection}', runs.work_order_id
+    FROM runs
+    JOIN workorders.workflows ON workflows.id = runs.workflow_id
+    WHERE workflows.definition #> '{database,connection}' IS NOT NULL
+    ON CONFLICT DO NOTHING
+
 -- name: delete
 WITH gone AS (
     DELETE FROM workorders.work_orders WHERE id = ANY (%(ids)s) RETURNING id
 ), runs AS (
-    DELETE FROM workorders.runs USING gone WHERE runs.work_order_id = gone.id RETURNING runs.id
+    DELETE FROM workorders.runs USING gone WHERE runs.work_order_id = gone.id
+    RETURNING runs.id, runs.work_order_id, runs.workflow_id
+), expired_steps AS (
+-- use: note_steps
 ), results AS (
     DELETE FROM workorders.run_results USING runs WHERE run_results.run_id = runs.id
 ), steps AS (
@@ -122,7 +134,9 @@ WITH clips AS (
 ), rejections AS (
     UPDATE workorders.rejections SET raw = NULL, request = '{}' WHERE work_order_id = ANY (%(ids)s)
 ), runs AS (
-    SELECT id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
+    SELECT id, work_order_id, workflow_id FROM workorders.runs WHERE work_order_id = ANY (%(ids)s)
+), expired_steps AS (
+-- use: note_steps
 ), errors AS (
     -- An exception often quotes what it could not read; its type stays.
     UPDATE workorders.runs SET error = NULL WHERE work_order_id = ANY (%(ids)s) AND error IS NOT NULL

@@ -1,15 +1,19 @@
--- name: old
--- In the database of the transactions: the next work orders with a row that is old.
-SELECT work_order_id
-FROM workorders_steps
-WHERE work_order_id > %(after)s AND finished_at < now() - %(age)s::interval
-GROUP BY work_order_id
-ORDER BY work_order_id
-LIMIT %(limit)s;
+-- name: databases
+SELECT DISTINCT connection FROM workorders.expired_steps WHERE expired_at < now() - %(wait)s::interval;
 
--- name: runnable
--- In the database of the work orders: those of them that can run again, because they exist and have their input.
-SELECT id FROM workorders.dataclips WHERE id = ANY (%(ids)s) AND body IS NOT NULL;
+-- name: take
+-- Those that another process has locked are left to it.
+DELETE FROM workorders.expired_steps
+WHERE connection = %(connection)s
+    AND work_order_id IN (
+        SELECT work_order_id FROM workorders.expired_steps
+        WHERE connection = %(connection)s AND expired_at < now() - %(wait)s::interval
+        ORDER BY work_order_id
+        LIMIT %(limit)s
+        FOR UPDATE SKIP LOCKED
+    )
+RETURNING work_order_id;
 
 -- name: delete
-DELETE FROM workorders_steps WHERE work_order_id = ANY (%(ids)s) AND finished_at < now() - %(age)s::interval;
+-- In the database of the workflow.
+DELETE FROM workorders_steps WHERE work_order_id = ANY (%(ids)s);

@@ -159,6 +159,15 @@ CREATE TABLE workorders.steps (
     PRIMARY KEY (work_order_id, generation, name)
 );
 
+-- Work orders that retention has deleted or erased, whose rows in `workorders_steps` of their workflow's database are still to be
+-- deleted. The connection is Airflow's.
+CREATE TABLE workorders.expired_steps (
+    work_order_id uuid NOT NULL,
+    expired_at timestamptz NOT NULL DEFAULT now(),
+    connection text NOT NULL,
+    PRIMARY KEY (connection, work_order_id)
+);
+
 
 -- Admission: idempotency keys and ignored repeats.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import psycopg
@@ -140,7 +141,12 @@ class Triggers:
 
 @contextmanager
 def waiting_triggers(
-    connections: Mapping[str, str], say: Callable[[str], None], *, executed: bool
+    connections: Mapping[str, str],
+    say: Callable[[str], None],
+    *,
+    executed: bool,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    dags_folder: Path | None = None,
 ) -> Iterator[Triggers]:
     """Start a stack with triggers, by the names of their Spark connections; at the end, compare all work orders.
 
@@ -148,6 +154,8 @@ def waiting_triggers(
         connections: names of triggers, and of the Airflow connections by which they reach Spark.
         say: what to do with a line of progress.
         executed: whether the function that inserts a row is executed for each work order.
+        environment: variables to add to those of the stack.
+        dags_folder: the Dag files, the repository's unless given.
     """
     with tempfile.TemporaryDirectory(prefix="triggers-") as home:
         triggers_folder, workflows_folder = Path(home, "triggers"), Path(home, "workflows")
@@ -161,7 +169,8 @@ def waiting_triggers(
             spark_connect=True,
             triggers_folder=triggers_folder,
             workflows_folder=workflows_folder,
-            environment=_ENVIRONMENT,
+            dags_folder=dags_folder,
+            environment={**_ENVIRONMENT, **environment},
             name="bench-steady",
             say=say,
         ) as stack:

@@ -18,6 +18,7 @@ from benchmarks import (
     dedup,
     drain,
     execute,
+    files,
     formats,
     idle_stack,
     many,
@@ -426,6 +427,13 @@ def idle_trigger(bench: Bench) -> list[Figure]:
     return figures
 
 
+def files_of_one_message(bench: Bench) -> list[Figure]:
+    """The files of the package that one message passes."""
+    found = files.passed(bench.say)
+    bench.say(", ".join(found))
+    return [Figure("files on one message's way", len(found), "files", bar=Bar(62, at_most=True))]
+
+
 def search_among_many(bench: Bench) -> list[Figure]:
     """Pages of many work orders by filters and words, and the counts at hand."""
     url, sizes = bench.stack.database_url, bench.sizes
@@ -606,6 +614,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "drain": drained_backlog,
     "million": million_messages,
     "idle_stack": idle_whole_stack,
+    "files": files_of_one_message,
     "search": search_among_many,
     "pages": pages_and_metrics,
     "cli_start": command_line_start,

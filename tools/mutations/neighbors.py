@@ -3,7 +3,10 @@
 from mutations.mutation import Change, Mutation
 
 INGEST_RUNS = "unit/kafka/airflow/test_ingest_runs.py"
-CREATE, COMMIT = "integration/kafka/airflow/test_create_work_orders.py", "integration/kafka/airflow/test_commit.py"
+CREATE, COMMIT = (
+    "integration/kafka/airflow/test_create_work_orders.py",
+    "integration/kafka/airflow/test_commit_offsets.py",
+)
 BULK = "integration/core/bulk/test_runner.py"
 SLOW, PLAN_BATCH = "integration/kafka/planning/test_slow_kafka.py", "integration/kafka/airflow/test_plan_batch.py"
 

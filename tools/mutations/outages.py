@@ -11,6 +11,11 @@ CREATE, WAIT = (
     "integration/kafka/airflow/test_stalled_batch.py",
 )
 OPERATOR, TRIGGER = "kafka/airflow/create_work_orders.py", "kafka/airflow/stalled_batch.py"
+PLAN = "kafka/airflow/plan_batch.py"
+UNPLANNED = (
+    "integration/kafka/airflow/test_plan_batch.py::"
+    "test_while_nothing_can_be_planned_the_stall_fails_one_task_and_causes_one_alert"
+)
 
 OUTAGES = (
     Mutation(
@@ -157,6 +162,27 @@ OUTAGES = (
         6,
         (Change(OPERATOR, "if not is_long_stall(self, ti):", "if True:"),),
         (f"{CREATE}::test_a_stall_that_lasts_is_deferred_with_its_error_and_continues_after_a_decision",),
+    ),
+    Mutation(
+        "stall-of-a-free-partition-fails-no-task",
+        5,
+        (Change(PLAN, "if plan.stalled:", "if False:"),),
+        (UNPLANNED,),
+    ),
+    Mutation(
+        "stall-of-a-free-partition-not-alerted",
+        6,
+        (Change(PLAN, "alerting.send(alerting.claim(database), context)", "pass"),),
+        (UNPLANNED,),
+    ),
+    Mutation(
+        "stall-of-a-free-partition-not-noticed-by-the-listener",
+        6,
+        (Change("kafka/airflow/triggers.py", "found = replace(found, stalls=stalls)", "del stalls"),),
+        (
+            "integration/kafka/airflow/test_triggers.py::"
+            "test_it_fires_when_its_only_partition_loses_its_leader_and_when_the_alert_of_that_is_due",
+        ),
     ),
     Mutation(
         "retry-by-the-file-of-the-last-planned-batch",

@@ -60,7 +60,11 @@ WEBHOOKS = (
     Mutation(
         "removed-webhook-stays-open",
         5,
-        (Change("webhook/sql/webhooks.sql", "WHERE name <> ALL (%(names)s) RETURNING", "WHERE false RETURNING"),),
+        (
+            Change(
+                "webhook/sql/stored_webhooks.sql", "WHERE name <> ALL (%(names)s) RETURNING", "WHERE false RETURNING"
+            ),
+        ),
         (
             f"{STORED}::test_the_webhooks_of_the_database_become_exactly_those_that_are_applied",
             f"{STORED}::test_a_server_follows_the_database",

@@ -23,9 +23,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import Record
 
-_PARTITIONS = load_queries("workorders.audit", "sql/partitions.sql")
-_MESSAGES = load_queries("workorders.audit", "sql/messages.sql")
-_RUNS = load_queries("workorders.audit", "sql/runs.sql")
+_QUERIES = load_queries("workorders.audit", "sql/stored.sql")
 
 _PAGE: Final = 100
 """Ranges whose work orders one statement counts."""
@@ -41,13 +39,13 @@ _PAUSE: Final = f"Pause the Dag of the workflow's runs. {REPORT}"
 def snapshot(connection: Connection) -> Iterator[None]:
     """Open a transaction whose statements see one moment and end after a minute."""
     with connection.transaction():
-        connection.execute(_PARTITIONS["begin"])
+        connection.execute(_QUERIES["begin"])
         yield
 
 
 def ledger(connection: Connection, place: Mapping[str, Any]) -> Ledger | None:
     """Return the ledger of a partition, inside of a snapshot; None if its topic was removed meanwhile."""
-    return find_row(connection, Ledger, _PARTITIONS["ledger"], place)
+    return find_row(connection, Ledger, _QUERIES["ledger"], place)
 
 
 def ranges(connection: Connection, ledger: Ledger) -> Iterator[FinishedRange]:
@@ -57,13 +55,13 @@ def ranges(connection: Connection, ledger: Ledger) -> Iterator[FinishedRange]:
     """
     with connection.cursor(name="audit_ranges") as cursor:
         cursor.itersize = _PAGE * 10
-        for row in cursor.execute(_PARTITIONS["ranges"], asdict(ledger)):
+        for row in cursor.execute(_QUERIES["ranges"], asdict(ledger)):
             yield FinishedRange(*row)
 
 
 def logs(connection: Connection, ledger: Ledger) -> list[tuple[str, int]]:
     """Return the topic ids and generations of all logs of a partition that have ranges."""
-    return _fetch(connection, _PARTITIONS["logs"], asdict(ledger))
+    return _fetch(connection, _QUERIES["logs"], asdict(ledger))
 
 
 def counts(connection: Connection, ledger: Ledger, topic_id: str, generation: int) -> Iterator[StoredCounts]:
@@ -71,21 +69,21 @@ def counts(connection: Connection, ledger: Ledger, topic_id: str, generation: in
     stream = stream_name(replace(ledger.log, topic_id=topic_id), generation)
     log = {**asdict(ledger), "topic_id": topic_id, "generation": generation, "stream": stream, "limit": _PAGE}
     after = {"after_start": -1, "after_batch": 0}
-    while page := [StoredCounts(*row) for row in _fetch(connection, _PARTITIONS["counts"], {**log, **after})]:
+    while page := [StoredCounts(*row) for row in _fetch(connection, _QUERIES["counts"], {**log, **after})]:
         yield from page
         after = {"after_start": page[-1].start, "after_batch": page[-1].batch_id}
 
 
 def definition(connection: Connection, trigger: str) -> tuple[dict[str, Any], datetime | None]:
     """Return the definition of a trigger, and when it was last changed; None if it never was."""
-    ((found, changed_at),) = _fetch(connection, _MESSAGES["trigger"], {"trigger": trigger})
+    ((found, changed_at),) = _fetch(connection, _QUERIES["trigger"], {"trigger": trigger})
     return found, changed_at
 
 
 def positions(connection: Connection, trigger: str, stream: str, start: int, end: int) -> set[int]:
     """Return the positions of a stream from start to end that have a work order."""
     arguments = {"trigger": trigger, "stream": stream, "start": start, "end": end}
-    return {position for (position,) in _fetch(connection, _MESSAGES["positions"], arguments)}
+    return {position for (position,) in _fetch(connection, _QUERIES["positions"], arguments)}
 
 
 def compare(connection: Connection, trigger: str, item: Item, record: Record) -> StoredMessage | None:
@@ -105,24 +103,24 @@ def compare(connection: Connection, trigger: str, item: Item, record: Record) ->
         "is_null": record.value is None,
     }
     with snapshot(connection):
-        return find_row(connection, StoredMessage, _MESSAGES["compare"], arguments)
+        return find_row(connection, StoredMessage, _QUERIES["compare"], arguments)
 
 
 def check_runs(connection: Connection) -> Iterator[Finding]:
     """Compare runs with their work orders and workers, and sequences with what is parked."""
     for query in ("unfinished_runs", "without_run", "sequences"):
-        for workflow, what in _fetch(connection, _RUNS[query], {"limit": _LIMIT}):
+        for workflow, what in _fetch(connection, _QUERIES[query], {"limit": _LIMIT}):
             yield Finding(check=Check.RUNS, what=what, action=_PAUSE, workflow=workflow)
 
 
 def check_parts(connection: Connection, random: Random) -> Iterator[Finding]:
     """Compare work orders with their inputs, rejections, and last runs: the oldest ones, and others by chance."""
-    ((first, last),) = _fetch(connection, _RUNS["ends"], {})
+    ((first, last),) = _fetch(connection, _QUERIES["ends"], {})
     starts = [UUID(int=0)]
     if first is not None:
         starts += [UUID(int=random.randint(first.int, last.int)) for _ in range(_WINDOWS - 1)]
     arguments = ({"from": start, "window": _WINDOW, "limit": _LIMIT} for start in starts)
-    rows = {row for given in arguments for row in _fetch(connection, _RUNS["parts"], given)}
+    rows = {row for given in arguments for row in _fetch(connection, _QUERIES["parts"], given)}
     for workflow, what in sorted(rows, key=str):
         yield Finding(check=Check.PARTS, what=what, action=REPORT, workflow=workflow)
 
@@ -130,12 +128,12 @@ def check_parts(connection: Connection, random: Random) -> Iterator[Finding]:
 def write_report(connection: Connection, report: AuditReport) -> None:
     """Store a report instead of the last one, and commit."""
     with connection.transaction():
-        connection.execute(_RUNS["write_report"], {"report": orjson.dumps(report).decode()})
+        connection.execute(_QUERIES["write_report"], {"report": orjson.dumps(report).decode()})
 
 
 def read_report(connection: Connection) -> AuditReport | None:
     """Return the last report; None before the first audit."""
-    row = connection.execute(_RUNS["read_report"]).fetchone()
+    row = connection.execute(_QUERIES["read_report"]).fetchone()
     return None if row is None else TypeAdapter(AuditReport).validate_json(row[0])
 
 

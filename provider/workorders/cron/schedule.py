@@ -24,7 +24,7 @@ STREAM = "schedule"
 MANUAL_RUN = "dag-run"
 """Scope of the keys of Dag runs that were started by hand."""
 
-_QUERIES = load_queries("workorders.cron", "sql/cron.sql")
+_QUERIES = load_queries("workorders.cron", "sql/schedule.sql")
 
 
 class ExpiredTimeError(WorkOrdersError):

@@ -16,7 +16,7 @@ from workorders.core.postgres.named_queries import load_queries
 from workorders.webhook.database import Database, try_again
 from workorders.webhook.definition import WebhookTriggerDefinition
 
-_QUERIES = load_queries("workorders.webhook", "sql/webhooks.sql")
+_QUERIES = load_queries("workorders.webhook", "sql/stored_webhooks.sql")
 
 
 @dataclass(frozen=True, slots=True)

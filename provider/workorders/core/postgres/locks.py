@@ -1,6 +1,6 @@
 """Keys of advisory locks, all in one place, so that no two of them are equal.
 
-The functions of the outbox take two more, 4564061 and 4564062, in their SQL.
+The functions of the outbox take one more, 4564061, in their SQL.
 """
 
 from enum import IntEnum

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
@@ -51,6 +52,7 @@ class CommitOffsetsOperator(BaseOperator):
 
     template_fields: Sequence[str] = ("batch_id",)
     operator_extra_links = (PageLink("Kafka trigger"), BatchLink())
+    batch_of = staticmethod(dag_ids.batch_of)
     ui_color = "#e8f1fa"
 
     def __init__(self, *, definition: KafkaTriggerDefinition, batch_id: str | int = BATCH_ID, **kwargs: Any) -> None:
@@ -95,6 +97,7 @@ class CommitOffsetsOperator(BaseOperator):
                 return
 
     def _commit(self) -> None:
+        # A new client for each try: librdkafka remembers a group's coordinator, also when the broker is it no more.
         cluster = KafkaAdmin(client_settings(kafka_settings(self.definition.kafka_connection)))
         url = database_url(self.definition.database_connection)
         with connect(url, application_name="workorders commit") as database:

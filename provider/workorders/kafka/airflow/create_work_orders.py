@@ -8,6 +8,7 @@ import psycopg
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from workorders import dag_ids
 from workorders.airflow import assets
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
@@ -41,6 +42,7 @@ class CreateWorkOrdersOperator(EngineOperator):
 
     template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "batch_id")
     operator_extra_links = (*SparkSubmitOperator.operator_extra_links, PageLink("Kafka trigger"), BatchLink())
+    batch_of = staticmethod(dag_ids.batch_of)
     ui_color = "#e8f1fa"
 
     def __init__(
@@ -102,8 +104,8 @@ class CreateWorkOrdersOperator(EngineOperator):
         is_retry = tries_since_clear(ti.try_number, ti.max_tries) > 1
         if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
             self._attempted = attempt
-            dag_ids = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
-            with GrowthWatch(attempt, dag_ids, self.log):
+            watched = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
+            with GrowthWatch(attempt, watched, self.log):
                 failure = self.run_engine(context, attempt, self._report)
             attempt.settle(failure)
             if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before

@@ -21,9 +21,10 @@ MAX_NOTE_CHARACTERS = 1000
 """Airflow's limit of a note, in characters."""
 WATCH_SECONDS: Final = 5.0
 """Time between two questions whether the Dags of a batch that grows are paused."""
-BATCH_ID = "{{ run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id }}"
-"""Template of the batch that an ingest run is for: from the id of the run if that is the id of a batch's run, otherwise
-from its configuration. A person may have started a Dag run of that id with another batch, and it is not replaced."""
+BATCH_ID = "{{ task.batch_of(run_id) or params.batch_id }}"
+"""Template of the batch that an ingest run is for, with `dag_ids.batch_of` as an attribute of the operator: from the id
+of the run if that is the id of a batch's run, otherwise from its configuration. A person may have started a Dag run of
+that id with another batch, and it is not replaced."""
 
 
 class BatchLink(BaseOperatorLink):

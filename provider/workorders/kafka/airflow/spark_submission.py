@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowException
 
 from workorders.airflow.task_errors import reason
 from workorders.core.environment import FILE_SUFFIX, SPARK_APPS_VARIABLE, SPARK_JARS_VARIABLE
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from workorders.kafka.ingest.ingest_attempt import IngestAttempt
     from workorders.kafka.spark.connect import ConnectSession
 
-_NOT_SUBMITTED: Final = (ConfigurationError, AirflowNotFoundException, OSError, ValueError)
-"""Failures before anything has started: a setting that we or Airflow's operator refuse, or no program to start."""
 _IN_IMAGE: Final = "local:"
 """How Spark writes the path of a file that the machines of the driver and the executors have already."""
 _DRIVERS_VARIABLES: Final[Mapping[str, str]] = {
@@ -101,10 +99,12 @@ class EngineOperator(SparkSubmitOperator):
 
     def run_engine(self, context: "Context", attempt: "IngestAttempt", report: Callable[[str], object]) -> str:
         """Run the attempt, and return why that was not possible or failed, or an empty text."""
-        engine = self.definition.spark.engine
+        own, is_sent = self.definition.spark.engine, False
         try:
-            if engine is not None:
-                load_engine(engine, self._conn_id).submit(attempt.batch_id, attempt.epoch)
+            if own is not None:
+                engine = load_engine(own, self._conn_id)
+                is_sent = True
+                engine.submit(attempt.batch_id, attempt.epoch)
             elif (server := connect_server(self._conn_id)) is not None:
                 # A task that submits loads neither PySpark nor Arrow.
                 from workorders.kafka.spark.connect import ConnectSession  # noqa: PLC0415
@@ -112,11 +112,13 @@ class EngineOperator(SparkSubmitOperator):
 
                 conf = {name: value for name, value in (self.conf or {}).items() if DEFAULT_CONF.get(name) != value}
                 with ConnectSession(server, conf=conf) as self._session:
+                    is_sent = True
                     return " ".join(ingest(attempt, self._session.open, report))
             else:
                 self.submit(context, attempt)
-        except (*_NOT_SUBMITTED, AirflowException, RuntimeError) as error:
-            what = "Nothing was submitted" if isinstance(error, _NOT_SUBMITTED) else "The Spark application failed"
+        except (AirflowException, OSError, RuntimeError, ValueError) as error:
+            is_sent = is_sent or (self._hook is not None and self._hook._submit_sp is not None)
+            what = "The Spark application failed" if is_sent else "Nothing was submitted"
             failure = f"{what}: {reason(error)}"
             self.log.error("%s", failure)
             return failure

@@ -75,8 +75,8 @@ def ingest(
 ) -> Created:
     """Create the work orders of one range, exactly once, and commit.
 
-    The ledger moves in the same transaction. After a virtual partition it moves in a separate one, to the first part of
-    the range that is not finished. Of a virtual partition that is finished already nothing is read.
+    The ledger moves in the same transaction. After a virtual partition it moves in a separate one, to the first virtual
+    partition of the range that is not finished. A virtual partition that is finished already is not read.
 
     Args:
         connection: used by this call only, without an open transaction.

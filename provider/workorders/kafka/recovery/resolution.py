@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from workorders.kafka.client.admin import KafkaAdmin
 
 
-_QUERIES = load_queries("workorders.kafka.recovery", "sql/decisions.sql")
+_QUERIES = load_queries("workorders.kafka.recovery", "sql/resolution.sql")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """What the task of a batch does; the application that it would submit is only noted, except in one test."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -49,6 +51,7 @@ from workorders.kafka.ledger import batches, positions, stalls, virtual_partitio
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.recovery.decisions import DecisionKind
 from workorders.kafka.recovery.resolution import DecisionRequest
+from workorders.kafka.spark import driver
 
 pytestmark = pytest.mark.integration
 
@@ -478,7 +481,15 @@ class Heard:
 
 
 @pytest.mark.parametrize(
-    ("run_id", "batch"), [("batch_18", 18), ("manual__2026-01-01", 5), ("batch_18b", 5), ("18", 5), ("batch_", 5)]
+    ("run_id", "batch"),
+    [
+        ("batch_18", 18),
+        ("manual__2026-01-01", 5),
+        ("batch_18b", 5),
+        ("18", 5),
+        ("batch_", 5),
+        ("batch_\u0661\u0668", 5),
+    ],
 )
 def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_contains(
     run_id: str, batch: int
@@ -488,7 +499,7 @@ def test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configura
     create = CreateWorkOrdersOperator(task_id="create", definition=define("orders"))
     commit = CommitOffsetsOperator(task_id="commit", definition=define("orders"))
     for operator in (create, commit):
-        operator.render_template_fields({"run_id": run_id, "params": {"batch_id": 5}})
+        operator.render_template_fields({"task": operator, "run_id": run_id, "params": {"batch_id": 5}})
         assert int(operator.batch_id) == batch
 
 
@@ -578,11 +589,11 @@ def test_a_healthy_batch_is_loaded_once_before_and_once_after_its_engine_on_two_
         clients[settings["bootstrap.servers"]] += 1
         new_client(self, settings, **options)
 
-    def driver() -> None:
+    def submitted() -> None:
         patch.setattr(sys, "argv", ["driver", *task.arguments])
         assert attempt_on_server.main() == 0
 
-    task, patch = backlog.task(application=driver), backlog.monkeypatch
+    task, patch = backlog.task(application=submitted), backlog.monkeypatch
     patch.setattr(connections, "connection_string", counted_string)
     patch.setattr(batches, "load", counted_load)
     patch.setattr(KafkaAdmin, "__init__", counted_client)
@@ -594,6 +605,18 @@ def test_a_healthy_batch_is_loaded_once_before_and_once_after_its_engine_on_two_
     assert opened == {"workorders check": 1} | ({"workorders driver": 1} if is_submitted else {})
     assert loaded == {backlog.own: 3 if is_submitted else 2}
     assert clients == {backlog.stack.kafka_settings["bootstrap.servers"]: 1}
+
+
+def test_a_disk_that_is_full_after_a_committed_round_is_not_said_to_have_kept_the_batch_from_its_server(
+    connection: Connection, backlog: Backlog
+) -> None:
+    def full(*_: object, **__: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    backlog.monkeypatch.setattr(driver, "outcome_table", full)
+    with pytest.raises(StalledError, match=f": The Spark application failed: .*{os.strerror(errno.ENOSPC)}"):
+        backlog.task().run()
+    assert backlog.ledger(connection) == 10
 
 
 @pytest.mark.timeout(180)  # far less than the hour for which it would wait

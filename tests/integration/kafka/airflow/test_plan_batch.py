@@ -1,7 +1,7 @@
 """What the plan starts, with a real broker and a real ledger, and an Airflow that is a table of runs."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,15 +10,18 @@ from airflow.sdk.execution_time.comms import TriggerDagRun
 
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
+from support import remembering_notifier
 from support.dag_runs import DagRuns
 from support.definitions import define
+from support.lost_broker import LostBroker
 from support.topics import Topics
 from workorders.airflow.retries import UNLIMITED_RETRIES, unlimited_retries
 from workorders.airflow.task_errors import TaskFailedError
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.plan_batch import PlanBatchOperator
-from workorders.kafka.client.admin import KafkaAdmin
+from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.ledger import batches, positions
+from workorders.kafka.planning.planner import register
 
 pytestmark = pytest.mark.integration
 
@@ -32,11 +35,16 @@ class Planning:
 
     name: str
     airflow: DagRuns
+    fields: dict[str, Any] = field(default_factory=dict)
+    """Of the trigger's file."""
 
     def started(self) -> list[int]:
         """Run the task; return the batches whose Dag run it started."""
         operator = PlanBatchOperator(
-            task_id="plan", definition=define(self.name), ingest_dag_id="an_ingest", **unlimited_retries()
+            task_id="plan",
+            definition=define(self.name, **self.fields),
+            ingest_dag_id="an_ingest",
+            **unlimited_retries(),
         )
         found = [int(one.removeprefix("batch_")) for one in operator.execute({"ti": self})]  # type: ignore[typeddict-item]
         assert all(self.airflow.confs[f"batch_{batch}"] == {"batch_id": batch} for batch in found)
@@ -216,3 +224,25 @@ def test_a_broker_that_is_away_is_named_and_once_it_is_back_the_plan_is_made(
         )
         assert f"Kafka at {address} did not answer" in planning.sentence()
     assert len(planning.started()) == 1
+
+
+def test_while_nothing_can_be_planned_the_stall_fails_one_task_and_causes_one_alert(
+    planning: Planning, lost_broker: LostBroker, connection: Connection, cluster: KafkaAdmin
+) -> None:
+    """The broker with the only partition of the trigger is gone for good."""
+    planning.fields = {
+        "topics": [lost_broker.topic],
+        "alert_after": 0,
+        "notify": ["support.remembering_notifier.hear"],
+    }
+    trigger = register(connection, define(planning.name, **planning.fields))
+    (partition,) = run(cluster.partitions([lost_broker.topic])).require()
+    positions.insert(connection, trigger, partition, 5)
+    connection.commit()
+    remembering_notifier.alerts.clear()
+    assert planning.sentence().startswith(f"{lost_broker.topic} 0: nothing was planned there. Kafka at ")
+    (alert,) = remembering_notifier.alerts
+    assert (alert.trigger, alert.topic, alert.next_offset) == (planning.name, lost_broker.topic, 5)
+    assert not alert.cleared
+    assert planning.started() == []
+    assert remembering_notifier.alerts == [alert]

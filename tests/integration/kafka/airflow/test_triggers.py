@@ -14,16 +14,17 @@ from local_stack.stack import LocalStack
 from support.dag_runs import DagRuns
 from support.definitions import define
 from support.eventually import eventually
+from support.lost_broker import LostBroker
 from support.topics import Topics
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import MAX_CONNECTIONS
-from workorders.core.postgres.connection import connect
+from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.triggers import DISPATCH_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import KafkaUnavailableError
-from workorders.kafka.ledger import batches
-from workorders.kafka.planning.planner import plan_batch
+from workorders.kafka.ledger import batches, positions
+from workorders.kafka.planning.planner import plan_batch, register
 
 pytestmark = pytest.mark.integration
 
@@ -187,6 +188,31 @@ def test_it_fires_for_a_message_of_a_partition_that_was_added(known: Waiting, na
 def test_a_wait_without_messages_ends_as_skipped(known: Waiting, capfd: pytest.CaptureFixture[str]) -> None:
     assert isinstance(known.event(idle_after=1.0), TaskSkippedEvent)
     assert "Nothing came within 1 s; this run ends without work." in capfd.readouterr().out
+
+
+def test_it_fires_when_its_only_partition_loses_its_leader_and_when_the_alert_of_that_is_due(
+    name: str,
+    loop: asyncio.Runner,
+    planner: KafkaAdmin,
+    stack: LocalStack,
+    lost_broker: LostBroker,
+    *,
+    connection: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("workorders.kafka.airflow.triggers.REFRESH_SECONDS", 0.2)
+    waiting = Waiting(name, loop, planner, stack)
+    topics = [lost_broker.topic]
+    trigger = register(connection, define(name, topics=topics))
+    (partition,) = waiting.run(planner.partitions(topics)).require()
+    positions.insert(connection, trigger, partition, 5)
+    connection.commit()
+    assert isinstance(waiting.event(topics=topics, idle_after=60.0), TaskSuccessEvent)
+    assert f"The stall of {lost_broker.topic} 0 has begun" in capfd.readouterr().out
+    assert waiting.plan(topics=topics) is None
+    assert isinstance(waiting.event(topics=topics, idle_after=2.0), TaskSkippedEvent)
+    assert isinstance(waiting.event(topics=topics, alert_after=0), TaskSuccessEvent)
 
 
 @pytest.mark.parametrize("at_work", [1, 0])

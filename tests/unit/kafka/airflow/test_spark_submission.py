@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -263,3 +264,34 @@ def test_a_failed_submission_names_its_exit_code_and_the_last_telling_lines(
 ) -> None:
     with pytest.raises(AirflowException, match=reason):
         attempted(monkeypatch, tmp_path, script)
+
+
+class Elsewhere:
+    """An engine whose answer is lost after it has taken the batch."""
+
+    def __init__(self, _: str) -> None: ...
+
+    def submit(self, _: int, __: int) -> None:
+        raise OSError("the connection was lost")
+
+
+@pytest.mark.parametrize(
+    ("spark", "script", "failure"),
+    [
+        ({}, None, "Nothing was submitted: .*spark-submit was found neither"),
+        ({}, "printf '\\377\\n'", "The Spark application failed: .*can't decode byte 0xff"),
+        ({"engine": "nowhere.Engine"}, None, "Nothing was submitted: The engine nowhere.Engine"),
+        ({"engine": f"{__name__}.Elsewhere"}, None, "The Spark application failed: .*the connection was lost"),
+    ],
+    ids=["no program", "output in another encoding", "no engine", "an engine without an answer"],
+)
+def test_an_error_says_that_nothing_was_submitted_only_if_nothing_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spark: dict[str, str], script: str | None, failure: str
+) -> None:
+    replace_spark_submit(monkeypatch, tmp_path, script or "")
+    if script is None:
+        (tmp_path / "spark-submit").unlink()
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", "host": "local[1]"}))
+    task = CreateWorkOrdersOperator(task_id="create", definition=define("orders", spark=spark), batch_id=7)
+    assert re.match(failure, task.run_engine(Context(), ATTEMPT, print))

@@ -316,24 +316,26 @@ def test_a_partition_that_an_operator_has_accepted_as_gone_is_left_alone() -> No
 
 
 @given(start=st.integers(0, 2**62), size=st.integers(1, 10_000_000), count=st.integers(1, 32))
-def test_the_parts_are_the_whole_range_without_gaps_and_none_is_too_small(start: int, size: int, count: int) -> None:
+def test_virtual_partitions_are_the_whole_range_without_gaps_and_none_is_too_small(
+    start: int, size: int, count: int
+) -> None:
     whole = OffsetRange(ORDERS, start, start + size)
-    parts = cut(whole, count)
-    if not parts:
+    pieces = cut(whole, count)
+    if not pieces:
         assert count == 1 or size < 2 * MIN_MESSAGES
         return
-    assert 2 <= len(parts) <= count
-    assert (parts[0].start, parts[-1].end) == (whole.start, whole.end)
-    assert [range_.end for range_ in parts[:-1]] == [range_.start for range_ in parts[1:]]
-    sizes = {range_.end - range_.start for range_ in parts}
+    assert 2 <= len(pieces) <= count
+    assert (pieces[0].start, pieces[-1].end) == (whole.start, whole.end)
+    assert [range_.end for range_ in pieces[:-1]] == [range_.start for range_ in pieces[1:]]
+    sizes = {range_.end - range_.start for range_ in pieces}
     assert min(sizes) >= MIN_MESSAGES
     assert max(sizes) - min(sizes) <= 1
-    assert {range_.planned for range_ in parts} == {whole}
+    assert {range_.planned for range_ in pieces} == {whole}
 
 
-def test_a_range_has_as_many_parts_as_the_trigger_allows() -> None:
-    parts = cut(OffsetRange(ORDERS, 5, 10_005), 4)
-    assert [(range_.start, range_.end) for range_ in parts] == [(5, 2505), (2505, 5005), (5005, 7505), (7505, 10_005)]
+def test_a_range_has_as_many_virtual_partitions_as_the_trigger_allows() -> None:
+    pieces = cut(OffsetRange(ORDERS, 5, 10_005), 4)
+    assert [(range_.start, range_.end) for range_ in pieces] == [(5, 2505), (2505, 5005), (5005, 7505), (7505, 10_005)]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ _SHARED = {
     "Airflow": _WITH_AIRFLOW,
     "a Spark Connect server": (
         "tests/integration/kafka/airflow/test_create_work_orders.py",
+        "tests/integration/kafka/ingest/test_formats.py",
         "tests/integration/kafka/ingest/test_odd_messages.py",
         "tests/integration/kafka/spark/test_connect.py",
         "tests/integration/kafka/spark/test_driver.py",

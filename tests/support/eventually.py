@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _SHORTEST_PAUSE = 0.05
-_LONGEST_PAUSE = 0.25
+_LONGEST_PAUSE = 0.5
 
 
 def eventually(question: Callable[[], T], *, seconds: float, what: str, every: float | None = None) -> T:

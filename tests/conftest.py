@@ -16,6 +16,22 @@ from support.spans import send_spans_to
 
 _TESTS = Path(__file__).resolve().parent
 _WITH_AIRFLOW = ("tests/e2e/", "tests/stock/", "tests/scenarios/")
+_SHARED = {
+    "Airflow": _WITH_AIRFLOW,
+    "a Spark Connect server": (
+        "tests/integration/kafka/airflow/test_create_work_orders.py",
+        "tests/integration/kafka/ingest/test_formats.py",
+        "tests/integration/kafka/ingest/test_odd_messages.py",
+        "tests/integration/kafka/spark/test_connect.py",
+        "tests/integration/kafka/spark/test_driver.py",
+    ),
+    "a second broker": (
+        "tests/integration/kafka/planning/test_unanswered.py",
+        "tests/integration/outbox/relay/test_rights.py",
+    ),
+    "a scene of pages": ("tests/integration/pages/",),
+}
+"""What costs seconds to start, and the modules that use it: one process takes them all, and starts it once."""
 
 
 def pytest_configure() -> None:
@@ -34,19 +50,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class ModuleScheduling(LoadScopeScheduling):  # type: ignore[misc]  # its package has no types
-    """Gives a worker of pytest-xdist whole modules, and one worker all tests that start Airflow.
+    """Gives a worker of pytest-xdist whole modules, and one worker all modules that share what is slow to start.
 
     The tests of a module share what they have started, and two Airflows at once leave two cores nothing for the rest.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return "airflow" if module.startswith(_WITH_AIRFLOW) else module
+        shared = (what for what, modules in _SHARED.items() if nodeid.startswith(modules))
+        return next(shared, nodeid.partition("::")[0])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ModuleScheduling:
     """Schedule by modules, whatever `--dist` is."""
+    gone = [module for modules in _SHARED.values() for module in modules if not (_TESTS.parent / module).exists()]
+    assert not gone, f"tests/conftest.py names modules that do not exist: {gone}"
     return ModuleScheduling(config, log)
 
 

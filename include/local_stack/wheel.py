@@ -97,7 +97,7 @@ def install(folder: Path, stock: Stock | None = None) -> Installation:
 
 
 def _install(python: Path, *what: str | Path) -> None:
-    _run(_UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *what)
+    _run(_UV, "pip", "install", "--quiet", "--python", python, *what)
 
 
 def _distributions(python: Path) -> frozenset[str]:

@@ -140,7 +140,9 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         stack.start_spark_cluster()
         master, variables = stack.spark_cluster.master, stack.spark_cluster.variables
 
-    def run(batch_id: int, *arguments: str, application: Path = APPLICATION) -> "subprocess.CompletedProcess[str]":
+    def run(
+        batch_id: int, *arguments: str, application: Path = APPLICATION, **secrets: str
+    ) -> "subprocess.CompletedProcess[str]":
         command = (
             [sys.executable, "-m", "support.attempt_on_server"]
             if request.param == "spark_connect"
@@ -148,7 +150,7 @@ def submit(request: pytest.FixtureRequest, stack: LocalStack) -> Submit:
         )
         return subprocess.run(
             [*command, "--batch", str(batch_id), *arguments],
-            env={**stack.environment(), ON_SERVER: stack.spark_connect.airflow_connection, **variables},
+            env={**stack.environment(), ON_SERVER: stack.spark_connect.airflow_connection, **variables, **secrets},
             capture_output=True,
             text=True,
             check=False,

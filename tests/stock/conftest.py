@@ -1,6 +1,7 @@
 """One stack whose Airflow keeps its own settings, as after its installation: paused Dags, example Dags, a login.
 
-Its values make waits of minutes, so all tests here share it. It starts when the other stacks with Airflow have ended.
+Its values make waits of minutes, so all tests here share it. Only how often it reads files again is not its own. It
+starts when the other stacks with Airflow have ended.
 """
 
 import shutil
@@ -44,7 +45,12 @@ def stock_stack(request: pytest.FixtureRequest, triggers_folder: Path, calls: Pa
         stock=True,
         triggers_folder=triggers_folder,
         workflows_folder=HERE / "workflows",
-        environment={"PYTHONPATH": ":".join(map(str, folders)), "STOCK_CALLS": str(calls)},
+        environment={
+            # No file changes here once it was read, and reading all example Dags every 30 seconds takes both cores.
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "120",
+            "PYTHONPATH": ":".join(map(str, folders)),
+            "STOCK_CALLS": str(calls),
+        },
         name="stock",
     ) as stack:
         yield stack

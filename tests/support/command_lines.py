@@ -6,7 +6,8 @@ import psutil
 
 from support.lookout import Lookout
 
-LOOK_SECONDS = 0.3
+LOOK_SECONDS = 1.0
+"""Applications run for longer, and each look reads of all processes of the machine during all end-to-end tests."""
 
 
 class CommandLines(Lookout):

@@ -52,7 +52,7 @@ SECRETS_AND_AUDIT = (
             ),
         ),
         (
-            f"{SOCKETS}::test_a_local_application_listens_on_loopback_alone",
+            f"{SOCKETS}::test_a_local_application_listens_on_loopback_alone_and_loads_its_classes_from_the_archive",
             f"{NETWORK}::test_an_application_of_one_process_listens_on_loopback_and_asks_for_a_secret",
         ),
     ),

@@ -24,6 +24,7 @@ from local_stack.stack import LocalStack
 pytestmark = pytest.mark.integration
 
 ALIVE_SECONDS = 60
+UNLUCKY = uuid.UUID(bytes=b"\xf8" + bytes(15))
 
 # Tests that a script runs in the background ignore SIGINT, and what they start as well.
 HOLD_A_STACK = """
@@ -162,12 +163,28 @@ def test_no_file_of_a_stack_can_be_read_by_others(stack: LocalStack) -> None:
     assert [file for file in found if ".so" not in file.name] == []  # libraries that Java unpacks
 
 
-def test_kafka_starts_with_a_cluster_id_that_looks_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    unlucky = uuid.UUID(bytes=b"\xf8" + bytes(15))
-    assert cluster_id_of(unlucky).startswith("-")
-    monkeypatch.setattr("local_stack.broker.uuid.uuid4", lambda: unlucky)
-    with LocalStack(name=f"unlucky-{os.getpid()}") as stack:
-        assert AdminClient(stack.kafka_settings).list_topics(timeout=10).cluster_id == cluster_id_of(unlucky)
+@pytest.fixture(scope="module")
+def unlucky() -> Iterator[LocalStack]:
+    """A stack of these tests alone, whose cluster id looks like an option."""
+    stack = LocalStack(name=f"unlucky-{os.getpid()}")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("local_stack.broker.uuid.uuid4", lambda: UNLUCKY)
+        stack.__enter__()
+    yield stack
+    stack.stop()
+
+
+def test_kafka_starts_with_a_cluster_id_that_looks_like_an_option(unlucky: LocalStack) -> None:
+    assert cluster_id_of(UNLUCKY).startswith("-")
+    assert AdminClient(unlucky.kafka_settings).list_topics(timeout=10).cluster_id == cluster_id_of(UNLUCKY)
+
+
+def test_no_shared_memory_is_left_when_postgres_was_killed_and_never_came_back(unlucky: LocalStack) -> None:
+    segments = shared_memory_of(family(unlucky.supervisor_pid))
+    unlucky.postgres.kill()
+    assert still_there(segments) == segments, "a killed Postgres leaves them"
+    unlucky.stop()
+    assert still_there(segments) == set()
 
 
 def test_a_part_that_cannot_start_is_named_with_its_log_and_nothing_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,12 +212,4 @@ def test_nothing_is_left_when_its_owner_is_ended_by(number: signal.Signals, hold
     _, alive = psutil.wait_procs(processes, timeout=ALIVE_SECONDS)
     assert alive == []
     assert not home.exists()
-    assert still_there(segments) == set()
-
-
-def test_no_shared_memory_is_left_when_postgres_was_killed_and_never_came_back() -> None:
-    with LocalStack(name=f"killed-{os.getpid()}") as stack:
-        segments = shared_memory_of(family(stack.supervisor_pid))
-        stack.postgres.kill()
-        assert still_there(segments) == segments, "a killed Postgres leaves them"
     assert still_there(segments) == set()

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
+from local_stack import jars
+from local_stack.broker import Kafka
+from local_stack.java import find_java
 from local_stack.stack import LocalStack
 from support.definitions import define
 from support.eventually import eventually
@@ -16,7 +19,6 @@ from support.ingesting import finish, plan
 from support.topics import Topics
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.core import triggers
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
@@ -173,41 +175,44 @@ def test_the_run_of_an_unfinished_batch_ends_and_commits_nothing(
     assert run(cluster.committed(task.definition.consumer_group, [partition])).require() == {partition: None}
 
 
-@pytest.fixture(scope="module")
-def fresh() -> Iterator[LocalStack]:
-    """A stack of its own: that of the other tests had its first group long ago."""
-    with LocalStack(name="first-commit") as stack:
-        yield stack
+@pytest.fixture
+def fresh(stack: LocalStack) -> Iterator[Kafka]:
+    """A broker of its own: that of the other tests had its first group long ago."""
+    kafka = Kafka(stack.processes, stack.home, java=find_java(), jars=jars.fetch("kafka"), name="kafka-first-commit")
+    kafka.create()
+    yield kafka
+    kafka.stop()
 
 
 def test_neither_the_first_group_of_a_broker_nor_one_that_it_is_just_reading_fails_the_task(
-    fresh: LocalStack, monkeypatch: pytest.MonkeyPatch
+    stack: LocalStack,
+    connection: Connection,
+    trigger: Trigger,
+    fresh: Kafka,
+    *,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kafka = json.dumps({"conn_type": "kafka", "extra": dict(fresh.kafka_settings)})
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", kafka)
-    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", fresh.database_url)
-    topics = Topics(fresh.kafka_settings)
-    topics.create("orders")
-    (partition,) = run(asked(fresh).partitions(["orders"])).require()
-    commit_batch(fresh, partition, 5)
+    settings = {"bootstrap.servers": fresh.bootstrap_servers}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps({"conn_type": "kafka", "extra": settings}))
+    monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
+    Topics(settings).create(name)
+    (partition,) = run(KafkaAdmin(client_settings(settings)).partitions([name])).require()
+    commit_batch(connection, trigger, partition, 5)
     # A broker that was killed has its groups to read when it is back.
-    fresh.kafka.kill()
-    fresh.kafka.start()
-    commit_batch(fresh, partition, 10)
-    assert run(asked(fresh).committed(define("orders").consumer_group, [partition])).require() == {partition: 10}
+    fresh.kill()
+    fresh.start()
+    commit_batch(connection, trigger, partition, 10)
+    cluster = KafkaAdmin(client_settings(settings))
+    assert run(cluster.committed(define(name).consumer_group, [partition])).require() == {partition: 10}
 
 
-def asked(stack: LocalStack) -> KafkaAdmin:
-    return KafkaAdmin(client_settings(stack.kafka_settings))
-
-
-def commit_batch(stack: LocalStack, partition: Partition, end: int) -> None:
+def commit_batch(connection: Connection, trigger: Trigger, partition: Partition, end: int) -> None:
     """Plan and finish a batch of five offsets, and run the first and only try of its commit."""
-    with connect(stack.database_url) as connection:
-        trigger = triggers.register(connection, name="orders", type_="kafka", workflow="admit", definition={})
-        range_ = OffsetRange(partition, end - 5, end)
-        batch_id = plan(connection, trigger, range_)
-        finish(connection, batch_id, range_)
+    range_ = OffsetRange(partition, end - 5, end)
+    batch_id = plan(connection, trigger, range_)
+    finish(connection, batch_id, range_)
+    connection.commit()
     CommitOffsetsOperator(
-        task_id="commit", definition=define("orders"), batch_id=batch_id, **unlimited_retries()
+        task_id="commit", definition=define(trigger.name), batch_id=batch_id, **unlimited_retries()
     ).execute(a_try())

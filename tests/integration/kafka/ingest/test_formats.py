@@ -17,7 +17,6 @@ import yaml
 from psycopg.rows import dict_row
 
 from local_stack.stack import CHECKOUT, LocalStack
-from support.batch_submission import batch_command
 from support.in_process_trigger import InProcessTrigger
 from support.schema_registry import RegistryServer, avro, framed
 from support.topics import Topics
@@ -32,6 +31,7 @@ from workorders.kafka.ledger import batches
 
 Produce = Callable[..., None]
 Reading = Callable[..., InProcessTrigger]
+Submit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("whole_work_orders")]
 
@@ -305,20 +305,15 @@ def test_a_key_becomes_json_by_its_schema_and_a_wrong_key_rejects_its_message(
     assert (last["body"], last["request"]["key"]) == ({"n": 1}, None)
 
 
+@pytest.mark.parametrize("submit", ["spark_connect", pytest.param("spark", marks=pytest.mark.long)], indirect=True)
 def test_executors_of_spark_decode_and_filter(
-    connection: Connection, registry: RegistryServer, topic: Produce, reading: Reading, name: str
+    connection: Connection, registry: RegistryServer, topic: Produce, reading: Reading, submit: Submit, *, name: str
 ) -> None:
     schema_id = registry.register(f"{name}-value", ORDER)
     topic(*(avro(schema_id, ORDER, {**MADE, "id": id_}) for id_ in "abc"), b"rubbish")
     trigger = reading(format="avro", filter={"body:/id": {"not": "b"}})
     batch_id = batch(trigger)
-    done = subprocess.run(
-        batch_command(trigger.stack, batch_id),
-        env={**trigger.stack.environment(), REGISTRY_VARIABLE: orjson.dumps(registry.settings).decode()},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = submit(batch_id, **{REGISTRY_VARIABLE: orjson.dumps(registry.settings).decode()})
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (range_,) = batches.load(connection, batch_id).ranges
     assert (range_.created, range_.rejected, range_.filtered) == (2, 1, 1)

@@ -1,45 +1,14 @@
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from local_stack.stack import LocalStack
-from support.spark_submit import submit_command
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.spark import class_archive
 from workorders.kafka.spark.class_archive import create_archive, find_archive
 
 pytestmark = pytest.mark.integration
-
-CLASSES = (
-    "org.apache.spark.deploy.SparkSubmit",
-    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
-    "org.apache.kafka.clients.consumer.KafkaConsumer",
-)
-APPLICATION = """
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.getOrCreate()
-for name in {classes!r}:
-    spark.sparkContext._jvm.java.lang.Class.forName(name)
-spark.stop()
-"""
-
-
-def test_an_application_loads_the_classes_of_spark_and_of_its_kafka_source_from_the_archive(
-    stack: LocalStack, tmp_path: Path
-) -> None:
-    loaded, application = tmp_path / "loaded.txt", tmp_path / "application.py"
-    application.write_text(APPLICATION.format(classes=CLASSES))
-    environment = stack.environment()
-    environment["SPARK_SUBMIT_OPTS"] += f" -Xlog:class+load:file={loaded}"
-    command = submit_command(",".join(map(str, stack.spark_jars)), application)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = loaded.read_text().splitlines()
-    for name in CLASSES:
-        found = [line for line in lines if f" {name} source" in line]
-        assert [line.endswith("source: shared objects file (top)") for line in found] == [True], found
 
 
 def test_an_archive_that_exists_is_not_recreated(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:

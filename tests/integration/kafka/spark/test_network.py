@@ -1,4 +1,4 @@
-"""What a real `spark-submit` listens on, and what it refuses to send anywhere."""
+"""What a real `spark-submit` listens on, what it loads, and what it refuses to send anywhere."""
 
 import subprocess
 import time
@@ -20,6 +20,11 @@ from workorders.kafka.spark.class_archive import use_archive
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 SECONDS = 800.0
+CLASSES = (
+    "org.apache.spark.deploy.SparkSubmit",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider",
+    "org.apache.kafka.clients.consumer.KafkaConsumer",
+)
 
 
 class Application:
@@ -82,10 +87,12 @@ def is_loopback(address: str) -> bool:
     return (mapped or found).is_loopback
 
 
-def test_a_local_application_listens_on_loopback_alone(
+def test_a_local_application_listens_on_loopback_alone_and_loads_its_classes_from_the_archive(
     stack: LocalStack, connection: Connection, batch_id: int, *, name: str, tmp_path: Path
 ) -> None:
     environment = {key: value for key, value in stack.environment().items() if not key.startswith("SPARK_LOCAL")}
+    loaded = tmp_path / "loaded"
+    environment["SPARK_SUBMIT_OPTS"] += f" -Xlog:class+load:file={loaded}"
     application = Application(stack, "local[*]", tmp_path / "log", environment)
     archived = [f"{setting}={value}" for setting, value in use_archive({}, stack.spark_jars).items()]
     assert application.ingest(batch_id, *archived) == 0, application.log
@@ -93,6 +100,10 @@ def test_a_local_application_listens_on_loopback_alone(
     # PySpark's own port, the driver's and the block manager's.
     assert len(application.listened_at) >= 3
     assert [place for place in application.listened_at if not is_loopback(place[1])] == []
+    lines = loaded.read_text().splitlines()
+    for class_ in CLASSES:
+        found = [line for line in lines if f" {class_} source" in line]
+        assert [line.endswith("source: shared objects file (top)") for line in found] == [True], found
 
 
 def test_a_cluster_without_a_shared_secret_is_refused_before_anything_is_sent_to_it(

@@ -56,6 +56,8 @@ class Debezium(Peer):
     )
 
     in_java = True
+    patience = 75.0
+    """A task that could not write says so at its next flush of offsets, after `offset.flush.interval.ms`: a minute."""
 
     def version(self) -> str:
         coordinate = next(root for root in connect_jars.ROOTS if root.startswith("io.debezium:"))

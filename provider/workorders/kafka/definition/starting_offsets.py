@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 FORM: Final = (
-    "expected earliest, latest, committed, an ISO 8601 time with its UTC offset such as 2026-03-01T00:00:00+01:00, "
+    "expected earliest, latest, committed, an ISO 8601 time with its offset such as 2026-03-01T00:00:00+01:00, "
     "or 13 digits of Unix time in milliseconds"
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -49,7 +49,7 @@ def test_every_field_selects() -> None:
         state="failed",
         trigger="orders",
         workflow="ship",
-        reason="not-json",
+        rejection="not-json",
         text="PAT-1",
         ordering_key="17",
         stream="orders/0@",

@@ -33,11 +33,14 @@ SELECT followed.trigger_id, trigger, followed.topic, followed.partition, followe
     deletes_before,
     -- The workflow may have had another retention before.
     coalesce(
-        greatest(trigger_created_at, (SELECT max(decided_at) FROM decided WHERE began OR accepted))
-            < greatest(deletes_before, policy_changed_at),
+        begun.at < deletes_before
+            OR begun.at < policy_changed_at AND EXISTS (SELECT FROM workorders.history_marks WHERE name = 'retention'),
         false
-    ) AND EXISTS (SELECT FROM workorders.history_marks WHERE name = 'retention') AS may_begin_late
+    ) AS may_begin_late
 FROM followed
+CROSS JOIN LATERAL (
+    SELECT greatest(trigger_created_at, (SELECT max(decided_at) FROM decided WHERE began OR accepted)) AS at
+) AS begun
 JOIN workorders.source_streams ON source_streams.id = followed.stream_id
 LEFT JOIN workorders.kafka_ranges AS held
     ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition)

@@ -58,13 +58,7 @@ ISOLATION = (
     Mutation(
         "batch-by-the-configuration-of-its-run",
         1,
-        (
-            Change(
-                "kafka/airflow/ingest_runs.py",
-                "run_id[6:] if run_id[:6] == 'batch_' and run_id[6:].isdecimal() else params.batch_id",
-                "params.batch_id",
-            ),
-        ),
+        (Change("kafka/airflow/ingest_runs.py", "task.batch_of(run_id) or params.batch_id", "params.batch_id"),),
         (f"{CREATE}::test_a_run_that_is_named_by_a_batch_is_for_that_batch_whatever_its_configuration_contains",),
     ),
     Mutation(

@@ -25,7 +25,7 @@ CONTENTS = (
         (
             Change(
                 "kafka/formats/decoders.py",
-                "except (RegistryUnavailableError, RegistryRefusedError):",
+                "except RegistryError:",
                 "except ZeroDivisionError:",
             ),
         ),

@@ -165,7 +165,7 @@ def test_an_option_takes_the_same_in_every_command() -> None:
 
 def test_a_duration_is_written_in_one_way() -> None:
     durations = {(*long_names(info), info.metavar) for *_, info in OPTIONS if info.parser is options.parse_seconds}
-    assert durations == {(name, "DURATION") for name in ("--older-than", "--wait")}
+    assert durations == {("--wait", "DURATION")}
     names = [name for *_, info in OPTIONS for name in long_names(info)]
     # A bound of the load, which is asked for by this name.
     assert [name for name in names if "second" in name or "minute" in name] == ["--max-seconds"]

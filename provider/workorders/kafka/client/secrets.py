@@ -45,7 +45,7 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        url, _ = _get_secret(DATABASE_URL_VARIABLE), _get_secret(KAFKA_VARIABLE)
+        _, url = _get_secret(KAFKA_VARIABLE), _get_secret(DATABASE_URL_VARIABLE)
         return cls(url, settings_from_environment(KAFKA_VARIABLE) or {}, settings_from_environment(REGISTRY_VARIABLE))
 
     @contextmanager

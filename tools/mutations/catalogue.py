@@ -274,8 +274,8 @@ ISOLATED_AND_SEEN = (
         (
             Change(
                 LEDGER_SQL,
-                "FROM workorders.kafka_unfinished_ranges AS ranges\nWHERE ranges.batch_id = %(batch_id)s\n    AND (ledger.",
-                "FROM workorders.kafka_ranges AS ranges\nWHERE ranges.batch_id = %(batch_id)s\n    AND (ledger.",
+                "kafka_unfinished_ranges AS ranges\nWHERE ranges.batch_id = %(batch_id)s\n    AND (ledger.",
+                "kafka_ranges AS ranges\nWHERE ranges.batch_id = %(batch_id)s\n    AND (ledger.",
             ),
         ),
         (

@@ -20,7 +20,8 @@ def _note(frame: FrameType, event: str, _: Any) -> None:
         return
     caller = frame.f_back
     while caller is not None:
-        if caller.f_code.co_name == "<module>" and _PACKAGE in caller.f_code.co_filename:
+        is_module = caller.f_code.co_name == "<module>" and caller.f_globals["__name__"] != "__main__"
+        if is_module and _PACKAGE in caller.f_code.co_filename:
             return  # the package is being imported
         caller = caller.f_back
     _noted.add(file)

@@ -493,8 +493,8 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
         )
         for field_, (change, where) in {**MARKED, **UNSHOWN}.items():
             text = f"UPDATE workorders.{change} WHERE {where}"
-            query = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)
-            assert connection.execute(query).rowcount == 1, field_
+            update = sql.SQL(text).format(mark=sql.Literal(f"MARK-{field_}"), **literals)
+            assert connection.execute(update).rowcount == 1, field_
         connection.commit()
         yield values
         stall_shard(connection)

@@ -169,7 +169,7 @@ def test_a_batch_that_failed_is_not_started_before_its_next_try_is_due(
     planning.end_run(batch, "failed")
     planned = batches.load(connection, batch)
     epoch = positions.take_epoch(connection, batch)
-    positions.stall(connection, planned.trigger, planned.ranges[0].range, epoch=epoch, error="no", delay_seconds=60)
+    positions.stall(connection, planned.trigger, planned.ranges[0].range, epoch=epoch, error="no")
     connection.commit()
     assert planning.started() == []
 

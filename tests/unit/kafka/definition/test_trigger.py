@@ -170,8 +170,8 @@ def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(more: str, 
 )
 def test_starting_offsets_that_could_mean_anything_are_refused(form: str) -> None:
     assert complaint(f"starting_offsets: {form}").startswith(
-        "orders.yaml: starting_offsets: expected earliest, latest, committed, an ISO 8601 time with its UTC offset such "
-        "as 2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
+        "orders.yaml: starting_offsets: expected earliest, latest, committed, an ISO 8601 time with its UTC offset "
+        "such as 2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
     )
 
 

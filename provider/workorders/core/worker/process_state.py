@@ -57,8 +57,9 @@ class ProcessState:
         os.umask(self._umask)
         self._parts: Final = [(name, read, read(), restore) for name, read, restore in parts]
         # The import of the function may have left one open, too.
-        transactions = connections.find_in_transaction, [], lambda _: connections.roll_back()
-        self._parts.append(("open transactions", *transactions))
+        self._parts.append(
+            ("open transactions", connections.find_in_transaction, [], lambda _: connections.roll_back())
+        )
 
     def restore(self) -> list[str]:
         """Restore what a run has changed, and return what that was."""

@@ -100,10 +100,10 @@ def test_results_go_a_day_after_their_work_order_can_never_run_again(
 def test_nothing_is_noted_of_a_workflow_without_a_database_and_a_failure_keeps_what_is_noted(
     connection: Connection, trigger: Trigger, shop: Connection, name: str
 ) -> None:
-    for database in (None, CONNECTION):
+    for number, database in enumerate((None, CONNECTION)):
         given = {"name": name, "callable": "json:dumps", "database": database, "retention": {"delete_after": "10d"}}
         workflows.register(connection, WorkflowDefinition.model_validate(given))
-        create_for(connection, trigger, accepted_range("s", 0, 2))
+        create_for(connection, trigger, accepted_range("s", 2 * number, 2 * number + 2))
         store(shop, *(run.work_order_id for run in finish_all(connection, name)))
         retain(connection, days=11)
         let_a_day_pass(connection)

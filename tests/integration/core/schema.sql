@@ -231,6 +231,11 @@ CREATE TABLE workorders.dataclips (
     request jsonb NOT NULL
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
+CREATE TABLE workorders.expired_steps (
+    work_order_id uuid NOT NULL,
+    expired_at timestamp with time zone DEFAULT now() NOT NULL,
+    connection text NOT NULL
+);
 CREATE TABLE workorders.history_marks (
     name text NOT NULL,
     id uuid NOT NULL,
@@ -717,6 +722,8 @@ ALTER TABLE ONLY workorders.bulk_jobs
     ADD CONSTRAINT bulk_jobs_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY workorders.dataclips
     ADD CONSTRAINT dataclips_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY workorders.expired_steps
+    ADD CONSTRAINT expired_steps_pkey PRIMARY KEY (connection, work_order_id);
 ALTER TABLE ONLY workorders.history_marks
     ADD CONSTRAINT history_marks_pkey PRIMARY KEY (name);
 ALTER TABLE ONLY workorders.idempotency_keys

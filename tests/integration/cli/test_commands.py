@@ -177,7 +177,7 @@ def test_the_status_shows_the_reason_of_a_stall_below_the_table(
 ) -> None:
     epoch = positions.take_epoch(connection, batch)
     range_ = batches.load(connection, batch).ranges[1].range
-    positions.stall(connection, trigger, range_, epoch=epoch, error="The disk\nis full.", delay_seconds=60)
+    positions.stall(connection, trigger, range_, epoch=epoch, error="The disk\nis full.")
     connection.commit()
     ended = workorders("status", trigger.name)
     assert ended.code == 0

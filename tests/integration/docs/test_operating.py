@@ -67,7 +67,7 @@ def test_the_writer_may_plan_ingest_replay_stall_and_commit(stack: LocalStack, w
     stream = stream_name(range_.partition)
     batch_id = plan(writer, trigger, range_)
     first = attempt(writer, batch_id)
-    positions.stall(writer, trigger, range_, epoch=first.epoch, error="away", delay_seconds=1)
+    positions.stall(writer, trigger, range_, epoch=first.epoch, error="away")
     writer.commit()
     assert len(stalls.claim_alerts(writer, trigger, after_seconds=0)) == 1
     assert ingest(writer, first, accepted_range(stream, 0, 5), no_proof, same_log).created == 5

@@ -108,13 +108,11 @@ def test_a_stall_has_its_reason_its_start_and_the_next_try(
     connection: Connection, trigger: Trigger, partition: Partition, batch_id: int
 ) -> None:
     epoch = positions.take_epoch(connection, batch_id)
-    positions.stall(
-        connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="orders 0: no.", delay_seconds=8
-    )
+    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="orders 0: no.")
     entry = row(connection, trigger)
     assert (entry.status, entry.last_error, entry.attempts) == ("stalled", "orders 0: no.", 1)
     assert entry.next_attempt_at is not None
-    assert (entry.next_attempt_at - database_time(connection)).total_seconds() == 8
+    assert (entry.next_attempt_at - database_time(connection)).total_seconds() == 1
     assert entry.batch_id == batch_id
 
 
@@ -124,9 +122,7 @@ def test_a_stall_that_continues_keeps_its_beginning(
     """The alert counts from the beginning of a stall."""
     for error in ("first", "second"):
         epoch = positions.take_epoch(connection, batch_id)
-        positions.stall(
-            connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error=error, delay_seconds=1
-        )
+        positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error=error)
         connection.execute(
             "UPDATE workorders.kafka_ledger SET status_since = '2026-01-01 00:00Z' "
             "WHERE trigger_id = %s AND %s = 'first'",
@@ -141,13 +137,13 @@ def test_an_older_attempt_records_no_stall(
 ) -> None:
     old = positions.take_epoch(connection, batch_id)
     positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=old, error="old news", delay_seconds=1)
+    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=old, error="old news")
     assert (row(connection, trigger).status, row(connection, trigger).last_error) == ("active", None)
 
 
 def test_moving_ends_a_stall(connection: Connection, trigger: Trigger, partition: Partition, batch_id: int) -> None:
     epoch = positions.take_epoch(connection, batch_id)
-    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="no", delay_seconds=1)
+    positions.stall(connection, trigger, OffsetRange(partition, 100, 110), epoch=epoch, error="no")
     finish(connection, batch_id, OffsetRange(partition, 100, 110))
     entry = row(connection, trigger)
     assert (entry.status, entry.attempts, entry.next_attempt_at, entry.last_error) == ("active", 0, None, None)

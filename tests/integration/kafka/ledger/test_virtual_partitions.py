@@ -113,7 +113,7 @@ def test_a_move_over_nothing_new_changes_nothing(
     finish(connection, begun[0])
     advance(connection, begun[0])
     finish(connection, begun[2])
-    positions.stall(connection, trigger, begun[0].range.planned, epoch=begun[0].epoch, error="no.", delay_seconds=60)
+    positions.stall(connection, trigger, begun[0].range.planned, epoch=begun[0].epoch, error="no.")
     advance(connection, begun[2])
     entry = row(connection, trigger)
     assert (entry.next_offset, entry.status, entry.last_error) == (110, "stalled", "no.")

@@ -170,6 +170,10 @@ def test_a_batch_that_failed_is_not_started_before_its_next_try_is_due(
     planned = batches.load(connection, batch)
     epoch = positions.take_epoch(connection, batch)
     positions.stall(connection, planned.trigger, planned.ranges[0].range, epoch=epoch, error="no")
+    connection.execute(
+        "UPDATE workorders.kafka_ledger SET next_attempt_at = now() + interval '1 minute' WHERE trigger_id = %s",
+        (planned.trigger.id,),
+    )
     connection.commit()
     assert planning.started() == []
 

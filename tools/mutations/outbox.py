@@ -43,7 +43,13 @@ OUTBOX = (
     Mutation(
         "outbox-own-topic-is-sent-to",
         4,
-        (Change("outbox/relay/topic_metadata.py", "{self._checkpoint_topic: ", '{"": '),),
+        (
+            Change(
+                "outbox/relay/topic_metadata.py",
+                '{self._checkpoint_topic: "the relay keeps its own checkpoints in it"}',
+                "{}",
+            ),
+        ),
         (f"{OWN_TOPIC}::test_a_message_for_the_checkpoints_topic_waits_alone_and_all_others_are_sent",),
     ),
     Mutation(

@@ -458,8 +458,9 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
     with connect(stack.database_url) as connection:
         order, run = failed_run(connection, name)
         add_step(connection, run, "marked", "")
-        query = "INSERT INTO workorders.run_results VALUES (%s, '1', '?', false) ON CONFLICT DO NOTHING"
-        connection.execute(query, [run])
+        connection.execute(
+            "INSERT INTO workorders.run_results VALUES (%s, '1', '?', false) ON CONFLICT DO NOTHING", [run]
+        )
         numbered = triggers.register(
             connection, name=f"{name}-numbered", type_="manual", workflow=name, definition={"sequence": NUMBERED}
         )
@@ -500,7 +501,7 @@ def marked(stack: LocalStack, names: dict[str, str], name: str) -> Iterator[dict
         stall_shard(connection)
         connection.execute("DELETE FROM workorders.bulk_jobs WHERE id = %s", [values["job"]])
         connection.execute("UPDATE workorders.kafka_ledger SET status = 'active' WHERE topic = %s", [name])
-        for table in ("messages", "held", "holds"):
+        for table in ("messages", "holds"):
             connection.execute(f"DELETE FROM workorders.outbox_{table} WHERE topic = %s", [name])
         connection.commit()
 

@@ -50,7 +50,7 @@ def values(outbox: Outbox, topic: str) -> list[bytes | None]:
 def assert_sent_in_order(outbox: Outbox, topic: str) -> None:
     """All are there once, oldest first, and nothing is held, waits or is claimed."""
     assert values(outbox, topic) == IN_ORDER
-    for table in ("messages", "claims", "holds", "held"):
+    for table in ("messages", "claims", "holds"):
         assert outbox.ask(f"SELECT * FROM workorders.outbox_{table}") == []
 
 

@@ -45,8 +45,9 @@ class JobSecrets:
         Raises:
             ConfigurationError: a variable is not set, is not a JSON object, or names a file that cannot be read.
         """
-        url, _ = _get_secret(DATABASE_URL_VARIABLE), _get_secret(KAFKA_VARIABLE)
-        return cls(url, settings_from_environment(KAFKA_VARIABLE) or {}, settings_from_environment(REGISTRY_VARIABLE))
+        _get_secret(KAFKA_VARIABLE)
+        kafka, registry = map(settings_from_environment, (KAFKA_VARIABLE, REGISTRY_VARIABLE))
+        return cls(_get_secret(DATABASE_URL_VARIABLE), kafka or {}, registry)
 
     @contextmanager
     def in_environment(self, **others: str) -> Iterator[None]:

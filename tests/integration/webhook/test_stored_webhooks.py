@@ -52,6 +52,15 @@ def test_the_webhooks_of_the_database_become_exactly_those_that_are_applied(conn
     assert [(found.name, found.path) for found in list_stored(connection)] == [("b", "b")]
 
 
+@pytest.mark.parametrize("type_", ["api_key", "basic", "hmac", "standard_webhooks", "stripe", "slack"])
+def test_a_webhook_of_each_method_is_served_as_it_was_stored(
+    served: Webhooks, connection: Connection, name: str, type_: str
+) -> None:
+    store(connection, webhook(name, authentication={"type": type_, "connection": "shop"}))
+    answer = served.post(name, Content_Type="application/json")
+    assert (answer.status_code, answer.json()["error"]) == (401, "not-authenticated")
+
+
 def test_two_webhooks_may_exchange_their_paths(connection: Connection) -> None:
     store(connection, webhook("a", "one"), webhook("b", "two"))
     store(connection, webhook("a", "two"), webhook("b", "one"))

@@ -152,7 +152,7 @@ class _Connections:
             if threading.get_ident() == self._thread:
                 opened.add(connection)
 
-        psycopg.BaseConnection.__init__ = watched  # type: ignore[method-assign]
+        psycopg.BaseConnection.__init__ = watched  # type: ignore[assignment,method-assign]
         return opened
 
 

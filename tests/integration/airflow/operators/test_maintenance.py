@@ -121,8 +121,8 @@ def test_results_are_deleted_from_each_database_that_answers_and_the_others_are_
     context: Any = {}
     delete = MaintenanceOperator(task_id="a_task", duty="delete_expired_steps")
     assert delete.execute(context) == {"deleted": 0}
-    for database in ("a_db", "z_db"):
-        arguments = [uuid4(), database]
+    for named in ("a_db", "z_db"):
+        arguments = [uuid4(), named]
         connection.execute("INSERT INTO workorders.expired_steps VALUES (%s, now() - interval '2 days', %s)", arguments)
     connection.commit()
     with connect(shop) as database:

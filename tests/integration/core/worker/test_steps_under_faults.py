@@ -144,7 +144,7 @@ class Faults:
 
     def _lose(self) -> None:
         proxy = self._random.choice(self._proxies)
-        proxy.lose(self._random.choice(["request", "answer"]))  # type: ignore[arg-type]
+        proxy.lose(self._random.choice(["request", "answer"]))
         # One that comes later, on a busy machine, is lost as well, and then counted.
         proxy.lost.wait(0.5)
 

@@ -170,6 +170,12 @@ OUTAGES = (
         (UNPLANNED,),
     ),
     Mutation(
+        "partition-without-a-leader-taken-for-an-outage",
+        5,
+        (Change("kafka/client/requests.py", "_UNKNOWN_TOPIC | LEADER_UNAVAILABLE", "_UNKNOWN_TOPIC"),),
+        (UNPLANNED,),
+    ),
+    Mutation(
         "stall-of-a-free-partition-not-alerted",
         6,
         (Change(PLAN, "alerting.send(alerting.claim(database), context)", "pass"),),

@@ -35,6 +35,7 @@ LEADER_UNAVAILABLE = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._NOENT,  # of librdkafka itself, if the cluster has told that no partition of a request has one
     }
 )
 """A partition has no leader for the moment, or a new one; a retry helps."""
@@ -152,11 +153,11 @@ def unavailable_error(servers: str, error: KafkaError, about: str = "", why: str
 
 
 def _what(error: KafkaError) -> str:
+    if error.code() in LEADER_UNAVAILABLE:
+        return "is electing a leader of a partition and cannot answer yet"
     # Negative codes are errors of the client itself; every other error is a broker's answer.
     if error.code() < 0:
         return "did not answer"
-    if error.code() in LEADER_UNAVAILABLE:
-        return "is electing a leader of a partition and cannot answer yet"
     if error.code() in COORDINATOR_UNAVAILABLE:
         return "is electing a coordinator of the group and cannot answer yet"
     return "answered with an error"

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.client.broker_errors import (
+    LEADER_UNAVAILABLE,
     REQUEST_TIMEOUT_SECONDS,
     ConnectionErrors,
     error_of,
@@ -133,6 +134,6 @@ class ClusterClient:
 
 
 def _is_unanswered(failure: BaseException) -> bool:
-    """Return whether no broker answered: negative codes are errors of the client itself."""
+    """Return whether no broker answered: other negative codes are errors of the client itself."""
     code = error_of(failure).code() if isinstance(failure, KafkaException) else 0
-    return code < 0 and code not in _UNKNOWN_TOPIC
+    return code < 0 and code not in _UNKNOWN_TOPIC | LEADER_UNAVAILABLE

@@ -33,7 +33,7 @@ def _files(kind: Kind[D], path: Path) -> list[Path]:
 
 def read_workflows(triggers: Path) -> Definitions[WorkflowDefinition]:
     """Read the workflows of the environment, or of the folder `workflows` next to a folder of triggers."""
-    folder = workflow_folder(triggers.parent / "workflows")
+    folder = workflow_folder(triggers.resolve().parent / "workflows")
     return read_folder(WORKFLOWS, folder, workflow_modules(), may_be_missing=True)
 
 

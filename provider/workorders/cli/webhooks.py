@@ -10,8 +10,9 @@ import typer
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.definition_files import read_paths, read_workflows, report
 from workorders.cli.options import AsJson, Database, argument
-from workorders.cli.output import show_rows
+from workorders.cli.output import note, show_rows
 from workorders.core.definitions.loading import TRIGGERS
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.exceptions import ConfigurationError
 from workorders.webhook.definition import WebhookTriggerDefinition
 
@@ -45,7 +46,7 @@ def apply(
 
     The database then has exactly the webhooks of these files, and API servers serve them within a second. Also
     registers their workflows, from the folder `workflows` next to theirs or from WORKORDERS_WORKFLOWS. Run it in each
-    deployment, after `workorders db migrate`. Exits with 1, and changes nothing, if a file is wrong.
+    deployment, after `workorders db migrate`. Exits with 1, and changes nothing, if a trigger file is wrong.
 
     Example:
       workorders webhooks apply include/triggers
@@ -64,6 +65,13 @@ def apply(
     ]
     with connect_to_write(database) as connection:
         applied = stored_webhooks.apply(connection, webhooks)
+    for webhook in webhooks:
+        if webhook.database_connection != DATABASE_CONNECTION:
+            note(
+                f"webhook {webhook.name}: its work orders are in the database of the Airflow connection "
+                f"{webhook.database_connection}, so its workflow {webhook.workflow} was not registered; run `workorders "
+                "workflows apply` with that database."
+            )
     for names, done in ((applied.stored, "stored"), (applied.unchanged, "unchanged"), (applied.removed, "removed")):
         for name in names:
             print(f"webhook {name}: {done}")

@@ -55,6 +55,9 @@ def test_the_owner_owns_the_tables_and_the_writer_lacks_nothing(administrator: s
     assert owners(administrator) == [("workorders_owner",)]
     assert lacks(login(administrator, "workorders_writer")) == []
     assert "runs: INSERT, UPDATE" in lacks(login(administrator, "workorders_reader"))
+    with psycopg.connect(administrator) as connection:
+        connection.execute("REVOKE SELECT ON workorders.kafka_unfinished_ranges FROM workorders_writer")
+    assert lacks(login(administrator, "workorders_writer")) == ["kafka_unfinished_ranges: SELECT"]
     schema.require_newest(login(administrator, "workorders_reader"))
 
 

@@ -6,8 +6,8 @@ SET LOCAL statement_timeout = '60s';
 -- name: ledger
 WITH followed AS (
     SELECT ledger.*, triggers.name AS trigger, triggers.created_at AS trigger_created_at,
-        -- A batch that grows is older than its ranges, by less than a day.
-        now() - (workflows.kept_days - 1) * interval '1 day' AS deletes_before,
+        -- A batch is older than its work orders, and an audit takes less than an hour.
+        now() - workflows.kept_days * interval '1 day' + interval '1 hour' AS deletes_before,
         workflows.updated_at AS policy_changed_at
     FROM workorders.kafka_ledger AS ledger
     JOIN workorders.triggers ON triggers.id = ledger.trigger_id

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from workorders.core import triggers, workflows
 from workorders.core.history import tokenizer
@@ -25,6 +25,9 @@ sides. So it finds a work order of a machine with a wrong clock, or of a long tr
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
     """Selects work orders; a field that is None selects all."""
+
+    #: A condition that is not known any more must not select all.
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     trigger: str | None = None
     workflow: str | None = None

@@ -46,12 +46,12 @@ JOIN pg_roles AS owners ON owners.oid = schemas.nspowner
 WHERE schemas.nspname = 'workorders';
 
 -- name: find_missing_rights
--- Of a writer: what it must be able to do with each table. A right to one column is enough for UPDATE.
+-- Of a writer: what it must be able to do with each table and view. A right to one column is enough for UPDATE.
 SELECT tables.relname || ': ' || string_agg(rights.name, ', ' ORDER BY rights.name)
 FROM pg_class AS tables
 CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) AS rights (name)
 WHERE tables.relnamespace = to_regnamespace('workorders')
-    AND tables.relkind = 'r'
+    AND (tables.relkind = 'r' OR tables.relkind = 'v' AND rights.name = 'SELECT')
     AND NOT has_any_column_privilege(tables.oid, rights.name)
     AND NOT (
         rights.name <> 'SELECT' AND tables.relname = ANY (ARRAY['alembic_version', 'webhooks'])

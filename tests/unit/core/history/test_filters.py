@@ -1,6 +1,9 @@
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+import pytest
+from pydantic import ValidationError
+
 from workorders.core.history.filters import Filter
 
 
@@ -27,3 +30,8 @@ def test_a_filter_names_one_work_order_or_several() -> None:
     assert Filter(selected=(one,)).names_one
     assert not Filter(selected=(one, two)).names_one
     assert not Filter(trigger="orders").names_one
+
+
+def test_a_stored_filter_with_an_unknown_condition_is_refused_and_does_not_select_all() -> None:
+    with pytest.raises(ValidationError, match="reason"):
+        Filter.from_json({"reason": "not-json"})

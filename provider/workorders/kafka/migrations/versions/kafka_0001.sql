@@ -136,7 +136,7 @@ CREATE TABLE workorders.kafka_ranges (
 -- A partition has at most one unfinished range: isolation and order rest on this index.
 CREATE UNIQUE INDEX kafka_ranges_unfinished_idx ON workorders.kafka_ranges (trigger_id, topic, partition)
     WHERE finished_at IS NULL AND superseded_by IS NULL;
--- The ranges that wait to be ingested.
+-- The ranges that wait to be ingested. It has the columns that the table had when it was created.
 CREATE VIEW workorders.kafka_unfinished_ranges AS
 SELECT * FROM workorders.kafka_ranges WHERE finished_at IS NULL AND superseded_by IS NULL;
 -- Tells when a trigger planned last, which its rate limit counts from.

@@ -102,8 +102,8 @@ DELETED_IS_NOT_NEW = (
         (
             Change(
                 "core/maintenance/sql/steps.sql",
-                "AND expired_at < now() - %(wait)s::interval\n        ORDER BY",
-                "\n        ORDER BY",
+                " AND expired_at < now() - %(wait)s::interval\nORDER BY",
+                "\nORDER BY",
             ),
         ),
         (f"{STEPS}::test_results_go_a_day_after_their_work_order_can_never_run_again",),

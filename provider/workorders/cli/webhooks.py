@@ -69,8 +69,8 @@ def apply(
         if webhook.database_connection != DATABASE_CONNECTION:
             note(
                 f"webhook {webhook.name}: its work orders are in the database of the Airflow connection "
-                f"{webhook.database_connection}, so its workflow {webhook.workflow} was not registered; run `workorders "
-                "workflows apply` with that database."
+                f"{webhook.database_connection}, so its workflow {webhook.workflow} was not registered; run "
+                "`workorders workflows apply` with that database."
             )
     for names, done in ((applied.stored, "stored"), (applied.unchanged, "unchanged"), (applied.removed, "removed")):
         for name in names:

@@ -152,7 +152,8 @@ def purge_hold(connection: Connection, hold: int, *, seen: int | None = None) ->
         if _lock_hold(connection, hold) == "topic":
             raise OutboxDecisionError(
                 f"Hold {hold} is of a topic, whose messages wait among the others. Nothing was deleted. Release the "
-                f"hold, or delete the messages from workorders.outbox_messages yourself."
+                "hold, or delete the messages of the topic from workorders.outbox_messages yourself, those without a "
+                "hold_id."
             )
         messages = connection.execute(_QUERIES["purge_hold"], {"hold": hold}).rowcount
         if seen is not None and messages != seen:

@@ -235,7 +235,8 @@ CREATE TABLE workorders.expired_steps (
     work_order_id uuid NOT NULL,
     expired_at timestamp with time zone DEFAULT now() NOT NULL,
     connection text NOT NULL
-);
+)
+WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.05', autovacuum_analyze_scale_factor='0.02');
 CREATE TABLE workorders.history_marks (
     name text NOT NULL,
     id uuid NOT NULL,
@@ -814,6 +815,7 @@ ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_name_key UNIQUE (name);
 ALTER TABLE ONLY workorders.workflows
     ADD CONSTRAINT workflows_pkey PRIMARY KEY (id);
+CREATE INDEX expired_steps_expired_at_idx ON workorders.expired_steps USING btree (connection, expired_at);
 CREATE INDEX idempotency_keys_expires_at_idx ON workorders.idempotency_keys USING btree (expires_at);
 CREATE INDEX kafka_batches_open_idx ON workorders.kafka_batches USING btree (trigger_id) WHERE (open_until IS NOT NULL);
 CREATE INDEX kafka_batches_trigger_id_id_idx ON workorders.kafka_batches USING btree (trigger_id, id);

@@ -31,10 +31,14 @@ def delete_steps(work_orders: Connection, connection_id: str, database: Connecti
     """
     deleted = 0
     while True:
-        # The database commits first. If the other commit fails, the next call deletes the same rows again.
-        with work_orders.transaction(), database.transaction():
+        # No transaction is open while the other database is asked, which may hang. What fails between two of these
+        # steps is repeated by the next call.
+        with work_orders.transaction():
             due = {"connection": connection_id, "wait": _WAIT, "limit": step}
-            ids = [id_ for (id_,) in work_orders.execute(_QUERIES["take"], due)]
-            deleted += database.execute(_QUERIES["delete"], {"ids": ids}).rowcount
+            ids = [id_ for (id_,) in work_orders.execute(_QUERIES["due"], due)]
         if not ids:
             return deleted
+        with database.transaction():
+            deleted += database.execute(_QUERIES["delete"], {"ids": ids}).rowcount
+        with work_orders.transaction():
+            work_orders.execute(_QUERIES["forget"], {"connection": connection_id, "ids": ids})

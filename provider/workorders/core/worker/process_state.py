@@ -117,8 +117,6 @@ class _Connections:
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         self._opened: WeakSet[Any] | None = None
-        #: Those of them that any thread may have opened.
-        self._found: WeakSet[Any] = WeakSet()
 
     def find_in_transaction(self) -> list[Any]:
         """Return those with an open transaction."""
@@ -131,9 +129,10 @@ class _Connections:
         """End these transactions."""
         import psycopg  # noqa: PLC0415 - as above
 
+        # Half of another thread's transaction would be rolled back, and the thread would commit the rest.
+        if threading.active_count() > 1:
+            raise ValueError("another thread may use one")
         for connection in self.find_in_transaction():
-            if connection in self._found and threading.active_count() > 1:
-                raise ValueError("another thread may have begun one")
             if isinstance(connection, psycopg.Connection):
                 connection.rollback()
             else:
@@ -143,8 +142,9 @@ class _Connections:
     def _watch(self) -> WeakSet[Any]:
         import psycopg  # noqa: PLC0415 - as above
 
-        self._found.update(found for found in gc.get_objects() if issubclass(type(found), psycopg.BaseConnection))
-        opened: WeakSet[Any] = WeakSet(self._found)
+        # Any thread may have opened one of these.
+        found = (found for found in gc.get_objects() if issubclass(type(found), psycopg.BaseConnection))
+        opened: WeakSet[Any] = WeakSet(found)
         initialize = psycopg.BaseConnection.__init__
 
         def watched(connection: psycopg.BaseConnection[Any], *arguments: Any, **named: Any) -> None:

@@ -2,7 +2,9 @@
 -- JSON is made here, because a client's numbers are narrower than those of jsonb.
 SELECT row_to_json(line)::text
 FROM (
-    SELECT work_orders.id, work_orders.created_at, triggers.name AS trigger, triggers.type AS trigger_type,
+    SELECT work_orders.id,
+        to_char(work_orders.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"+00:00"') AS created_at,
+        triggers.name AS trigger, triggers.type AS trigger_type,
         workflows.name AS workflow, work_orders.state, source_streams.name AS stream, work_orders.position,
         rejections.code AS reason, rejections.detail,
         translate(encode(rejections.raw, 'base64'), E'\n', '') AS raw_base64,

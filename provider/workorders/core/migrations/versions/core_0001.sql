@@ -167,6 +167,7 @@ CREATE TABLE workorders.expired_steps (
     connection text NOT NULL,
     PRIMARY KEY (connection, work_order_id)
 );
+CREATE INDEX expired_steps_expired_at_idx ON workorders.expired_steps (connection, expired_at);
 
 
 -- Admission: idempotency keys and ignored repeats.
@@ -363,7 +364,7 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'work_orders', 'dataclips', 'rejections', 'runs', 'run_results', 'steps', 'search_words'
+        'work_orders', 'dataclips', 'rejections', 'runs', 'run_results', 'steps', 'expired_steps', 'search_words'
     ] LOOP
         EXECUTE format(
             'ALTER TABLE workorders.%I SET (autovacuum_vacuum_scale_factor = 0.02, '

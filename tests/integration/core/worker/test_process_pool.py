@@ -384,6 +384,15 @@ def test_transactions_are_rolled_back_each_time_and_those_of_a_thread_are_left_t
     assert [str(run.run_id) in line for run, line in zip(runs, noted, strict=False)] == [True, True]
 
 
+def test_a_transaction_that_another_thread_may_use_is_not_rolled_back_in_half(stack: LocalStack) -> None:
+    with ProcessPool(calling()) as pool:
+        results(pool, [run_of({"do": "leave", "left": "a daemon"})])
+        before = _pids(pool)
+        begin = run_of({"do": "leave", "left": "a transaction", "database": stack.database_url})
+        results(pool, [begin, run_of({"do": "look"})])
+        assert _pids(pool) != before
+
+
 def test_the_check_between_two_runs_costs_microseconds() -> None:
     """About 8 of CPU time, which hardly depends on what else the machine does."""
     program = (

@@ -443,7 +443,7 @@ UNSHOWN = {
 OF_PEOPLE = """
 name definition type kind state status code error_type action details skipped options filter actor account reason topic
 topic_id from_topic_id to_topic_id cluster_id subscription checkpoint_topic checkpoint_topic_id checkpoint_key
-transactional_id_prefix owner path
+transactional_id_prefix owner path connection
 """
 """Columns of the package's own words, and of names and reasons that people give."""
 MARK = re.compile(r"MARK-([\w-]+)")

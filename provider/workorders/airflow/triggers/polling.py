@@ -77,6 +77,14 @@ class PollingTrigger(BaseTrigger):
         names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
         return path_of(type(self)), {name: getattr(self, name) for name in names}
 
+    def log_wait(self) -> bool:
+        """Log once what the task waits for, and return whether it was now."""
+        if self._is_waiting:
+            return False
+        self.log.info("Waiting for %s.", self.waiting_for)
+        self._is_waiting = True
+        return True
+
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait, and end the task."""
         deadline = time.monotonic() + self.idle_after
@@ -110,9 +118,7 @@ class PollingTrigger(BaseTrigger):
                 if found is not None:
                     return found
                 # After the first probe, which may record what the wait begins with.
-                if not self._is_waiting:
-                    self.log.info("Waiting for %s.", self.waiting_for)
-                    self._is_waiting = True
+                self.log_wait()
                 await asyncio.sleep(self.poll_interval)
         return None
 

@@ -61,7 +61,6 @@ class StalledBatchTrigger(PollingTrigger):
         self.kafka_connection = kafka_connection
         self.database_connection = database_connection
         self._due_at = time.monotonic() + delay
-        self._is_shown = False
         self._state: list[tuple[Any, ...]] | None = None
         self._was_refused = False
 
@@ -72,9 +71,9 @@ class StalledBatchTrigger(PollingTrigger):
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
         """Show the error, and look the connection to the database up."""
-        if not self._is_shown:
+        # Before the first look, which fails if the database is away, and last in the log, where people read it.
+        if self.log_wait():
             log_wrapped(self.log, self.error)
-            self._is_shown = True
         url = await async_database_url(self.database_connection)
         async with resources.use(TriggererDatabase, url) as database:
             yield partial(self._probe, database)

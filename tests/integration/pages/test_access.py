@@ -387,8 +387,8 @@ def test_a_job_whose_only_work_order_was_deleted_is_not_everybodys(pages_site: S
         (order, *_) = work_orders.list_work_orders(connection, Filter(workflow=scene.workflow), limit=1)
         job = jobs.create_job(connection, "cancel", Filter(selected=(order.id,)), actor="ada", reason="a test")
         connection.execute(
-            "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{selected,0}', to_jsonb(%s::text)) WHERE id = %s",
-            [str(uuid4()), job.id],
+            "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{selected,0}', to_jsonb(%s)) WHERE id = %s",
+            [uuid4(), job.id],
         )
         connection.commit()
     nobody = TestClient(served(pages_site, ada(lambda right, dag_id: True)))

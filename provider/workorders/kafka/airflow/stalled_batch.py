@@ -71,7 +71,7 @@ class StalledBatchTrigger(PollingTrigger):
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
         """Show the error, and look the connection to the database up."""
-        # Before the first look, which fails if the database is away, and last in the log, where people read it.
+        # Before the first look, which fails if the database is unavailable, and last in the log, where people read it.
         if self.log_wait():
             log_wrapped(self.log, self.error)
         url = await async_database_url(self.database_connection)

@@ -90,7 +90,7 @@ def test_components_that_lost_their_sessions_are_started_again_and_batches_go_th
     start_ended(airflow_stack)
     components.until_waiting()
     produced = [Place(number, at) for number, found in components.trigger.work_orders().items() for at in found]
-    with psycopg.connect(airflow_stack.database_url, autocommit=True) as connection:
+    with psycopg.connect(airflow_stack.postgres.url("postgres"), autocommit=True) as connection:
         ended = connection.execute(END_SESSIONS, [AIRFLOW_DATABASE]).fetchone()
     assert ended != (0,)
     produced += components.trigger.produce(some_events(EACH, 2, first=5 * EACH))

@@ -14,6 +14,7 @@ from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.metrics import Metric, Sample
 from workorders.monitoring import snapshot
 
@@ -73,7 +74,7 @@ class ReportMetricsTrigger(PollingTrigger):
     """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends."""
 
     def __init__(
-        self, *, database_connection: str = "workorders_db", duration: float = 3600.0, **_from_another_version: Any
+        self, *, database_connection: str = DATABASE_CONNECTION, duration: float = 3600.0, **_from_another_version: Any
     ) -> None:
         super().__init__(
             subject="Metrics",
@@ -105,7 +106,7 @@ class ReportMetricsSensor(PollingSensor):
     template_fields: Sequence[str] = ("database_connection",)
     trigger_class = ReportMetricsTrigger
 
-    def __init__(self, *, database_connection: str = "workorders_db", **kwargs: Any) -> None:
+    def __init__(self, *, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.database_connection = database_connection
         self.start()

@@ -10,6 +10,7 @@ from workorders.airflow.operators.maintenance import DUTIES, MaintenanceOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.stats import ReportMetricsSensor
+from workorders.core.environment import DATABASE_CONNECTION
 
 _TAGS: Final = ["maintenance", "workorders"]
 _LONG_DUTIES: Final = 16
@@ -18,8 +19,8 @@ done twice, because the database tells who does it."""
 _STATS: Final = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 
-def maintenance_dags(database_connection: str = "workorders_db") -> dict[str, DAG]:
-    """Return the Dags by id."""
+def maintenance_dags(database_connection: str = DATABASE_CONNECTION) -> dict[str, DAG]:
+    """Return the Dags by id, for the database of an Airflow connection, `workorders_db` unless another is named."""
     dags = [_maintenance_dag(database_connection)]
     if any(conf.getboolean("metrics", name, fallback=False) for name in _STATS):
         dags.append(_metrics_dag(database_connection))

@@ -16,6 +16,7 @@ from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.history import search_index, state_counts
 from workorders.core.maintenance import retention, steps
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
@@ -165,7 +166,7 @@ class MaintenanceOperator(BaseOperator):
 
     ui_color = "#fdf0d5"
 
-    def __init__(self, *, duty: str, database_connection: str = "workorders_db", **kwargs: Any) -> None:
+    def __init__(self, *, duty: str, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.duty = duty
         self.database_connection = database_connection

@@ -16,6 +16,7 @@ from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
@@ -78,7 +79,7 @@ class WaitForRunsTrigger(PollingTrigger):
         self,
         *,
         definition: dict[str, Any],
-        database_connection: str = "workorders_db",
+        database_connection: str = DATABASE_CONNECTION,
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:

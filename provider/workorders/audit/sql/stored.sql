@@ -42,10 +42,8 @@ CROSS JOIN LATERAL (
     SELECT greatest(trigger_created_at, (SELECT max(decided_at) FROM decided WHERE began OR accepted)) AS at
 ) AS begun
 JOIN workorders.source_streams ON source_streams.id = followed.stream_id
-LEFT JOIN workorders.kafka_ranges AS held
-    ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition)
-    AND held.finished_at IS NULL
-    AND held.superseded_by IS NULL;
+LEFT JOIN workorders.kafka_unfinished_ranges AS held
+    ON (held.trigger_id, held.topic, held.partition) = (followed.trigger_id, followed.topic, followed.partition);
 
 -- name: ranges
 SELECT ranges.batch_id, start_offset, end_offset, created, rejected, existing, filtered, batches.filter

@@ -22,6 +22,7 @@ from pydantic import (
     field_validator,
 )
 
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.json_text import dumps
 from workorders.core.selectors import FORM, Selector
 from workorders.times import UNITS
@@ -217,7 +218,7 @@ class DagDefinition(Definition):
     """Owner of the Dags in Airflow."""
     tags: tuple[str, ...] = ()
     """Tags of the Dags, in addition to those that every Dag of its kind gets."""
-    database_connection: ConnectionId = "workorders_db"
+    database_connection: ConnectionId = DATABASE_CONNECTION
     """Airflow connection of the Postgres database that holds the work orders."""
     tasks: dict[str, TaskSettings] = Field(default_factory=dict)
     """Airflow's settings of single tasks, by the id of the task: pool, queue, executor, and priority."""

@@ -8,6 +8,7 @@ from pydantic import Field
 from workorders.core.definitions.fields import KIB, MIB, ConnectionId, Definition, Whole, byte_count, seconds
 from workorders.core.definitions.loading import read_mapping
 from workorders.core.definitions.validation import validate
+from workorders.core.environment import DATABASE_CONNECTION
 from workorders.kafka.definition.fields import IdPrefix, TopicName
 from workorders.outbox.store.leases import BUCKETS
 
@@ -29,7 +30,7 @@ class RelayDefinition(Definition):
 
     kafka_connection: ConnectionId = "kafka_default"
     """Airflow connection of the Kafka cluster."""
-    database_connection: ConnectionId = "workorders_db"
+    database_connection: ConnectionId = DATABASE_CONNECTION
     """Airflow connection of the Postgres database that holds the outbox."""
     shards: Whole = Field(default=1, ge=1, le=BUCKETS)
     """Number of parts into which keys are divided, each with its own Dag."""

@@ -7,9 +7,7 @@ with another identity sends nothing until an operator has reset it.
 
 from dataclasses import asdict, dataclass
 
-from psycopg.rows import class_row
-
-from workorders.core.postgres.connection import Connection, fetch_row
+from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
 from workorders.outbox.exceptions import OutboxIdentityError
 from workorders.outbox.store.leases import Lease, require_lease
@@ -51,10 +49,10 @@ def require_same_identity(connection: Connection, lease: Lease, identity: Identi
     Raises:
         OutboxIdentityError: another identity is recorded; nothing was changed.
     """
-    with connection.transaction(), connection.cursor(row_factory=class_row(Identity)) as cursor:
+    with connection.transaction():
         require_lease(connection, lease)
-        cursor.execute(_QUERIES["record_identity"], asdict(identity))
-        (recorded,) = cursor.execute(_QUERIES["identity"]).fetchall()
+        connection.execute(_QUERIES["record_identity"], asdict(identity))
+        (recorded,) = list_rows(connection, Identity, _QUERIES["identity"])
         if recorded != identity:
             others = sorted(asdict(identity).items() - asdict(recorded).items())
             found = ", ".join(f"{name} is {own} (recorded: {getattr(recorded, name)})" for name, own in others)

@@ -4,10 +4,12 @@ import argparse
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from random import Random
 from threading import Lock
@@ -25,6 +27,8 @@ from support.machine import machine
 
 _MESSAGES = 300
 _SPEED = "speed"
+_BRIEF = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""A JVM that works for seconds starts with less CPU; where speed is measured, each tool's JVM is as it is."""
 _IDLE = 0.5
 """Load average of a machine that has nothing else to do."""
 
@@ -43,27 +47,30 @@ class Comparison:
         self._starting = Lock()
 
     def inject(self, peer: Peer, faults: Sequence[Fault]) -> None:
-        """Inject faults into one tool, one after the other, on a stack of its own; what is wrong is reproduced."""
-        with self._site(peer.slug) as site:
+        """Inject faults into one tool, one after the other, on a separate stack; losses are reproduced."""
+        with self._site(peer.slug, _BRIEF) as site:
             for fault in faults:
                 result = self._case(site, peer, fault, self.seed)
                 site.stack.keep_logs |= result is not None and result.is_damaged
-                if result and result.is_damaged and (again := self._case(site, peer, fault, self.seed + 1)):
-                    result = replace(result, second=again.cell)
+                if result and result.is_doubted and (again := self._case(site, peer, fault, self.seed + 1)):
+                    result = replace(result, second=again.cell, seconds=result.seconds + again.seconds)
                 if result:
                     self._keep(result)
 
-    def measure(self, peer: Peer) -> None:
-        """Measure how fast one tool is, alone on the machine."""
-        with self._site(f"{_SPEED}-{peer.slug}") as site:
-            try:
-                self._keep(speed.measure(site, peer))
-            except Exception:  # noqa: BLE001 - the other tools are measured
-                self._failed(site, f"{peer.slug}, {_SPEED}")
+    def measure(self, peers: Sequence[Peer]) -> None:
+        """Measure how fast the tools are, each alone on the machine."""
+        with self._site(_SPEED, {}) as site:
+            for peer in peers:
+                try:
+                    self._keep(speed.measure(site, peer))
+                except Exception:  # noqa: BLE001 - the other tools are measured
+                    self._failed(site, f"{peer.slug}, {_SPEED}")
+                if site.stack.spark_connect.is_started:
+                    site.stack.spark_connect.process.stop()
 
     @contextmanager
-    def _site(self, name: str) -> Iterator[Site]:
-        site = Site(f"compare-{name}")
+    def _site(self, name: str, variables: Mapping[str, str]) -> Iterator[Site]:
+        site = Site(f"compare-{name}", variables)
         with ExitStack() as opened:
             with self._starting:  # Alembic, which makes the tables, knows one database in a process
                 opened.enter_context(site)
@@ -127,7 +134,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=30, help="of the instants that are drawn")
     parser.add_argument("--messages", type=int, default=_MESSAGES, help="of a case")
     parser.add_argument("--add", action="store_true", help="keep what the last table has of other cases")
-    parser.add_argument("--lanes", type=int, default=3, help="how many tools meet faults at the same time")
+    parser.add_argument("--lanes", type=int, default=4, help="how many tools meet faults at the same time")
     given = parser.parse_args()
     if given.list:
         print(*(f"{slug:24} {fault.name}" for slug, fault in FAULTS.items()), sep="\n")
@@ -139,15 +146,18 @@ def main() -> int:
         print(comparison.write())
         return 0
     peers = [PEERS[slug] for slug in given.peers]
+    seconds = Counter[str]()
+    for result in results.read()[0].values():
+        seconds[result.peer] += ceil(result.seconds)
     if faults := [fault for slug, fault in FAULTS.items() if slug in (given.names or FAULTS)]:
         with ThreadPoolExecutor(given.lanes) as pool:
-            # Those that take longest first: the last one would run alone.
-            slowest = sorted(peers, key=lambda peer: -peer.patience)
+            # Those that took longest the last time first: the last one would run alone.
+            slowest = sorted(peers, key=lambda peer: -seconds[peer.slug])
             met = {peer: [fault for fault in faults if fault.slug in (peer.only or FAULTS)] for peer in slowest}
             for lane in [pool.submit(comparison.inject, peer, its) for peer, its in met.items() if its]:
                 lane.result()
-    for peer in peers if _SPEED in (given.names or [_SPEED]) else ():
-        comparison.measure(peer)
+    if _SPEED in (given.names or [_SPEED]) and (fast := [peer for peer in peers if not peer.only]):
+        comparison.measure(fast)
     print(comparison.write())
     return int(comparison.failures > 0)
 

@@ -30,9 +30,10 @@ the order of its key, and that every bad message was kept. Otherwise a cell cont
 - *after*: what an operator had to do, as the tool documents it, or what else had to come.
 """
 _SPEEDS: Final = """\
-The speed of the same tools, each alone: a backlog of 10,000 messages, or what a tool did of it in a minute; and then
-five messages per second. This package and DBOS call a function for each message; the others write rows alone. The time
-and the memory of Airflow are not included; see [what it costs](what-it-costs.md).
+The speed of the same tools, each alone: a backlog of 10,000 messages, or what a tool did of it in half a minute; and
+then five messages per second. This package and DBOS call a function for each message; the others write rows alone. The
+time and the memory of Airflow are not included; see [what it costs](what-it-costs.md). Airflow's trigger was not
+measured.
 """
 
 
@@ -74,7 +75,7 @@ def _conditions(results: Sequence[Result], about: Mapping[str, object]) -> list[
         "Half of them are in transactions. Five of 25 are bad, each in another way.",
         "A supervisor starts an ended process again, three times at most.",
         "The tasks of this package's Dags ran without Airflow.",
-        "What is wrong was measured twice, and a cell contains both results if they differ.",
+        "What is lost or doubled was measured twice, and a cell contains both results if they differ.",
         "",
         f"{about['conditions']}; Kafka 4.3.1, PostgreSQL 18.",
     ]

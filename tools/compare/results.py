@@ -28,10 +28,11 @@ class Result:
     restarts: int = 0
     remedies: tuple[str, ...] = ()
     seconds: float = 0.0
+    """Of both runs."""
     skipped: str = ""
     """Why the fault does not apply."""
     second: str = ""
-    """The cell of a second run, which what is wrong gets before it is shown."""
+    """The cell of a second run, which what is lost or doubled gets before it is shown."""
 
     @property
     def shown(self) -> str:
@@ -57,8 +58,17 @@ class Result:
 
     @property
     def is_damaged(self) -> bool:
-        """Whether something is wrong that is measured twice: the order alone follows from how the tool works."""
+        """Whether something is wrong; the order alone follows from how the tool works."""
         return self.verdict is not None and not replace(self.verdict, overtaken=0).is_clean
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether it is measured twice: messages are gone or doubled. What has stopped, or is kept, is neither."""
+        found = self.verdict
+        if found is None:
+            return False
+        gone = found.lost or found.bad_kept < found.bad
+        return bool(found.doubled or found.strays or (gone and not self.halted))
 
 
 def _wrong(verdict: Verdict, result: Result) -> Iterable[str]:

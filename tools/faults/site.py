@@ -29,8 +29,8 @@ class Site:
     What the product does goes through the proxies; the producer, the sampler and the oracle go past them.
     """
 
-    def __init__(self, name: str = "faults") -> None:
-        self.stack = LocalStack(name=name)
+    def __init__(self, name: str = "faults", variables: Mapping[str, str] | None = None) -> None:
+        self.stack = LocalStack(name=name, environment=variables)
         self._numbers = itertools.count(1)
         #: Before Postgres.
         self.postgres: PostgresProxy

@@ -51,9 +51,20 @@ def test_a_tool_that_continues_without_messages_that_are_gone_has_to_tell_an_ope
     assert replace(RESULT, logged=False).cell == "0"
 
 
-def test_the_order_alone_is_not_measured_twice() -> None:
-    assert not replace(RESULT, verdict=replace(CLEAN, overtaken=1)).is_damaged
-    assert replace(RESULT, verdict=replace(CLEAN, overtaken=1, lost=1)).is_damaged
+@pytest.mark.parametrize("wrong", [{"lost": 1}, {"doubled": 1}, {"strays": 1}, {"bad_kept": 23}])
+def test_what_is_lost_or_doubled_is_measured_twice(wrong: dict[str, int]) -> None:
+    assert replace(RESULT, verdict=replace(CLEAN, overtaken=1, **wrong)).is_doubted
+
+
+def test_the_order_alone_and_what_is_kept_for_a_person_are_measured_once() -> None:
+    assert not replace(RESULT, verdict=replace(CLEAN, overtaken=1)).is_doubted
+    assert not replace(RESULT, verdict=replace(CLEAN, failed=3)).is_doubted
+
+
+def test_a_tool_that_has_stopped_has_not_lost_what_is_still_in_kafka_but_may_have_doubled() -> None:
+    stopped = replace(RESULT, halted="a task failed", verdict=replace(CLEAN, lost=20, bad_kept=20))
+    assert not stopped.is_doubted
+    assert replace(stopped, verdict=replace(CLEAN, lost=20, doubled=1)).is_doubted
 
 
 def test_a_cell_contains_what_an_operator_had_to_do() -> None:

@@ -5,9 +5,7 @@ that others share, so many are written at once, and the ledger moves in a separa
 crash between the two leaves the ledger behind what is stored; the next attempt moves it first.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
@@ -22,20 +20,6 @@ def insert(connection: Connection, batch_id: int, virtual_partitions: Iterable[V
     """Record how ranges of a batch are cut, in the transaction that records the batch."""
     for range_ in virtual_partitions:
         connection.execute(_QUERIES["insert"], {**place(batch_id, range_), "range_start": range_.cut_from.start})
-
-
-def rows_of_batch(
-    connection: Connection, batch_id: int, *, unfinished: bool
-) -> dict[tuple[str, int, int], list[Sequence[Any]]]:
-    """Return the virtual partitions of a batch: start, end, finished at, and four counts.
-
-    Their keys are topic, partition, and start of the range; only those of unfinished ranges if `unfinished`.
-    """
-    wanted = {"batch_id": batch_id, "unfinished": unfinished}
-    found: defaultdict[tuple[str, int, int], list[Sequence[Any]]] = defaultdict(list)
-    for topic, partition, range_start, *columns in connection.execute(_QUERIES["of_batch"], wanted):
-        found[topic, partition, range_start].append(columns)
-    return found
 
 
 def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Created | None:

@@ -2,17 +2,6 @@
 INSERT INTO workorders.kafka_virtual_partitions (batch_id, topic, partition, range_start, start_offset, end_offset)
 VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(range_start)s, %(start_offset)s, %(end_offset)s);
 
--- name: of_batch
-SELECT topic, partition, range_start, start_offset, end_offset, finished_at, created, rejected, existing, filtered
-FROM workorders.kafka_virtual_partitions AS virtual
-WHERE batch_id = %(batch_id)s
-    AND (NOT %(unfinished)s OR EXISTS (
-        SELECT FROM workorders.kafka_unfinished_ranges AS ranges
-        WHERE (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
-            = (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
-    ))
-ORDER BY topic, partition, start_offset;
-
 -- name: lock
 SELECT finished_at IS NOT NULL, created, rejected, existing, filtered
 FROM workorders.kafka_virtual_partitions

@@ -21,7 +21,7 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import RangeError, SparkServerError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome, combine
-from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
+from workorders.kafka.ingest.ingest_attempt import GrowingBatch, IngestAttempt, ingest_attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
@@ -95,7 +95,7 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
     if errors or not attempt.batch.unfinished:  # a replay is what a person asked for, and not more
         return errors
     try:
-        for attempts in attempt.growth().rounds():
+        for attempts in GrowingBatch(attempt).rounds():
             results = batch.ingest_round(attempts)
             report(outcome_table(results, with_headings=False))
             errors = _errors(results)

@@ -160,7 +160,7 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
     some of whose virtual partitions were finished. While the ledger's row is locked only a replay may write here as
     well, and the unique key prevents duplicates.
     """
-    return _count_work_orders(connection, attempt) == 0
+    return batches.count_work_orders(connection, attempt.trigger, attempt.stream, attempt.range) == 0
 
 
 def _replay(
@@ -183,8 +183,9 @@ def _replay(
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)
-        missing = (attempt.replayed or 0) - _count_work_orders(connection, attempt)
+        stored = batches.count_work_orders(connection, attempt.trigger, attempt.stream, attempt.range)
         batches.require_kept(connection, attempt.batch_id)
+    missing = (attempt.replayed or 0) - stored
     if missing > 0:
         range_ = attempt.range
         raise DataLostError(
@@ -212,11 +213,6 @@ def _create(
         return replace(created, filtered=watch.filtered)
     except LimitReachedError as error:
         raise WorkflowFullError(f"{attempt.trigger.name}: {range_}: {error} Nothing was committed there.") from error
-
-
-def _count_work_orders(connection: Connection, attempt: Attempt) -> int:
-    range_ = attempt.range
-    return batches.count_work_orders(connection, attempt.trigger, attempt.stream, range_.start, range_.end)
 
 
 def _lock_ledger(connection: Connection, attempt: Attempt) -> LockedPosition:

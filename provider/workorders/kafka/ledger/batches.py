@@ -404,7 +404,8 @@ def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: 
     return None if row is None else row[0]
 
 
-def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
-    """Return the number of work orders in `[start, end)` of a stream."""
-    range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}
-    return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
+def count_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> int:
+    """Return the number of work orders of the offsets of a stream."""
+    offsets = {"start_offset": range_.start, "end_offset": range_.end}
+    found = fetch_row(connection, _QUERIES["count_in_range"], {"trigger_id": trigger.id, "stream": stream, **offsets})
+    return int(found[0])

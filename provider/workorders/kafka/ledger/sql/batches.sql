@@ -187,9 +187,7 @@ FROM workorders.kafka_batches AS batches
 WHERE batches.id = ranges.batch_id
     AND batches.epoch = %(epoch)s
     AND ranges.batch_id = %(batch_id)s
-    AND ranges.topic = %(topic)s
-    AND ranges.partition = %(partition)s
-    AND ranges.start_offset = %(start_offset)s
+    AND (ranges.topic, ranges.partition, ranges.start_offset) = (%(topic)s, %(partition)s, %(start_offset)s)
     AND (ranges.finished_at IS NOT NULL) = %(is_replay)s
     AND ranges.superseded_by IS NULL;
 

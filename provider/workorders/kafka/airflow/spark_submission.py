@@ -55,29 +55,6 @@ _TELLING_LINES: Final = 3
 _LINE_CHARACTERS: Final = 300
 
 
-class TellingLines:
-    """The last lines of what a submission prints that tell why it has failed."""
-
-    def __init__(self) -> None:
-        self._lines: deque[str] = deque(maxlen=_TELLING_LINES)
-
-    def __str__(self) -> str:
-        """Return the lines, with slashes between them."""
-        return " / ".join(self._lines)
-
-    def watch(self, hook: SparkSubmitHook) -> None:
-        """Keep the lines of what this hook will submit, instead of those of an earlier one."""
-        self._lines.clear()
-        process = hook._process_spark_submit_log
-        hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
-
-    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:
-            if not _TELLS_NOTHING.match(line):
-                self._lines.append(line.strip()[:_LINE_CHARACTERS])
-            yield line
-
-
 class EngineOperator(SparkSubmitOperator):
     """Runs an attempt at a batch of a trigger where its Spark connection leads.
 
@@ -94,7 +71,7 @@ class EngineOperator(SparkSubmitOperator):
         _add_kafka_source(given)
         super().__init__(**given)
         self.definition = definition
-        self._printed = TellingLines()
+        self._printed: deque[str] = deque(maxlen=_TELLING_LINES)
         self._session: ConnectSession | None = None
 
     def run_engine(self, context: "Context", attempt: "IngestAttempt", report: Callable[[str], object]) -> str:
@@ -157,9 +134,18 @@ class EngineOperator(SparkSubmitOperator):
         hook = super()._get_hook()
         # That of this environment, which the PATH of a task need not lead to.
         hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
-        self._printed.watch(hook)
+        self._printed.clear()
+        process = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
         send_package(hook, self.application)
         return hook
+
+    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
+        """Pass on what the submission prints, and keep the last lines that tell why it has failed."""
+        for line in lines:
+            if not _TELLS_NOTHING.match(line):
+                self._printed.append(line.strip()[:_LINE_CHARACTERS])
+            yield line
 
     def _explain(self, error: AirflowException, secrets: JobSecrets) -> str:
         """Return how the application ended and why, in one line; Airflow's own text begins with the whole command."""
@@ -167,7 +153,7 @@ class EngineOperator(SparkSubmitOperator):
         text = one_line(str(error).partition("\nLast spark-submit output:")[0])
         if process is not None and process.returncode:
             text = f"spark-submit ended with exit code {process.returncode}"
-        lines = secrets.mask(str(self._printed))
+        lines = secrets.mask(" / ".join(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
 
 

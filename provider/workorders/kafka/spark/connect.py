@@ -77,7 +77,7 @@ class ConnectServer:
         return self.host in THIS_MACHINE
 
     def __str__(self) -> str:
-        return f"the Spark Connect server {self.host}:{self.port} of connection {self.name}"
+        return f"Spark Connect server {self.host}:{self.port} of connection {self.name}"
 
 
 class _Channel(DefaultChannelBuilder):
@@ -164,7 +164,7 @@ class ConnectSession:
             yield
         except PySparkException as error:
             raise SparkServerError(
-                f"{_capital(str(self._server))} could not be used: {one_line(error)}; nothing was committed. Start it "
+                f"The {self._server} could not be used: {one_line(error)}; nothing was committed. Start it "
                 f"with `workorders spark serve`, or let the trigger use a connection of the type spark."
             ) from error
 
@@ -174,13 +174,13 @@ class ConnectSession:
         version = session.version
         if _minor(version) != _minor(pyspark.__version__):
             raise ConfigurationError(
-                f"{_capital(str(self._server))} runs Spark {version} and this task has PySpark {pyspark.__version__}; "
+                f"The {self._server} runs Spark {version} and this task has PySpark {pyspark.__version__}; "
                 f"nothing was committed. Use the same minor version on both sides."
             )
         for name, value in self._conf.items():
             if not session.conf.isModifiable(name):
                 raise ConfigurationError(
-                    f"{name} cannot be set for a session on {self._server}; nothing was committed. Set it when the "
+                    f"{name} cannot be set for a session on the {self._server}; nothing was committed. Set it when the "
                     f"server starts (`workorders spark serve --conf {name}={value}`), and leave it out of the trigger."
                 )
         for name, value in {**SESSION_SETTINGS, _POOL: self._pool, **self._conf}.items():
@@ -252,7 +252,3 @@ class _Watchdog(threading.Thread):
 
 def _minor(version: str) -> list[str]:
     return version.split(".")[:2]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from urllib.parse import quote
@@ -115,7 +116,7 @@ class ConnectSession:
         self._conf = dict(conf)
         self._pool = "few_messages"
         self._session: ConnectSparkSession | None = None
-        self._watchdog: _Watchdog | None = None
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -155,8 +156,32 @@ class ConnectSession:
         finally:
             if self._session is None:
                 self._end(session)
-        self._watchdog = _Watchdog(channel, self._id, self._server.user, session)
-        self._watchdog.start()
+        self._ended.clear()
+        watch = partial(self._close_if_silent, channel, session)
+        threading.Thread(target=watch, name="spark-connect-watchdog", daemon=True).start()
+
+    def _close_if_silent(self, channel: _Channel, session: ConnectSparkSession) -> None:
+        """Ask the server again and again, on a separate connection, and close that of the session if it is silent.
+
+        No Spark up to 4.2 sends keepalives, so a client would wait indefinitely for a machine that is gone. The
+        server's progress messages are no sign of life: they come only when something has changed.
+        """
+        request = proto.ConfigRequest(
+            session_id=self._id,
+            user_context=proto.UserContext(user_id=self._server.user),
+            operation=proto.ConfigRequest.Operation(get=proto.ConfigRequest.Get(keys=["spark.sql.session.timeZone"])),
+        )
+        answered = monotonic()
+        with channel.toChannel() as probes:
+            stub = SparkConnectServiceStub(probes)
+            while not self._ended.wait(_PROBE_SECONDS):
+                try:
+                    stub.Config(request, timeout=_PROBE_SECONDS)
+                    answered = monotonic()
+                except grpc.RpcError:
+                    if monotonic() - answered > SILENCE_SECONDS:
+                        session.client.close()
+                        return
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -191,8 +216,7 @@ class ConnectSession:
     def close(self) -> None:
         """Release the session, which ends its queries, and close the connection; no error is raised."""
         session, self._session = self._session, None
-        if self._watchdog is not None:
-            self._watchdog.stop()
+        self._ended.set()
         if session is not None:
             self._end(session)
 
@@ -211,43 +235,6 @@ class ConnectSession:
         )
         with builder.toChannel() as channel, suppress(grpc.RpcError):
             SparkConnectServiceStub(channel).ReleaseSession(request, timeout=_RELEASE_SECONDS)
-
-
-class _Watchdog(threading.Thread):
-    """Closes the connection of a server that is silent.
-
-    No Spark up to 4.2 sends keepalives, so a client would wait indefinitely for a machine that is gone. The server's
-    progress messages are no sign of life: they come only when something has changed.
-    """
-
-    def __init__(self, builder: _Channel, session_id: str, user: str, session: ConnectSparkSession) -> None:
-        super().__init__(name="spark-connect-watchdog", daemon=True)
-        self._builder = builder
-        self._request = proto.ConfigRequest(
-            session_id=session_id,
-            user_context=proto.UserContext(user_id=user),
-            operation=proto.ConfigRequest.Operation(get=proto.ConfigRequest.Get(keys=["spark.sql.session.timeZone"])),
-        )
-        self._session = session
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        """Ask the server again and again, on a separate connection."""
-        answered = monotonic()
-        with self._builder.toChannel() as channel:
-            stub = SparkConnectServiceStub(channel)
-            while not self._stopped.wait(_PROBE_SECONDS):
-                try:
-                    stub.Config(self._request, timeout=_PROBE_SECONDS)
-                    answered = monotonic()
-                except grpc.RpcError:
-                    if monotonic() - answered > SILENCE_SECONDS:
-                        self._session.client.close()
-                        return
-
-    def stop(self) -> None:
-        """End the thread; does not wait for it."""
-        self._stopped.set()
 
 
 def _minor(version: str) -> list[str]:

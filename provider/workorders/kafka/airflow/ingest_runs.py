@@ -5,12 +5,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from airflow.sdk import BaseOperatorLink
-
 from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
-from workorders.airflow.page_links import page_address
+from workorders.airflow.page_links import PageLink, page_address
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 
 if TYPE_CHECKING:
@@ -28,13 +26,11 @@ of the run if that is the id of a batch's run, otherwise from its configuration.
 that id with another batch, and it is not replaced."""
 
 
-class BatchLink(BaseOperatorLink):
+class BatchLink(PageLink):
     """A button of a task of an ingest run: it leads to the ranges of its batch, with links to their work orders."""
 
-    @property
-    def name(self) -> str:
-        """Return the text of the button."""
-        return "Work orders of this batch"
+    def __init__(self) -> None:
+        super().__init__("Work orders of this batch")
 
     def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the page of the operator's batch."""

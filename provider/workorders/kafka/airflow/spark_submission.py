@@ -118,7 +118,10 @@ class EngineOperator(SparkSubmitOperator):
             OSError: `spark-submit` cannot be started.
         """
         self.application_args = ["--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch)]
-        _use_class_archive(self)
+        jars = split_jars(self.jars)
+        if self.driver_class_path is None and all(jar.is_file() for jar in jars):
+            # The driver's JVM maps Spark's classes, if `workorders spark archive` has made an archive for it.
+            self.conf = use_archive(self.conf or {}, jars)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
         self._hook = None
         with environment_of_driver(make_hook(self), attempt.secrets):
@@ -129,7 +132,11 @@ class EngineOperator(SparkSubmitOperator):
                 raise AirflowException(self._explain(error, attempt.secrets)) from error
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
+        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete.
+
+        Raises:
+            ConfigurationError: the package's files change meanwhile.
+        """
         self.conf = without_lineage_secrets(self.conf or {}, self.log)
         hook = super()._get_hook()
         # That of this environment, which the PATH of a task need not lead to.
@@ -137,7 +144,9 @@ class EngineOperator(SparkSubmitOperator):
         self._printed.clear()
         process = hook._process_spark_submit_log
         hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
-        send_package(hook, self.application)
+        # So that the Python workers of other machines run the task's package; an image that has the application has it.
+        if not (is_one_process(hook._connection["master"]) or self.application.startswith(_IN_IMAGE)):
+            hook._py_files = ",".join(filter(None, [hook._py_files, str(package_archive())]))
         return hook
 
     def _noted(self, lines: Iterable[str]) -> Iterator[str]:
@@ -155,13 +164,6 @@ class EngineOperator(SparkSubmitOperator):
             text = f"spark-submit ended with exit code {process.returncode}"
         lines = secrets.mask(" / ".join(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
-
-
-def _use_class_archive(operator: SparkSubmitOperator) -> None:
-    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive for it."""
-    jars = split_jars(operator.jars)
-    if operator.driver_class_path is None and all(jar.is_file() for jar in jars):
-        operator.conf = use_archive(operator.conf or {}, jars)
 
 
 def make_hook(operator: SparkSubmitOperator) -> SparkSubmitHook:
@@ -192,18 +194,6 @@ def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any"
             ", ".join(left_out),
         )
     return {name: value for name, value in conf.items() if name not in left_out}
-
-
-def send_package(hook: SparkSubmitHook, application: str) -> None:
-    """Let Spark send this package to other machines, so that their Python workers run the task's.
-
-    Not if the application is in the image of these machines, because the package is there as well.
-
-    Raises:
-        ConfigurationError: the package's files change meanwhile.
-    """
-    if not (is_one_process(hook._connection["master"]) or application.startswith(_IN_IMAGE)):
-        hook._py_files = ",".join(filter(None, [hook._py_files, str(package_archive())]))
 
 
 def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:

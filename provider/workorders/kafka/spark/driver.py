@@ -1,7 +1,6 @@
 """The Spark application's driver: reads the ranges of a batch, and has the executors create the work orders."""
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -27,7 +26,6 @@ from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
-from workorders.kafka.spark.session import open_session
 from workorders.kafka.spark.source import read_ranges, reader_group
 from workorders.text_table import text_table
 
@@ -55,12 +53,12 @@ _HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "filtere
 _NUMBERS = range(2, 7)
 
 
-def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkSession] = open_session) -> int:
-    """Run one attempt at one batch; return 0 if every range was ingested."""
+def main(session: Callable[[], SparkSession]) -> int:
+    """Run the attempt that the process's arguments name; return 0 if every range was ingested."""
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; a new one if not given")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     try:
         secrets = JobSecrets.from_environment()
         with ingest_attempt(secrets, given.batch, application_name="workorders driver") as attempt:
@@ -283,7 +281,3 @@ def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
     created = outcome.created
     counts = (created.created, created.rejected, created.existing, created.filtered)
     return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -91,11 +91,14 @@ def combine(outcomes: Iterable[RangeOutcome]) -> list[RangeOutcome]:
 
 def _combine(range_: OffsetRange, outcomes: Sequence[RangeOutcome]) -> RangeOutcome:
     in_order = sorted(outcomes, key=lambda outcome: outcome.range.start)
-    error, *more = [outcome.error for outcome in in_order if outcome.error is not None] or [None]
+    errors = [outcome.error for outcome in in_order if outcome.error is not None]
+    error = errors[0] if errors else None
+    if len(errors) > 1:
+        error = f"{error} {len(errors) - 1} more of its virtual partitions failed."
     return RangeOutcome(
         range_,
         sum((outcome.created for outcome in outcomes), Created()),
         max(outcome.seconds for outcome in outcomes),
-        f"{error} {len(more)} more of its virtual partitions failed." if more else error,
+        error,
         any(outcome.fenced for outcome in outcomes),
     )

@@ -149,7 +149,12 @@ class BatchIngest:
         A range that Spark's reader can never read is read without it. PySpark has its own exceptions for some Java
         classes only; failures of Kafka's reader and lost executors are others.
         """
-        task = self._task(attempts)
+        task = PartitionIngest(
+            url_for_executors(self._secrets.database_url),
+            client_settings(self._secrets.kafka),
+            RecordMapping.of(self._definition, self._secrets.registry),
+            attempts,
+        )
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
         except (ConfigurationError, SparkServerError) as error:  # there is no session, and would be none for one range
@@ -168,14 +173,6 @@ class BatchIngest:
         # Spark read to the end and reported no message: the whole range is aborted, compacted or transaction markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
         return found + [task.ingest(attempt, iter(())) for attempt in invisible]
-
-    def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
-        return PartitionIngest(
-            url_for_executors(self._secrets.database_url),
-            client_settings(self._secrets.kafka),
-            RecordMapping.of(self._definition, self._secrets.registry),
-            attempts,
-        )
 
     def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         if not attempts:

@@ -20,7 +20,7 @@ def main() -> int:
     given = json.loads(os.environ[ON_SERVER])
     server = ConnectServer(name="spark_connect", host="localhost", port=given["port"], token=given["password"])
     with ConnectSession(server, conf={}) as session:
-        return driver.main(sys.argv[1:], session=lambda: session.open(0))
+        return driver.main(lambda: session.open(0))
 
 
 if __name__ == "__main__":

@@ -221,8 +221,8 @@ ORDER_OF_COMMITS = (
         (
             Change(
                 "kafka/ingest/transaction.py",
-                "fresh=_is_new(connection, attempt))\n        if",
-                "fresh=_is_new(connection, attempt))\n    with connection.transaction():\n        if",
+                "            if breaker is not None:\n",
+                '            connection.execute("COMMIT; BEGIN")\n            if breaker is not None:\n',
             ),
         ),
         (f"{INGEST}::test_a_range_of_another_batch_that_is_finished_already_is_fenced",),

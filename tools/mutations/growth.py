@@ -5,7 +5,7 @@ from mutations.mutation import Change, Mutation
 GROWING, BATCHES = "integration/kafka/ingest/test_growth.py", "integration/kafka/ledger/test_batches.py"
 CREATE = "integration/kafka/airflow/test_create_work_orders.py"
 PLANNER, SQL = "kafka/planning/planner.py", "kafka/ledger/sql/batches.sql"
-GROWTH = "kafka/ingest/growth.py"
+GROWTH = "kafka/ingest/ingest_attempt.py"
 
 GROWING_BATCHES = (
     Mutation(

@@ -49,7 +49,7 @@ VIRTUAL_PARTITIONS = (
     Mutation(
         "finished-virtual-partition-written-again",
         2,
-        (Change(TRANSACTION, "        if finished is not None:\n            return finished\n", ""),),
+        (Change(TRANSACTION, "        if created is None:\n", "        if True:\n"),),
         (f"{INGEST}::test_a_second_copy_of_one_attempt_reads_nothing_and_reports_what_the_first_has_stored",),
     ),
     Mutation(

@@ -65,7 +65,3 @@ class CronTriggerDefinition(TriggerDefinition):
     """The input of each work order. Fields in the conf of a Dag run replace those of the same name."""
     use_last_output: bool = False
     """Whether the output of the last successful work order is the next input; `input` is then the first one."""
-
-    def headers_in_request(self) -> str | None:
-        """Return in words which headers a request may have; None if it has none."""
-        return None

@@ -19,7 +19,3 @@ class ManualTriggerDefinition(TriggerDefinition):
     """Type of the trigger."""
     example: Annotated[JsonObject, expecting("a mapping such as {order: 17}")] = Field(default_factory=dict)
     """The input that the form shows first."""
-
-    def headers_in_request(self) -> str | None:
-        """Return in words which headers a request may have; None if it has none."""
-        return None

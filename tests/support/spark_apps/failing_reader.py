@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 
 from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.spark import driver
+from workorders.kafka.spark.session import open_session
 
 FAILING_PARTITION = 0
 FAILING_SHARE = 0.9
@@ -45,4 +46,4 @@ def _messages(spark: SparkSession, attempt: Attempt) -> DataFrame:
 
 if __name__ == "__main__":
     driver.read_ranges = read_ranges  # type: ignore[attr-defined]
-    sys.exit(driver.main())
+    sys.exit(driver.main(open_session))

@@ -106,7 +106,7 @@ class TriggerDefinition(DagDefinition):
 
     def headers_in_request(self) -> str | None:
         """Return in words which headers a request may have; None if it has none."""
-        return "all headers"
+        return "all headers" if self.request_fields is None or "headers" in self.request_fields else None
 
     def has_header(self, name: str) -> bool:
         """Return whether a request may have the header of this name, which is in small letters."""

@@ -14,9 +14,9 @@ from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
 from workorders.kafka.airflow.connections import job_secrets
-from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, GrowthWatch
+from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, watch_growth
 from workorders.kafka.airflow.spark_submission import EngineOperator
-from workorders.kafka.airflow.stall_notifications import Alerting, DueAlert
+from workorders.kafka.airflow.stall_notifications import send_due_alerts
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
@@ -81,8 +81,6 @@ class CreateWorkOrdersOperator(EngineOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
-        alerting = Alerting(self.definition, self.log)
-        due: list[DueAlert] = []
         self._attempted = None
         try:
             secrets, batch_id = job_secrets(self.definition), int(self.batch_id)
@@ -91,13 +89,11 @@ class CreateWorkOrdersOperator(EngineOperator):
                     self._attempt(context, attempt)
                 finally:
                     if attempt.epoch:
-                        due = alerting.claim(attempt.database)
+                        send_due_alerts(self.definition, attempt.database, context, self.log)
         except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:
             self._stall(context, error)
-        finally:
-            alerting.send(due, context)
 
     def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]
@@ -105,7 +101,7 @@ class CreateWorkOrdersOperator(EngineOperator):
         if attempt.begin(self.definition, is_retry=is_retry, report=self._report):
             self._attempted = attempt
             watched = [self.listener_dag_id, ti.dag_id] if self.listener_dag_id else []
-            with GrowthWatch(attempt, watched, self.log):
+            with watch_growth(attempt, watched, self.log):
                 failure = self.run_engine(context, attempt, self._report)
             attempt.settle(failure)
             if not attempt.batch.unfinished:  # a replay creates nothing that was not announced before

@@ -1,15 +1,14 @@
 """Asks Airflow which ingest runs are active, starts them, and ends the growth of a paused trigger's batch."""
 
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Self
-
-from airflow.sdk import BaseOperatorLink
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.notifications import Log
-from workorders.airflow.page_links import page_address
+from workorders.airflow.page_links import PageLink, page_address
 from workorders.airflow.task_errors import EXPECTED_FAILURES, reason
 
 if TYPE_CHECKING:
@@ -27,13 +26,11 @@ of the run if that is the id of a batch's run, otherwise from its configuration.
 that id with another batch, and it is not replaced."""
 
 
-class BatchLink(BaseOperatorLink):
+class BatchLink(PageLink):
     """A button of a task of an ingest run: it leads to the ranges of its batch, with links to their work orders."""
 
-    @property
-    def name(self) -> str:
-        """Return the text of the button."""
-        return "Work orders of this batch"
+    def __init__(self) -> None:
+        super().__init__("Work orders of this batch")
 
     def get_link(self, operator: Any, *, ti_key: "TaskInstanceKey") -> str:
         """Return the address of the page of the operator's batch."""
@@ -84,41 +81,36 @@ def active(dag_runs: DagRuns, batch_ids: Sequence[int]) -> set[int]:
     return {names[name] for name in dag_runs.unfinished(list(names))}
 
 
-class GrowthWatch:
-    """A context in which a thread asks Airflow whether a Dag is paused, and closes the batch's lease if one is.
+@contextmanager
+def watch_growth(attempt: "IngestAttempt", dag_ids: Sequence[str], log: Log) -> Iterator[None]:
+    """Let a thread ask Airflow whether one of the Dags is paused, and close the batch's lease then.
 
     The driver, which lets the batch grow, never asks Airflow.
     """
+    dags = [DagRuns(dag_id) for dag_id in dag_ids]
+    ended = threading.Event()
 
-    def __init__(self, attempt: "IngestAttempt", dag_ids: Sequence[str], log: Log) -> None:
-        self._attempt = attempt
-        self._dags = [DagRuns(dag_id) for dag_id in dag_ids]
-        self._log = log
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="workorders-growth-watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        if self._dags and not self._is_closed():
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _watch(self) -> None:
-        while not (self._ended.wait(WATCH_SECONDS) or self._is_closed()):
-            pass
-
-    def _is_closed(self) -> bool:
-        """Close the lease if a Dag is paused, and return whether it was closed."""
+    def is_closed() -> bool:
         try:
-            paused = next((dag.dag_id for dag in self._dags if dag.is_paused()), None)
+            paused = next((dag.dag_id for dag in dags if dag.is_paused()), None)
             if paused is not None:
-                self._attempt.close_lease()
-                self._log.info("Dag %s is paused, so the batch grows no more.", paused)
+                attempt.close_lease()
+                log.info("Dag %s is paused, so the batch grows no more.", paused)
         except EXPECTED_FAILURES as error:
-            self._log.warning("Whether the Dags are paused is not known: %s", reason(error))
+            log.warning("Whether the Dags are paused is not known: %s", reason(error))
             return False
         return paused is not None
+
+    def watch() -> None:
+        while not (ended.wait(WATCH_SECONDS) or is_closed()):
+            pass
+
+    thread = threading.Thread(target=watch, name="workorders-growth-watch", daemon=True)
+    if dags and not is_closed():
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.ident is not None:
+            thread.join()

@@ -73,21 +73,14 @@ class OutboxTrigger(PollingTrigger):
     Args:
         database_connection: id of the Airflow Postgres connection.
         buckets: of the shard.
-        poll_interval: seconds between two probes.
-        idle_after: seconds after which the wait ends without messages.
     """
 
-    def __init__(
-        self,
-        *,
-        database_connection: str,
-        buckets: Sequence[int],
-        poll_interval: float,
-        idle_after: float,
-        **_from_another_version: Any,
-    ) -> None:
+    def __init__(self, *, database_connection: str, buckets: Sequence[int], **_from_another_version: Any) -> None:
         super().__init__(
-            subject="Outbox", waiting_for="messages in the outbox", poll_interval=poll_interval, idle_after=idle_after
+            subject="Outbox",
+            waiting_for="messages in the outbox",
+            poll_interval=_POLL_SECONDS,
+            idle_after=_IDLE_SECONDS,
         )
         self.database_connection = database_connection
         self.buckets = list(buckets)
@@ -119,12 +112,7 @@ class WaitForOutboxSensor(PollingSensor):
     def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
-        self.start(
-            from_trigger=True,
-            buckets=buckets_of(shard, definition.shards),
-            poll_interval=_POLL_SECONDS,
-            idle_after=_IDLE_SECONDS,
-        )
+        self.start(buckets=buckets_of(shard, definition.shards))
 
 
 class SendMessagesOperator(BaseOperator):

@@ -55,29 +55,6 @@ _TELLING_LINES: Final = 3
 _LINE_CHARACTERS: Final = 300
 
 
-class TellingLines:
-    """The last lines of what a submission prints that tell why it has failed."""
-
-    def __init__(self) -> None:
-        self._lines: deque[str] = deque(maxlen=_TELLING_LINES)
-
-    def __str__(self) -> str:
-        """Return the lines, with slashes between them."""
-        return " / ".join(self._lines)
-
-    def watch(self, hook: SparkSubmitHook) -> None:
-        """Keep the lines of what this hook will submit, instead of those of an earlier one."""
-        self._lines.clear()
-        process = hook._process_spark_submit_log
-        hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
-
-    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:
-            if not _TELLS_NOTHING.match(line):
-                self._lines.append(line.strip()[:_LINE_CHARACTERS])
-            yield line
-
-
 class EngineOperator(SparkSubmitOperator):
     """Runs an attempt at a batch of a trigger where its Spark connection leads.
 
@@ -94,7 +71,7 @@ class EngineOperator(SparkSubmitOperator):
         _add_kafka_source(given)
         super().__init__(**given)
         self.definition = definition
-        self._printed = TellingLines()
+        self._printed: deque[str] = deque(maxlen=_TELLING_LINES)
         self._session: ConnectSession | None = None
 
     def run_engine(self, context: "Context", attempt: "IngestAttempt", report: Callable[[str], object]) -> str:
@@ -141,7 +118,10 @@ class EngineOperator(SparkSubmitOperator):
             OSError: `spark-submit` cannot be started.
         """
         self.application_args = ["--batch", str(attempt.batch_id), "--epoch", str(attempt.epoch)]
-        _use_class_archive(self)
+        jars = split_jars(self.jars)
+        if self.driver_class_path is None and all(jar.is_file() for jar in jars):
+            # The driver's JVM maps Spark's classes, if `workorders spark archive` has made an archive for it.
+            self.conf = use_archive(self.conf or {}, jars)
         # Airflow makes the hook that submits when it has added OpenLineage's properties. This one is for the check.
         self._hook = None
         with environment_of_driver(make_hook(self), attempt.secrets):
@@ -152,14 +132,29 @@ class EngineOperator(SparkSubmitOperator):
                 raise AirflowException(self._explain(error, attempt.secrets)) from error
 
     def _get_hook(self) -> SparkSubmitHook:
-        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete."""
+        """Return the hook that submits; Airflow's `execute` calls it when `conf` is complete.
+
+        Raises:
+            ConfigurationError: the package's files change meanwhile.
+        """
         self.conf = without_lineage_secrets(self.conf or {}, self.log)
         hook = super()._get_hook()
         # That of this environment, which the PATH of a task need not lead to.
         hook._connection["spark_binary"] = find_spark_submit(hook._connection["spark_binary"])
-        self._printed.watch(hook)
-        send_package(hook, self.application)
+        self._printed.clear()
+        process = hook._process_spark_submit_log
+        hook._process_spark_submit_log = lambda itr: process(self._noted(itr))  # type: ignore[method-assign]
+        # So that the Python workers of other machines run the task's package; an image that has the application has it.
+        if not (is_one_process(hook._connection["master"]) or self.application.startswith(_IN_IMAGE)):
+            hook._py_files = ",".join(filter(None, [hook._py_files, str(package_archive())]))
         return hook
+
+    def _noted(self, lines: Iterable[str]) -> Iterator[str]:
+        """Pass on what the submission prints, and keep the last lines that tell why it has failed."""
+        for line in lines:
+            if not _TELLS_NOTHING.match(line):
+                self._printed.append(line.strip()[:_LINE_CHARACTERS])
+            yield line
 
     def _explain(self, error: AirflowException, secrets: JobSecrets) -> str:
         """Return how the application ended and why, in one line; Airflow's own text begins with the whole command."""
@@ -167,15 +162,8 @@ class EngineOperator(SparkSubmitOperator):
         text = one_line(str(error).partition("\nLast spark-submit output:")[0])
         if process is not None and process.returncode:
             text = f"spark-submit ended with exit code {process.returncode}"
-        lines = secrets.mask(str(self._printed))
+        lines = secrets.mask(" / ".join(self._printed))
         return f"{text.rstrip('.')}: {lines}" if lines else f"{text.rstrip('.')}, and printed no reason."
-
-
-def _use_class_archive(operator: SparkSubmitOperator) -> None:
-    """Let the driver's JVM map Spark's classes, if `workorders spark archive` has made an archive for it."""
-    jars = split_jars(operator.jars)
-    if operator.driver_class_path is None and all(jar.is_file() for jar in jars):
-        operator.conf = use_archive(operator.conf or {}, jars)
 
 
 def make_hook(operator: SparkSubmitOperator) -> SparkSubmitHook:
@@ -206,18 +194,6 @@ def without_lineage_secrets(conf: Mapping[str, Any], log: "logging.Logger | Any"
             ", ".join(left_out),
         )
     return {name: value for name, value in conf.items() if name not in left_out}
-
-
-def send_package(hook: SparkSubmitHook, application: str) -> None:
-    """Let Spark send this package to other machines, so that their Python workers run the task's.
-
-    Not if the application is in the image of these machines, because the package is there as well.
-
-    Raises:
-        ConfigurationError: the package's files change meanwhile.
-    """
-    if not (is_one_process(hook._connection["master"]) or application.startswith(_IN_IMAGE)):
-        hook._py_files = ",".join(filter(None, [hook._py_files, str(package_archive())]))
 
 
 def environment_of_driver(hook: SparkSubmitHook, connections: JobSecrets) -> AbstractContextManager[None]:

@@ -1,7 +1,5 @@
 """Sends the alerts that are due after an attempt: to the task's log, the metrics, and the trigger's notifiers."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow.sdk.observability.stats import Stats
@@ -21,31 +19,25 @@ if TYPE_CHECKING:
 
 ALERTED = "workorders.stalls_alerted"
 RESOLVED = "workorders.stalls_resolved"
-DueAlert = Alert | GapAlert
 
 
-@dataclass(frozen=True, slots=True)
-class Alerting:
-    """The alerts of a trigger."""
+def send_due_alerts(definition: KafkaTriggerDefinition, database: Connection, context: "Context", log: Log) -> None:
+    """Claim the alerts that are due of all partitions of a trigger; log, count, and send them. Never raises.
 
-    definition: KafkaTriggerDefinition
-    log: Log
-
-    def claim(self, database: Connection) -> list[DueAlert]:
-        """Return what is due of all partitions, and record that it was claimed. Never raises."""
-        try:
-            with database.transaction():
-                trigger = triggers.find(database, self.definition.name)
-                due = stalls.claim_alerts(database, trigger, after_seconds=self.definition.alert_after)
-                return [*due, *gaps.claim_alerts(database, trigger)]
-        except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
-            self.log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
-            return []
-
-    def send(self, due: Sequence[DueAlert], context: "Context") -> None:
-        """Log, count, and send alerts, when no lock is held: a notifier may be slow."""
-        for alert in due:
-            if isinstance(alert, Alert):
-                tags = {"trigger": alert.trigger, "topic": alert.topic, "partition": str(alert.partition)}
-                Stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
-        notify_all(due, load_notifiers(self.definition.notify, self.log), context, self.log)
+    They are sent when no transaction is open: a notifier may be slow.
+    """
+    try:
+        with database.transaction():
+            trigger = triggers.find(database, definition.name)
+            due: list[Alert | GapAlert] = [
+                *stalls.claim_alerts(database, trigger, after_seconds=definition.alert_after),
+                *gaps.claim_alerts(database, trigger),
+            ]
+    except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
+        log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
+        return
+    for alert in due:
+        if isinstance(alert, Alert):
+            tags = {"trigger": alert.trigger, "topic": alert.topic, "partition": str(alert.partition)}
+            Stats.incr(RESOLVED if alert.cleared else ALERTED, tags=tags)
+    notify_all(due, load_notifiers(definition.notify, log), context, log)

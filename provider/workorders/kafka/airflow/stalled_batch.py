@@ -15,9 +15,9 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped
 from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.admission import limits
-from workorders.core.postgres.connection import Connection
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.triggers import SharedCluster
+from workorders.kafka.exceptions import UnknownBatchError
 from workorders.kafka.ingest.log_checks import check_batch
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.batches import Batch
@@ -61,7 +61,7 @@ class StalledBatchTrigger(PollingTrigger):
         self.kafka_connection = kafka_connection
         self.database_connection = database_connection
         self._due_at = time.monotonic() + delay
-        self._state: list[tuple[Any, ...]] | None = None
+        self._state: tuple[object, ...] | None = None
         self._was_refused = False
 
     def found_event(self, found: str) -> TriggerEvent:
@@ -80,21 +80,26 @@ class StalledBatchTrigger(PollingTrigger):
 
     async def _probe(self, database: TriggererDatabase) -> str | None:
         """Return why a worker should make an attempt now; None if there is no reason."""
-        state = await database.run(batches.read_state, self.batch_id)
+        try:
+            batch = await database.run(batches.load, self.batch_id)
+        except UnknownBatchError as error:
+            return f"{error} A worker ends the task."
+        state = batch.definition, [range_.range for range_ in batch.unfinished]
         before, self._state = self._state, state
         if before is not None and before != state:
             return "The batch or the definition of its trigger has changed; a worker makes the next try now."
         if time.monotonic() >= self._due_at:
             return "The next try is due, and a worker makes it."
-        was_refused, self._was_refused = self._was_refused, await self._is_refused(database)
+        was_refused, self._was_refused = self._was_refused, await self._is_refused(database, batch)
         if was_refused and not self._was_refused:
             return "What refused the batch has ended; a worker makes the next try now."
         return None
 
-    async def _is_refused(self, database: TriggererDatabase) -> bool:
+    async def _is_refused(self, database: TriggererDatabase, batch: Batch) -> bool:
         """Return whether a check before Spark would refuse all of the batch now."""
         try:
-            batch = await database.run(self._load)
+            if batch.unfinished:
+                await database.run(limits.require_capacity, batch.trigger)
             # Looked up for each check, because a person may have corrected it.
             settings = json.dumps(await async_kafka_settings(self.kafka_connection), sort_keys=True)
             async with resources.use(SharedCluster, settings) as shared:
@@ -102,15 +107,3 @@ class StalledBatchTrigger(PollingTrigger):
         except EXPECTED_FAILURES:
             return True
         return not checked.attempts
-
-    def _load(self, database: Connection) -> Batch:
-        """Return the batch.
-
-        Raises:
-            WorkOrdersError: its workflow takes no work orders now, or it belongs to another trigger.
-        """
-        batches.require_own(database, self.batch_id, self.trigger_name)
-        batch = batches.load(database, self.batch_id)
-        if batch.unfinished:
-            limits.require_capacity(database, batch.trigger)
-        return batch

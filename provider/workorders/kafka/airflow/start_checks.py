@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from workorders import dag_ids
 from workorders.airflow import metadata
@@ -138,23 +138,17 @@ def of_source(trigger: str, source: Source | None) -> Iterator[Check]:
 
 def of_database(connection_id: str) -> Iterator[Check]:
     """Check that the database answers, its version, and the rights of the user of an Airflow connection."""
-    url = ""
-
-    def connection() -> str:
-        nonlocal url
-        url = database_url(connection_id)
-        return "exists"
 
     def server() -> str:
-        with connect(url, application_name=_APPLICATION) as database:
+        with connect(database_url(connection_id), application_name=_APPLICATION) as database:
             return f"PostgreSQL {schema.require_postgres(database)} answers"
 
     def tables() -> str:
-        schema.require_newest(url)
+        schema.require_newest(database_url(connection_id))
         return f"are at version {schema.newest()}"
 
     def rights() -> str:
-        with connect(url, application_name=_APPLICATION) as database:
+        with connect(database_url(connection_id), application_name=_APPLICATION) as database:
             missing = schema.find_missing_rights(database)
         if missing:
             raise ConfigurationError(f"The user of the connection {connection_id} lacks {'; '.join(missing)}.")
@@ -162,7 +156,7 @@ def of_database(connection_id: str) -> Iterator[Check]:
 
     uri = "postgresql://workorders_writer:PASSWORD@HOST/workorders"
     yield from _until_wrong(
-        (f"connection {connection_id}", connection, f"airflow connections add {connection_id} --conn-uri {uri}"),
+        _exists(connection_id, database_url, f"airflow connections add {connection_id} --conn-uri {uri}"),
         ("database", server, f"airflow connections get {connection_id}"),
         ("tables", tables, "workorders db migrate"),
         ("rights", rights, "workorders db migrate --roles"),
@@ -207,14 +201,9 @@ def _function(name: str, function: str, folders: Sequence[str]) -> _Step:
 def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     """Check that the cluster answers, that the topics exist, and the rights to read them and to commit."""
     connection_id = definition.kafka_connection
-    settings: dict[str, Any] = {}
 
     def admin() -> KafkaAdmin:
-        return open_admin(connection_id, lambda _: settings, timeout_seconds=_SECONDS)
-
-    def connection() -> str:
-        settings.update(kafka_settings(connection_id))
-        return "exists"
+        return open_admin(connection_id, kafka_settings, timeout_seconds=_SECONDS)
 
     def cluster() -> str:
         return f"cluster {asyncio.run(admin().cluster_id())} answers"
@@ -231,7 +220,7 @@ def of_kafka(definition: KafkaTriggerDefinition) -> Iterator[Check]:
     extra = '{"bootstrap.servers": "HOST:PORT"}'
     allow = "--add --allow-principal User:NAME --operation Read --group"
     yield from _until_wrong(
-        (f"connection {connection_id}", connection, f"{add} '{extra}'"),
+        _exists(connection_id, kafka_settings, f"{add} '{extra}'"),
         ("Kafka", cluster, f"airflow connections get {connection_id}"),
         (
             f"topics {', '.join(definition.topics)}",
@@ -285,7 +274,7 @@ def of_spark(connection_id: str) -> Iterator[Check]:
 
     def listening() -> str:
         socket.create_connection(address, timeout=_SECONDS).close()
-        return f"{server} accepts connections"
+        return f"the {server} accepts connections"
 
     yield from _until_wrong((name, listening, f"workorders spark serve --port {server.port}"))
 
@@ -311,6 +300,14 @@ def _jars() -> str:
 
 def _paused(dag: metadata.KnownDag) -> Check:
     return Check(f"Dag {dag.dag_id}", ok=False, found="is paused", command=f"airflow dags unpause {dag.dag_id}")
+
+
+def _exists(connection_id: str, look_up: Callable[[str], object], command: str) -> _Step:
+    def connection() -> str:
+        look_up(connection_id)
+        return "exists"
+
+    return (f"connection {connection_id}", connection, command)
 
 
 def _until_wrong(*steps: _Step) -> Iterator[Check]:

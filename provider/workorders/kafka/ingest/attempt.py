@@ -90,12 +90,11 @@ def combine(outcomes: Iterable[RangeOutcome]) -> list[RangeOutcome]:
 
 
 def _combine(range_: OffsetRange, outcomes: Sequence[RangeOutcome]) -> RangeOutcome:
-    failed = sorted(
-        (outcome for outcome in outcomes if outcome.error is not None), key=lambda outcome: outcome.range.start
-    )
-    error = failed[0].error if failed else None
-    if len(failed) > 1:
-        error = f"{error} {len(failed) - 1} more of its virtual partitions failed."
+    in_order = sorted(outcomes, key=lambda outcome: outcome.range.start)
+    errors = [outcome.error for outcome in in_order if outcome.error is not None]
+    error = errors[0] if errors else None
+    if len(errors) > 1:
+        error = f"{error} {len(errors) - 1} more of its virtual partitions failed."
     return RangeOutcome(
         range_,
         sum((outcome.created for outcome in outcomes), Created()),

@@ -27,7 +27,6 @@ class Breaker:
         self._max_share = max_share
         self._messages = 0
         self._reasons: Counter[str] = Counter()
-        self._rejected = 0
 
     def watch(self, items: Iterable[Item]) -> Iterator[Item]:
         """Pass items on.
@@ -39,9 +38,8 @@ class Breaker:
         for item in items:
             self._messages += 1
             if item.rejection is not None:
-                self._rejected += 1
                 self._reasons[item.rejection.code] += 1
-                if exceeds_share(self._rejected, range_.end - range_.start, self._max_share):
+                if exceeds_share(self._reasons.total(), range_.end - range_.start, self._max_share):
                     raise self._error()
             yield item
 
@@ -51,18 +49,18 @@ class Breaker:
         Raises:
             TooManyRejectedError: the caller must roll back.
         """
-        refused = created.rejected - created.rejected_by_rule - self._rejected
+        refused = created.rejected - created.rejected_by_rule - self._reasons.total()
         if refused > 0:
-            self._rejected += refused
             self._reasons[_REFUSED_BY_POSTGRES] += refused
-        if exceeds_share(self._rejected, self._messages, self._max_share):
+        if exceeds_share(self._reasons.total(), self._messages, self._max_share):
             raise self._error()
 
     def _error(self) -> TooManyRejectedError:
+        rejected = self._reasons.total()
         ((code, count),) = self._reasons.most_common(1)
         return TooManyRejectedError(
-            f"{self._attempt.trigger.name}: {self._attempt.range}: {self._rejected} of {self._messages} messages read "
-            f"({self._rejected / self._messages:.0%}) were rejected, {count} of them as {code}, which is more than "
+            f"{self._attempt.trigger.name}: {self._attempt.range}: {rejected} of {self._messages} messages read "
+            f"({rejected / self._messages:.0%}) were rejected, {count} of them as {code}, which is more than "
             f"max_rejected_share ({self._max_share:g}) allows. The range was rolled back, and nothing was committed "
             f"there. Check that the trigger reads the right topic in the right form. To record them as rejected, raise "
             f"or remove max_rejected_share in the trigger's file and clear the task."

@@ -1,8 +1,15 @@
-"""One attempt at a batch: it takes the batch, knows what came of it, and asks the database for nothing twice."""
+"""One attempt at a batch: it takes the batch, lets it grow round by round, and knows what came of it.
 
-from collections.abc import Callable, Iterator
+It asks the database for nothing twice.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from functools import cached_property
+from typing import Final
 
 import psycopg
 
@@ -14,12 +21,23 @@ from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import StalledError
-from workorders.kafka.ingest.growth import GrowingBatch
+from workorders.kafka.ingest.attempt import Attempt
 from workorders.kafka.ingest.log_checks import PreflightResult, check_batch
 from workorders.kafka.ledger import batches, stalls
 from workorders.kafka.ledger import positions as ledger
-from workorders.kafka.ledger.batches import Batch
+from workorders.kafka.ledger.batches import LEASE_SECONDS, Batch
+from workorders.kafka.partitions import Partition
 from workorders.kafka.planning import planner
+from workorders.kafka.planning.wakeup import LARGE_BACKLOG, NOTHING, Backlog, backlog, rest_seconds, should_plan
+
+SLICE_SECONDS: Final = 400.0
+"""How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a
+shorter slice, more than one of 20 messages would meet the start of the next task, and of its JVM."""
+_POLL_SECONDS: Final = 0.2
+_REST_POLL_SECONDS: Final = 1.0
+"""Many batches rest at the same time, and each poll is a request to Kafka and one to Postgres."""
+_POLLS_PER_SECOND: Final = 20.0
+"""Of all batches that grow. One batch alone polls every `_POLL_SECONDS`."""
 
 
 class IngestAttempt:
@@ -122,10 +140,6 @@ class IngestAttempt:
         self.batch = batches.load(self.database, self.batch_id)
         self.prepared = self._ask_kafka()
 
-    def growth(self) -> GrowingBatch:
-        """Return the growth of the batch, once its own ranges are ingested."""
-        return GrowingBatch(self.database, self.cluster, self.batch, self.epoch)
-
     def _ask_kafka(self) -> PreflightResult:
         return run(check_batch(self.cluster, self.batch, self.epoch))
 
@@ -179,3 +193,113 @@ def ingest_attempt(secrets: JobSecrets, batch_id: int, *, application_name: str)
             # The listener plans again at once; if this fails, when the lease has expired.
             with suppress(psycopg.Error):
                 batches.end_growth(database, batch_id, attempt.epoch)
+
+
+class GrowingBatch:
+    """The growth of a batch whose own ranges are ingested: while messages arrive, its attempt adds ranges to it.
+
+    The batch grows until no message arrived for `linger`, its time slice is over, or the lease is closed; a change of
+    the trigger's or the workflow's definition ends it as well, so a batch has one definition.
+
+    Args:
+        attempt: the running attempt.
+        slice_seconds: how long the batch grows, half of it or half as much again: tasks that began together would end
+            together, and all be replaced at the same moment.
+    """
+
+    def __init__(self, attempt: IngestAttempt, *, slice_seconds: float = SLICE_SECONDS) -> None:
+        self._database = attempt.database
+        self._cluster = attempt.cluster
+        self._batch = attempt.batch
+        self._epoch = attempt.epoch
+        self._definition = KafkaTriggerDefinition.model_validate(attempt.batch.definition)
+        self._until = time.monotonic() + slice_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - no secret
+        self._renew_at = 0.0
+        self._partitions: Sequence[Partition] = ()
+        self._idle_ends: Mapping[Partition, int] | None = None
+        self._waiting_since: float | None = None
+        self._growing = 1
+
+    def rounds(self) -> Iterator[Sequence[Attempt]]:
+        """Yield what to ingest next; the caller ingests it before it asks for more, and asks no more if a range failed.
+
+        Raises:
+            WorkOrdersError: Kafka did not answer, or refused the client.
+            psycopg.Error: the database failed.
+        """
+        if self._definition.linger == 0 or not self._has_lease():
+            return
+        self._partitions = run(self._cluster.partitions(self._definition.topics)).found
+        while time.monotonic() < self._until and (attempts := self._next()):
+            begun = time.monotonic()
+            yield attempts
+            self._rest(rest_seconds(time.monotonic() - begun, self._growing))
+
+    def _next(self) -> Sequence[Attempt]:
+        """Wait for messages, and return attempts at the ranges that were added for them; none if growth ends."""
+        until = min(time.monotonic() + self._definition.linger, self._until)
+        while self._has_lease():
+            if self._is_due():
+                grown = run(
+                    planner.grow_batch(
+                        self._database,
+                        self._cluster,
+                        self._batch,
+                        self._epoch,
+                        definition=self._definition,
+                        partitions=self._partitions,
+                    )
+                )
+                if grown is None:
+                    return ()
+                ranges, epoch = grown
+                if ranges:
+                    units = (unit for range_ in ranges for unit in range_.to_ingest)
+                    return [Attempt.at(self._batch, unit, epoch, unit.range.start) for unit in units]
+            pause = min(max(_POLL_SECONDS, self._growing / _POLLS_PER_SECOND), self._definition.poll_interval)
+            if time.monotonic() + pause > until:
+                return ()
+            time.sleep(pause)
+        return ()
+
+    def _has_lease(self) -> bool:
+        """Return whether the batch may grow, and renew its lease in time."""
+        if time.monotonic() < self._renew_at:
+            return True
+        self._renew_at = time.monotonic() + LEASE_SECONDS / 5
+        return batches.renew_lease(self._database, self._batch.id, self._epoch)
+
+    def _is_due(self) -> bool:
+        """Return whether ranges should be added now, as the listener would decide it."""
+        waiting = self._waiting()
+        if waiting.empty:
+            self._waiting_since = None
+            return False
+        now = time.monotonic()
+        self._waiting_since = self._waiting_since or now
+        last = batches.last_plan(self._database, self._batch.trigger.name)
+        self._growing = last.growing
+        return should_plan(
+            waiting,
+            self._definition,
+            waited_seconds=now - self._waiting_since,
+            seconds_since_last_batch=last.seconds_ago,
+        )
+
+    def _waiting(self) -> Backlog:
+        ends = run(self._cluster.last_stable_offsets(self._partitions)).found
+        if ends == self._idle_ends:
+            return NOTHING
+        positions = ledger.positions(self._database, self._batch.trigger.name)
+        # A log that contradicts the ledger is left to the listener.
+        found = replace(backlog(ends, positions), mismatches=())
+        busy = any(position.busy for position in positions.values())
+        self._idle_ends = ends if found.empty and not busy else None
+        return found
+
+    def _rest(self, seconds: float) -> None:
+        """Wait so long, or until a poll finds a large backlog."""
+        rested = time.monotonic() + seconds
+        large = min(LARGE_BACKLOG, self._definition.max_messages)
+        while (left := rested - time.monotonic()) > 0 and self._waiting().offsets < large:
+            time.sleep(min(left, _REST_POLL_SECONDS))

@@ -1,11 +1,12 @@
 """Compares a batch's ranges with the logs in Kafka: a cheap check before Spark starts and before each commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
 from workorders.kafka.client.admin import KafkaAdmin, run, shared_admin
 from workorders.kafka.client.range_consumer import read_range
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.exceptions import (
     AnotherClusterError,
     DataLostError,
@@ -55,31 +56,32 @@ async def check_batch(cluster: KafkaAdmin, batch: Batch, epoch: int) -> Prefligh
         return PreflightResult((), {})
     places = {unit.range.partition.topic_partition for unit in batch.ranges}
     answers = await cluster.log_ends({topic for topic, _ in places}, places, to_read=True)
-    errors: dict[OffsetRange, RangeError] = {
-        unit.range: RangeError(f"{unit.range}: nothing was committed there. {error}")
-        for unit in ranges
-        if (error := error_at(answers.errors, unit.range.partition)) is not None
-    }
     cluster_id = await cluster.cluster_id()
-    errors |= {
-        unit.range: AnotherClusterError.of(unit.range, unit.cluster_id, cluster_id)
-        for unit in ranges
-        if unit.cluster_id not in {None, cluster_id} and not unit.finished and not _has_topic(unit, answers.found)
-    }
-    answered = [unit for unit in ranges if unit.range not in errors]
-    begins, lost = check_ranges(batch.trigger.name, answered, answers.found)
-    errors |= lost
-    attempts = tuple(Attempt.at(batch, unit, epoch, begins[unit.range]) for unit in ranges if unit.range in begins)
+    attempts: list[Attempt] = []
     unreadable: dict[OffsetRange, RangeError] = {}
-    for range_, error in errors.items():
-        unreadable.setdefault(range_.planned, error)
-    return PreflightResult(attempts, unreadable)
+    for unit in ranges:
+        try:
+            read_from = _first_offset(batch.trigger.name, unit, answers, cluster_id)
+        except RangeError as error:
+            unreadable.setdefault(unit.range.planned, error)
+        else:
+            attempts.append(Attempt.at(batch, unit, epoch, read_from))
+    return PreflightResult(tuple(attempts), unreadable)
 
 
-def _has_topic(unit: BatchRange, logs: Mapping[tuple[str, int], PartitionOffsets]) -> bool:
-    """Return whether Kafka has the range's own topic, which no other cluster has."""
-    log = logs.get(unit.range.partition.topic_partition)
-    return log is not None and log.partition == unit.range.partition
+def _first_offset(
+    trigger: str, unit: BatchRange, answers: Answers[dict[tuple[str, int], PartitionOffsets]], cluster_id: str
+) -> int:
+    """Return the offset at which an attempt at this range begins to read; see `first_readable_offset`."""
+    partition = unit.range.partition
+    error = error_at(answers.errors, partition)
+    if error is not None:
+        raise RangeError(f"{unit.range}: nothing was committed there. {error}")
+    log = answers.found.get(partition.topic_partition)
+    is_own_topic = log is not None and log.partition == partition  # no other cluster has it
+    if unit.cluster_id not in {None, cluster_id} and not (unit.finished or is_own_topic):
+        raise AnotherClusterError.of(unit.range, unit.cluster_id, cluster_id)
+    return first_readable_offset(trigger, unit, log)
 
 
 def require_same_log(trigger: str, range_: OffsetRange, stored_end: int, log: PartitionOffsets | None) -> None:
@@ -142,20 +144,6 @@ def first_readable_offset(trigger: str, unit: BatchRange, log: PartitionOffsets 
             f"{_needs_decision(trigger, range_, DecisionKind.SKIP_LOST)}."
         )
     return range_.start
-
-
-def check_ranges(
-    trigger: str, ranges: Sequence[BatchRange], logs: Mapping[tuple[str, int], PartitionOffsets]
-) -> tuple[dict[OffsetRange, int], dict[OffsetRange, RangeError]]:
-    """Return the first offset to read of each readable range, and the error of each other one, in the given order."""
-    begins: dict[OffsetRange, int] = {}
-    errors: dict[OffsetRange, RangeError] = {}
-    for unit in ranges:
-        try:
-            begins[unit.range] = first_readable_offset(trigger, unit, logs.get(unit.range.partition.topic_partition))
-        except RangeError as error:
-            errors[unit.range] = error
-    return begins, errors
 
 
 def _needs_decision(trigger: str, range_: OffsetRange, kind: DecisionKind) -> str:

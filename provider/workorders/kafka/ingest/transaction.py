@@ -109,47 +109,27 @@ def ingest(
         _require_whole(watch, attempt, verify_end)
         verify_topic()
 
-    def write() -> Created:
-        created = _create(connection, attempt, watch, watched, prove, fresh=_is_new(connection, attempt))
-        if breaker is not None:
-            breaker.require_within_share(created)
-        dead_letters.publish(connection, attempt, created)
-        return created
-
-    if isinstance(attempt.range, VirtualPartition):
-        created = _write_virtual_partition(connection, attempt, attempt.range, write)
-        virtual_partitions.advance(
-            connection, attempt.batch_id, attempt.range.planned, attempt.epoch, watch.mean_message_bytes
-        )
-        return created
+    virtual = attempt.range if isinstance(attempt.range, VirtualPartition) else None
+    place = attempt.batch_id, attempt.range.planned, attempt.epoch
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
-        _require_position(attempt, _lock_ledger(connection, attempt))
-        created = write()
-        virtual_partitions.finish_range(
-            connection,
-            attempt.batch_id,
-            attempt.range,
-            attempt.epoch,
-            created,
-            mean_message_bytes=watch.mean_message_bytes,
-        )
-    return created
-
-
-def _write_virtual_partition(
-    connection: Connection, attempt: Attempt, virtual: VirtualPartition, write: Callable[[], Created]
-) -> Created:
-    """Write a virtual partition and commit, or return the counts of the copy of this attempt that has finished it."""
-    with connection.transaction():
-        positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, virtual)
         locked = _lock_ledger(connection, attempt)
-        finished = virtual_partitions.lock(connection, attempt.batch_id, virtual)
-        if finished is not None:
-            return finished
-        _require_position(attempt, locked)
-        created = write()
-        virtual_partitions.finish(connection, attempt.batch_id, virtual, created)
+        # Another copy of this attempt may have finished the virtual partition.
+        created = None if virtual is None else virtual_partitions.lock(connection, attempt.batch_id, virtual)
+        if created is None:
+            _require_position(attempt, locked)
+            created = _create(connection, attempt, watch, watched, prove, fresh=_is_new(connection, attempt))
+            if breaker is not None:
+                breaker.require_within_share(created)
+            dead_letters.publish(connection, attempt, created)
+            if virtual is None:
+                virtual_partitions.finish_range(
+                    connection, *place, created, mean_message_bytes=watch.mean_message_bytes
+                )
+            else:
+                virtual_partitions.finish(connection, attempt.batch_id, virtual, created)
+    if virtual is not None:
+        virtual_partitions.advance(connection, *place, watch.mean_message_bytes)
     return created
 
 
@@ -160,7 +140,7 @@ def _is_new(connection: Connection, attempt: Attempt) -> bool:
     some of whose virtual partitions were finished. While the ledger's row is locked only a replay may write here as
     well, and the unique key prevents duplicates.
     """
-    return _count_work_orders(connection, attempt) == 0
+    return batches.count_work_orders(connection, attempt.trigger, attempt.stream, attempt.range) == 0
 
 
 def _replay(
@@ -183,8 +163,9 @@ def _replay(
     with connection.transaction():
         positions.wait_for_copies(connection, attempt.batch_id, attempt.epoch, attempt.range)
         created = _create(connection, attempt, watch, watch.watch(items), prove, fresh=False)
-        missing = (attempt.replayed or 0) - _count_work_orders(connection, attempt)
+        stored = batches.count_work_orders(connection, attempt.trigger, attempt.stream, attempt.range)
         batches.require_kept(connection, attempt.batch_id)
+    missing = (attempt.replayed or 0) - stored
     if missing > 0:
         range_ = attempt.range
         raise DataLostError(
@@ -212,11 +193,6 @@ def _create(
         return replace(created, filtered=watch.filtered)
     except LimitReachedError as error:
         raise WorkflowFullError(f"{attempt.trigger.name}: {range_}: {error} Nothing was committed there.") from error
-
-
-def _count_work_orders(connection: Connection, attempt: Attempt) -> int:
-    range_ = attempt.range
-    return batches.count_work_orders(connection, attempt.trigger, attempt.stream, range_.start, range_.end)
 
 
 def _lock_ledger(connection: Connection, attempt: Attempt) -> LockedPosition:

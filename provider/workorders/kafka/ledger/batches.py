@@ -7,6 +7,7 @@ clock.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +27,8 @@ _QUERIES = load_queries("workorders.kafka.ledger", "sql/batches.sql")
 LEASE_SECONDS: Final = 15.0
 """How long the listener leaves a trigger's free partitions to a growing batch after its last sign of life. It covers
 the start of a task and of a JVM, and bounds how long a frozen process can delay other partitions."""
+_RANGE_COLUMNS: Final = 16
+"""Of a row of the query `ranges`; the others are those of a virtual partition."""
 _STEP: Final = 1_000
 """Batches that one step of retention deletes."""
 
@@ -267,39 +270,35 @@ def load(connection: Connection, batch_id: int) -> Batch:
 
 def load_ranges(connection: Connection, batch_id: int, *, unfinished: bool = False) -> tuple[BatchRange, ...]:
     """Return the ranges of a batch with their virtual partitions, or only its unfinished ranges."""
-    wanted = {"batch_id": batch_id, "unfinished": unfinished}
-    cut = virtual_partitions.rows_of_batch(connection, batch_id, unfinished=unfinished)
-    return tuple(
-        _cut(BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results), cut)
-        for topic, partition, topic_id, start, end, *results in connection.execute(_QUERIES["ranges"], wanted)
+    rows = connection.execute(_QUERIES["ranges"], {"batch_id": batch_id, "unfinished": unfinished}).fetchall()
+    ranges = groupby(rows, key=lambda row: row[:_RANGE_COLUMNS])
+    return tuple(_range(columns, [row[_RANGE_COLUMNS:] for row in joined]) for columns, joined in ranges)
+
+
+def _range(columns: Sequence[Any], cut: Iterable[Sequence[Any]]) -> BatchRange:
+    """Return a range with its virtual partitions; a range that is not cut has one, whose columns are NULL."""
+    topic, partition, topic_id, start, end, *results = columns
+    range_ = BatchRange(OffsetRange(Partition(topic, partition, topic_id), start, end), *results)
+    virtual_partitions = tuple(
+        replace(
+            range_,
+            range=VirtualPartition(range_.range.partition, start, end, range_.range),
+            finished_at=finished_at,
+            created=created,
+            rejected=rejected,
+            existing=existing or 0,
+            filtered=filtered or 0,
+        )
+        for start, end, finished_at, created, rejected, existing, filtered in cut
+        if start is not None
     )
+    return replace(range_, virtual_partitions=virtual_partitions)
 
 
 def _unknown(batch_id: int) -> UnknownBatchError:
     return UnknownBatchError(
         f"There is no batch {batch_id} in this database; nothing was done. Retention may have deleted it: its work "
         f"orders are then older than the workflow keeps them. See `workorders batches list`."
-    )
-
-
-def _cut(range_: BatchRange, cut: Mapping[tuple[str, int, int], Sequence[Sequence[Any]]]) -> BatchRange:
-    """Return a range with its virtual partitions."""
-    planned = range_.range
-    rows = cut.get((*planned.partition.topic_partition, planned.start), ())
-    return replace(
-        range_,
-        virtual_partitions=tuple(
-            replace(
-                range_,
-                range=VirtualPartition(planned.partition, start, end, planned),
-                finished_at=finished_at,
-                created=created,
-                rejected=rejected,
-                existing=existing or 0,
-                filtered=filtered or 0,
-            )
-            for start, end, finished_at, created, rejected, existing, filtered in rows
-        ),
     )
 
 
@@ -379,11 +378,6 @@ def list_unfinished(connection: Connection, trigger: str, *, seconds: float = 0.
     return [id_ for (id_,) in connection.execute(_QUERIES["unfinished"], {"trigger": trigger, "seconds": seconds})]
 
 
-def read_state(connection: Connection, batch_id: int) -> list[tuple[Any, ...]]:
-    """Return what changes with a part of a batch that is finished or superseded, or with its trigger's definition."""
-    return connection.execute(_QUERIES["state"], {"batch_id": batch_id}).fetchall()
-
-
 def last_plan(connection: Connection, trigger: str) -> LastPlan:
     """Return when the trigger planned last, and whether a batch of it grows."""
     row = connection.execute(_QUERIES["last_plan"], {"trigger": trigger}).fetchone()
@@ -410,7 +404,8 @@ def find_last_id(connection: Connection, trigger: Trigger, stream: str, before: 
     return None if row is None else row[0]
 
 
-def count_work_orders(connection: Connection, trigger: Trigger, stream: str, start: int, end: int) -> int:
-    """Return the number of work orders in `[start, end)` of a stream."""
-    range_ = {"trigger_id": trigger.id, "stream": stream, "start_offset": start, "end_offset": end}
-    return int(fetch_row(connection, _QUERIES["count_in_range"], range_)[0])
+def count_work_orders(connection: Connection, trigger: Trigger, stream: str, range_: OffsetRange) -> int:
+    """Return the number of work orders of the offsets of a stream."""
+    offsets = {"start_offset": range_.start, "end_offset": range_.end}
+    found = fetch_row(connection, _QUERIES["count_in_range"], {"trigger_id": trigger.id, "stream": stream, **offsets})
+    return int(found[0])

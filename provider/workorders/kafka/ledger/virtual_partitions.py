@@ -5,9 +5,8 @@ that others share, so many are written at once, and the ledger moves in a separa
 crash between the two leaves the ledger behind what is stored; the next attempt moves it first.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict
 
 from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection
@@ -22,20 +21,6 @@ def insert(connection: Connection, batch_id: int, virtual_partitions: Iterable[V
     """Record how ranges of a batch are cut, in the transaction that records the batch."""
     for range_ in virtual_partitions:
         connection.execute(_QUERIES["insert"], {**place(batch_id, range_), "range_start": range_.cut_from.start})
-
-
-def rows_of_batch(
-    connection: Connection, batch_id: int, *, unfinished: bool
-) -> dict[tuple[str, int, int], list[Sequence[Any]]]:
-    """Return the virtual partitions of a batch: start, end, finished at, and four counts.
-
-    Their keys are topic, partition, and start of the range; only those of unfinished ranges if `unfinished`.
-    """
-    wanted = {"batch_id": batch_id, "unfinished": unfinished}
-    found: defaultdict[tuple[str, int, int], list[Sequence[Any]]] = defaultdict(list)
-    for topic, partition, range_start, *columns in connection.execute(_QUERIES["of_batch"], wanted):
-        found[topic, partition, range_start].append(columns)
-    return found
 
 
 def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Created | None:
@@ -59,7 +44,7 @@ def lock(connection: Connection, batch_id: int, range_: VirtualPartition) -> Cre
 
 def finish(connection: Connection, batch_id: int, range_: VirtualPartition, created: Created) -> None:
     """Record that a virtual partition was ingested; the caller has locked it and knows that it was not finished."""
-    connection.execute(_QUERIES["finish"], {**place(batch_id, range_), **_counts(created)})
+    connection.execute(_QUERIES["finish"], {**place(batch_id, range_), **asdict(created)})
 
 
 def finish_range(
@@ -78,7 +63,7 @@ def finish_range(
             caller must roll back.
     """
     values = {**place(batch_id, range_), "epoch": epoch, "mean_message_bytes": mean_message_bytes}
-    if connection.execute(_QUERIES["finish_range"], {**values, **_counts(created)}).rowcount != 1:
+    if connection.execute(_QUERIES["finish_range"], {**values, **asdict(created)}).rowcount != 1:
         raise FencedError(
             f"Batch {batch_id}: {range_} was finished by another attempt; nothing was committed here. There is nothing "
             f"to do: `workorders batches show {batch_id}` shows how it ended."
@@ -113,7 +98,3 @@ def place(batch_id: int, range_: OffsetRange) -> dict[str, object]:
     topic, partition = range_.partition.topic_partition
     offsets = {"start_offset": range_.start, "end_offset": range_.end}
     return {"batch_id": batch_id, "topic": topic, "partition": partition, **offsets}
-
-
-def _counts(created: Created) -> dict[str, object]:
-    return {name: getattr(created, name) for name in ("created", "rejected", "existing", "filtered")}

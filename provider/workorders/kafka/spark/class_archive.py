@@ -5,13 +5,11 @@ class path, so its name is a digest of both. It contains only classes of the JVM
 Kafka source must be there as well, and not among those that `--jars` adds later.
 """
 
-import fcntl
 import hashlib
 import importlib.util
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,25 +47,11 @@ def create_archive(jars: Sequence[Path]) -> Path:
         )
     if path.exists():
         return path
-    folder = make_cache_folder(_FOLDER)
-    with _locked(folder):
-        if not path.exists():
-            with tempfile.TemporaryDirectory(prefix="training-", dir=folder) as scratch:
-                made = Path(scratch) / path.name
-                _train(jars, made)
-                made.replace(path)  # in one step: another process may look for it
+    with tempfile.TemporaryDirectory(prefix="training-", dir=make_cache_folder(_FOLDER)) as scratch:
+        made = Path(scratch) / path.name
+        _train(jars, made)
+        made.replace(path)  # in one step: another process may look for it, or make it as well
     return path
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Let one process at a time make an archive: two at once would make it twice, at half the speed."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def use_archive(conf: Mapping[str, Any], jars: Sequence[Path]) -> dict[str, Any]:

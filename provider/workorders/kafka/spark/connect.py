@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 from urllib.parse import quote
@@ -77,7 +78,7 @@ class ConnectServer:
         return self.host in THIS_MACHINE
 
     def __str__(self) -> str:
-        return f"the Spark Connect server {self.host}:{self.port} of connection {self.name}"
+        return f"Spark Connect server {self.host}:{self.port} of connection {self.name}"
 
 
 class _Channel(DefaultChannelBuilder):
@@ -115,7 +116,7 @@ class ConnectSession:
         self._conf = dict(conf)
         self._pool = "few_messages"
         self._session: ConnectSparkSession | None = None
-        self._watchdog: _Watchdog | None = None
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
         return self
@@ -155,8 +156,32 @@ class ConnectSession:
         finally:
             if self._session is None:
                 self._end(session)
-        self._watchdog = _Watchdog(channel, self._id, self._server.user, session)
-        self._watchdog.start()
+        self._ended.clear()
+        watch = partial(self._close_if_silent, channel, session)
+        threading.Thread(target=watch, name="spark-connect-watchdog", daemon=True).start()
+
+    def _close_if_silent(self, channel: _Channel, session: ConnectSparkSession) -> None:
+        """Ask the server again and again, on a separate connection, and close that of the session if it is silent.
+
+        No Spark up to 4.2 sends keepalives, so a client would wait indefinitely for a machine that is gone. The
+        server's progress messages are no sign of life: they come only when something has changed.
+        """
+        request = proto.ConfigRequest(
+            session_id=self._id,
+            user_context=proto.UserContext(user_id=self._server.user),
+            operation=proto.ConfigRequest.Operation(get=proto.ConfigRequest.Get(keys=["spark.sql.session.timeZone"])),
+        )
+        answered = monotonic()
+        with channel.toChannel() as probes:
+            stub = SparkConnectServiceStub(probes)
+            while not self._ended.wait(_PROBE_SECONDS):
+                try:
+                    stub.Config(request, timeout=_PROBE_SECONDS)
+                    answered = monotonic()
+                except grpc.RpcError:
+                    if monotonic() - answered > SILENCE_SECONDS:
+                        session.client.close()
+                        return
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -164,7 +189,7 @@ class ConnectSession:
             yield
         except PySparkException as error:
             raise SparkServerError(
-                f"{_capital(str(self._server))} could not be used: {one_line(error)}; nothing was committed. Start it "
+                f"The {self._server} could not be used: {one_line(error)}; nothing was committed. Start it "
                 f"with `workorders spark serve`, or let the trigger use a connection of the type spark."
             ) from error
 
@@ -174,13 +199,13 @@ class ConnectSession:
         version = session.version
         if _minor(version) != _minor(pyspark.__version__):
             raise ConfigurationError(
-                f"{_capital(str(self._server))} runs Spark {version} and this task has PySpark {pyspark.__version__}; "
+                f"The {self._server} runs Spark {version} and this task has PySpark {pyspark.__version__}; "
                 f"nothing was committed. Use the same minor version on both sides."
             )
         for name, value in self._conf.items():
             if not session.conf.isModifiable(name):
                 raise ConfigurationError(
-                    f"{name} cannot be set for a session on {self._server}; nothing was committed. Set it when the "
+                    f"{name} cannot be set for a session on the {self._server}; nothing was committed. Set it when the "
                     f"server starts (`workorders spark serve --conf {name}={value}`), and leave it out of the trigger."
                 )
         for name, value in {**SESSION_SETTINGS, _POOL: self._pool, **self._conf}.items():
@@ -191,8 +216,7 @@ class ConnectSession:
     def close(self) -> None:
         """Release the session, which ends its queries, and close the connection; no error is raised."""
         session, self._session = self._session, None
-        if self._watchdog is not None:
-            self._watchdog.stop()
+        self._ended.set()
         if session is not None:
             self._end(session)
 
@@ -213,46 +237,5 @@ class ConnectSession:
             SparkConnectServiceStub(channel).ReleaseSession(request, timeout=_RELEASE_SECONDS)
 
 
-class _Watchdog(threading.Thread):
-    """Closes the connection of a server that is silent.
-
-    No Spark up to 4.2 sends keepalives, so a client would wait indefinitely for a machine that is gone. The server's
-    progress messages are no sign of life: they come only when something has changed.
-    """
-
-    def __init__(self, builder: _Channel, session_id: str, user: str, session: ConnectSparkSession) -> None:
-        super().__init__(name="spark-connect-watchdog", daemon=True)
-        self._builder = builder
-        self._request = proto.ConfigRequest(
-            session_id=session_id,
-            user_context=proto.UserContext(user_id=user),
-            operation=proto.ConfigRequest.Operation(get=proto.ConfigRequest.Get(keys=["spark.sql.session.timeZone"])),
-        )
-        self._session = session
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        """Ask the server again and again, on a separate connection."""
-        answered = monotonic()
-        with self._builder.toChannel() as channel:
-            stub = SparkConnectServiceStub(channel)
-            while not self._stopped.wait(_PROBE_SECONDS):
-                try:
-                    stub.Config(self._request, timeout=_PROBE_SECONDS)
-                    answered = monotonic()
-                except grpc.RpcError:
-                    if monotonic() - answered > SILENCE_SECONDS:
-                        self._session.client.close()
-                        return
-
-    def stop(self) -> None:
-        """End the thread; does not wait for it."""
-        self._stopped.set()
-
-
 def _minor(version: str) -> list[str]:
     return version.split(".")[:2]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

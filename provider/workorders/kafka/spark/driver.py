@@ -1,7 +1,6 @@
 """The Spark application's driver: reads the ranges of a batch, and has the executors create the work orders."""
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -21,13 +20,12 @@ from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import RangeError, SparkServerError
 from workorders.kafka.ingest.attempt import Attempt, RangeOutcome, combine
-from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
+from workorders.kafka.ingest.ingest_attempt import GrowingBatch, IngestAttempt, ingest_attempt
 from workorders.kafka.ingest.record_mapping import RecordMapping
 from workorders.kafka.ledger import batches, stalls, virtual_partitions
 from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange
 from workorders.kafka.spark.partition_ingest import RESULT_SCHEMA, PartitionIngest, describe_failure, outcomes_from_rows
-from workorders.kafka.spark.session import open_session
 from workorders.kafka.spark.source import read_ranges, reader_group
 from workorders.text_table import text_table
 
@@ -55,12 +53,12 @@ _HEADINGS = ("partition", "offsets", "created", "rejected", "existing", "filtere
 _NUMBERS = range(2, 7)
 
 
-def main(arguments: Sequence[str] | None = None, *, session: Callable[[], SparkSession] = open_session) -> int:
-    """Run one attempt at one batch; return 0 if every range was ingested."""
+def main(session: Callable[[], SparkSession]) -> int:
+    """Run the attempt that the process's arguments name; return 0 if every range was ingested."""
     parser = argparse.ArgumentParser(description="Create the work orders of one planned batch.")
     parser.add_argument("--batch", type=int, required=True, help="number of the batch")
     parser.add_argument("--epoch", type=int, help="epoch of this attempt; a new one if not given")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args()
     try:
         secrets = JobSecrets.from_environment()
         with ingest_attempt(secrets, given.batch, application_name="workorders driver") as attempt:
@@ -95,7 +93,7 @@ def ingest(attempt: IngestAttempt, session: OpenSession, report: Callable[[str],
     if errors or not attempt.batch.unfinished:  # a replay is what a person asked for, and not more
         return errors
     try:
-        for attempts in attempt.growth().rounds():
+        for attempts in GrowingBatch(attempt).rounds():
             results = batch.ingest_round(attempts)
             report(outcome_table(results, with_headings=False))
             errors = _errors(results)
@@ -151,7 +149,12 @@ class BatchIngest:
         A range that Spark's reader can never read is read without it. PySpark has its own exceptions for some Java
         classes only; failures of Kafka's reader and lost executors are others.
         """
-        task = self._task(attempts)
+        task = PartitionIngest(
+            url_for_executors(self._secrets.database_url),
+            client_settings(self._secrets.kafka),
+            RecordMapping.of(self._definition, self._secrets.registry),
+            attempts,
+        )
         try:
             found = self._run(task, [attempt for attempt in attempts if attempt.read_from < attempt.range.end])
         except (ConfigurationError, SparkServerError) as error:  # there is no session, and would be none for one range
@@ -170,14 +173,6 @@ class BatchIngest:
         # Spark read to the end and reported no message: the whole range is aborted, compacted or transaction markers.
         invisible = [attempt for attempt in attempts if attempt.range not in {outcome.range for outcome in found}]
         return found + [task.ingest(attempt, iter(())) for attempt in invisible]
-
-    def _task(self, attempts: Sequence[Attempt]) -> PartitionIngest:
-        return PartitionIngest(
-            url_for_executors(self._secrets.database_url),
-            client_settings(self._secrets.kafka),
-            RecordMapping.of(self._definition, self._secrets.registry),
-            attempts,
-        )
 
     def _run(self, task: PartitionIngest, attempts: Sequence[Attempt]) -> list[RangeOutcome]:
         if not attempts:
@@ -283,7 +278,3 @@ def _cells(outcome: RangeOutcome) -> tuple[str, ...]:
     created = outcome.created
     counts = (created.created, created.rejected, created.existing, created.filtered)
     return (*place, *(f"{count:,}" for count in counts), f"{outcome.seconds:.1f}", "done")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

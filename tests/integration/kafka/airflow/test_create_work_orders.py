@@ -40,7 +40,6 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow import create_work_orders, engines, ingest_runs
 from workorders.kafka.airflow.commit_offsets import CommitOffsetsOperator
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
-from workorders.kafka.airflow.stall_notifications import Alerting
 from workorders.kafka.client import admin
 from workorders.kafka.client.admin import KafkaAdmin
 from workorders.kafka.client.secrets import JobSecrets
@@ -459,7 +458,7 @@ def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
     before = everything(connection, trigger)
     task = Task(stack, "another", planned, monkeypatch)
     heard = Heard()
-    monkeypatch.setattr(Alerting, "claim", heard)
+    monkeypatch.setattr(create_work_orders, "send_due_alerts", heard)
     with pytest.raises(AirflowFailException) as raised:
         task.run()
     assert str(raised.value) == (

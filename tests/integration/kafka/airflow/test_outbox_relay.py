@@ -42,12 +42,8 @@ def send(outbox: Outbox, shard: int = 0, **changes: Any) -> SendMessagesOperator
 
 
 def wait(idle_after: float, shard: int = 0, shards: int = 1) -> TriggerEvent:
-    trigger = OutboxTrigger(
-        database_connection="workorders_db",
-        buckets=buckets_of(shard, shards),
-        poll_interval=0.05,
-        idle_after=idle_after,
-    )
+    trigger = OutboxTrigger(database_connection="workorders_db", buckets=buckets_of(shard, shards))
+    trigger.poll_interval, trigger.idle_after = 0.05, idle_after
 
     async def first() -> TriggerEvent:
         return await anext(aiter(trigger.run()))

@@ -13,8 +13,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
-from workorders.kafka.ingest.growth import GrowingBatch
-from workorders.kafka.ingest.ingest_attempt import ingest_attempt
+from workorders.kafka.ingest.ingest_attempt import GrowingBatch, ingest_attempt
 from workorders.kafka.ledger import batches, positions
 from workorders.kafka.ledger.batches import Batch
 from workorders.kafka.planning import planner
@@ -42,10 +41,7 @@ class Growing:
             for one in attempt.prepared.attempts:
                 self.trigger.ingest(one)
             after_round(0)
-            growing = GrowingBatch(
-                attempt.database, attempt.cluster, attempt.batch, attempt.epoch, slice_seconds=slice_seconds
-            )
-            for added in growing.rounds():
+            for added in GrowingBatch(attempt, slice_seconds=slice_seconds).rounds():
                 self.rounds.append(", ".join(str(one.range) for one in added))
                 for one in added:
                     self.trigger.ingest(one)

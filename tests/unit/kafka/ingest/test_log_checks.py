@@ -1,11 +1,16 @@
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from workorders.core.triggers import Trigger
+from workorders.kafka.client.requests import Answers
 from workorders.kafka.exceptions import DataLostError, RangeError, TopicRecreatedError
-from workorders.kafka.ingest.log_checks import check_ranges, first_readable_offset, require_same_log
-from workorders.kafka.ledger.batches import BatchRange
+from workorders.kafka.ingest.log_checks import PreflightResult, check_batch, first_readable_offset, require_same_log
+from workorders.kafka.ledger.batches import Batch, BatchRange
 from workorders.kafka.partitions import OffsetRange, Partition, PartitionOffsets, VirtualPartition
 
 ORDERS = Partition("orders", 0, "id")
@@ -102,6 +107,26 @@ def test_every_sentence_states_that_nothing_was_committed_and_who_decides() -> N
             first_readable_offset("shop", PLANNED, log)
 
 
+class Cluster:
+    """Answers with some logs."""
+
+    def __init__(self, *logs: PartitionOffsets) -> None:
+        self._logs = {log.partition.topic_partition: log for log in logs}
+
+    async def log_ends(self, *_: object, **__: object) -> Answers[dict[tuple[str, int], PartitionOffsets]]:
+        return Answers(self._logs, {})
+
+    async def cluster_id(self) -> str:
+        return "cluster"
+
+
+def checked(ranges: Sequence[BatchRange], *logs: PartitionOffsets) -> PreflightResult:
+    """Check a batch of ranges."""
+    batch = Batch(7, Trigger(1, "shop", "kafka", 1, "ship"), {}, datetime(2026, 1, 1, tzinfo=UTC), tuple(ranges))
+    cluster: Any = Cluster(*logs)
+    return asyncio.run(check_batch(cluster, batch, epoch=1))
+
+
 def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
     patients, visits = Partition("patients", 1, "id"), Partition("visits", 2, "id")
     parts = [
@@ -109,13 +134,9 @@ def test_one_bad_range_leaves_the_others_of_a_batch_readable() -> None:
         BatchRange(OffsetRange(patients, 5, 6), None, None, None),
         BatchRange(OffsetRange(visits, 0, 9), None, None, None),
     ]
-    logs = {
-        log.partition.topic_partition: log
-        for log in (HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))
-    }
-    begins, errors = check_ranges("shop", parts, logs)
-    assert begins == {PLANNED.range: 100}
-    assert {range_.partition: type(error) for range_, error in errors.items()} == {
+    found = checked(parts, HEALTHY, PartitionOffsets(replace(visits, topic_id="other"), 0, 9, 9))
+    assert [(attempt.range, attempt.read_from) for attempt in found.attempts] == [(PLANNED.range, 100)]
+    assert {range_.partition: type(error) for range_, error in found.unreadable.items()} == {
         patients: DataLostError,
         visits: TopicRecreatedError,
     }
@@ -125,9 +146,11 @@ def test_only_the_virtual_partition_whose_messages_are_gone_is_unreadable_unless
     parts = [
         BatchRange(VirtualPartition(ORDERS, start, start + 50, PLANNED.range), None, None, None) for start in (100, 150)
     ]
+    cut = replace(PLANNED, virtual_partitions=tuple(parts))
     log = PartitionOffsets(ORDERS, 120, 200, 200)
-    begins, errors = check_ranges("shop", parts, {ORDERS.topic_partition: log})
-    assert begins == {parts[1].range: 150}
-    assert list(errors) == [parts[0].range]
-    assert not check_ranges("shop", parts, {ORDERS.topic_partition: replace(log, log_start=0, high_watermark=199)})[0]
-    assert "orders 0 [100, 150) of [100, 200): offsets [100, 120) were deleted" in str(errors[parts[0].range])
+    found = checked([cut], log)
+    assert [(attempt.range, attempt.read_from) for attempt in found.attempts] == [(parts[1].range, 150)]
+    assert list(found.unreadable) == [PLANNED.range]
+    error = str(found.unreadable[PLANNED.range])
+    assert "orders 0 [100, 150) of [100, 200): offsets [100, 120) were deleted" in error
+    assert not checked([cut], replace(log, log_start=0, high_watermark=199)).attempts

@@ -142,31 +142,24 @@ FROM workorders.triggers
 JOIN workorders.workflows ON workflows.id = triggers.workflow_id
 WHERE triggers.id = %(trigger_id)s;
 
--- name: state
--- What changes when something of a batch is finished or superseded, or when the definition of its trigger changes.
-SELECT triggers.definition::text,
-    ARRAY(
-        SELECT (ranges.topic, ranges.partition)::text
-        FROM workorders.kafka_unfinished_ranges AS ranges
-        WHERE ranges.batch_id = batches.id
-        ORDER BY 1
-    ) AS unfinished
-FROM workorders.kafka_batches AS batches
-JOIN workorders.triggers ON triggers.id = batches.trigger_id
-WHERE batches.id = %(batch_id)s;
-
 -- name: ranges
+-- A range that is cut has a row for each of its virtual partitions.
 SELECT ranges.topic, ranges.partition, ranges.topic_id, ranges.start_offset, ranges.end_offset,
     ranges.finished_at, ranges.created, ranges.rejected, ranges.last_error, ranges.existing,
     ranges.superseded_by, ranges.generation,
     (ranges.topic_id, ranges.generation) IS DISTINCT FROM (ledger.topic_id, ledger.generation) AS of_earlier_log,
-    ranges.filtered, coalesce(ledger.stored_end, 0) AS stored_end, ledger.cluster_id
+    ranges.filtered, coalesce(ledger.stored_end, 0) AS stored_end, ledger.cluster_id,
+    virtual.start_offset, virtual.end_offset, virtual.finished_at, virtual.created, virtual.rejected, virtual.existing,
+    virtual.filtered
 FROM workorders.kafka_ranges AS ranges
 LEFT JOIN workorders.kafka_ledger AS ledger
     ON (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
+LEFT JOIN workorders.kafka_virtual_partitions AS virtual
+    ON (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
+        = (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
 WHERE ranges.batch_id = %(batch_id)s
     AND (NOT %(unfinished)s OR ranges.finished_at IS NULL AND ranges.superseded_by IS NULL)
-ORDER BY ranges.topic, ranges.partition, ranges.start_offset;
+ORDER BY ranges.topic, ranges.partition, ranges.start_offset, virtual.start_offset;
 
 -- name: begin_attempt
 -- The lease of the plan covers the start of the first attempt. It does not begin again with a later one, which grows only
@@ -194,9 +187,7 @@ FROM workorders.kafka_batches AS batches
 WHERE batches.id = ranges.batch_id
     AND batches.epoch = %(epoch)s
     AND ranges.batch_id = %(batch_id)s
-    AND ranges.topic = %(topic)s
-    AND ranges.partition = %(partition)s
-    AND ranges.start_offset = %(start_offset)s
+    AND (ranges.topic, ranges.partition, ranges.start_offset) = (%(topic)s, %(partition)s, %(start_offset)s)
     AND (ranges.finished_at IS NOT NULL) = %(is_replay)s
     AND ranges.superseded_by IS NULL;
 

@@ -2,25 +2,12 @@
 INSERT INTO workorders.kafka_virtual_partitions (batch_id, topic, partition, range_start, start_offset, end_offset)
 VALUES (%(batch_id)s, %(topic)s, %(partition)s, %(range_start)s, %(start_offset)s, %(end_offset)s);
 
--- name: of_batch
-SELECT topic, partition, range_start, start_offset, end_offset, finished_at, created, rejected, existing, filtered
-FROM workorders.kafka_virtual_partitions AS virtual
-WHERE batch_id = %(batch_id)s
-    AND (NOT %(unfinished)s OR EXISTS (
-        SELECT FROM workorders.kafka_unfinished_ranges AS ranges
-        WHERE (ranges.batch_id, ranges.topic, ranges.partition, ranges.start_offset)
-            = (virtual.batch_id, virtual.topic, virtual.partition, virtual.range_start)
-    ))
-ORDER BY topic, partition, start_offset;
-
 -- name: lock
 SELECT finished_at IS NOT NULL, created, rejected, existing, filtered
 FROM workorders.kafka_virtual_partitions
 WHERE batch_id = %(batch_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND start_offset = %(start_offset)s
-    AND end_offset = %(end_offset)s
+    AND (topic, partition, start_offset, end_offset)
+        = (%(topic)s, %(partition)s, %(start_offset)s, %(end_offset)s)
 FOR UPDATE;
 
 -- name: finish
@@ -30,8 +17,7 @@ WITH stored AS (
     SET stored_end = greatest(ledger.stored_end, %(end_offset)s)
     FROM workorders.kafka_ranges AS ranges
     WHERE ranges.batch_id = %(batch_id)s
-        AND ranges.topic = %(topic)s
-        AND ranges.partition = %(partition)s
+        AND (ranges.topic, ranges.partition) = (%(topic)s, %(partition)s)
         AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
 )
 UPDATE workorders.kafka_virtual_partitions
@@ -41,9 +27,7 @@ SET finished_at = clock_timestamp(),
     existing = %(existing)s,
     filtered = %(filtered)s
 WHERE batch_id = %(batch_id)s
-    AND topic = %(topic)s
-    AND partition = %(partition)s
-    AND start_offset = %(start_offset)s;
+    AND (topic, partition, start_offset) = (%(topic)s, %(partition)s, %(start_offset)s);
 
 -- name: unfinished_ranges
 SELECT DISTINCT ranges.topic, ranges.partition, ranges.start_offset
@@ -61,9 +45,7 @@ SELECT ledger.epoch
 FROM workorders.kafka_ledger AS ledger
 JOIN workorders.kafka_ranges AS ranges USING (trigger_id, topic, partition)
 WHERE ranges.batch_id = %(batch_id)s
-    AND ranges.topic = %(topic)s
-    AND ranges.partition = %(partition)s
-    AND ranges.start_offset = %(start_offset)s
+    AND (ranges.topic, ranges.partition, ranges.start_offset) = (%(topic)s, %(partition)s, %(start_offset)s)
 FOR NO KEY UPDATE OF ledger;
 
 -- block: moved
@@ -85,9 +67,7 @@ moved AS (
         filtered = ledger.filtered + CASE WHEN prefix.end_offset = ranges.end_offset THEN prefix.filtered ELSE 0 END
     FROM prefix, workorders.kafka_ranges AS ranges
     WHERE ranges.batch_id = %(batch_id)s
-        AND ranges.topic = %(topic)s
-        AND ranges.partition = %(partition)s
-        AND ranges.start_offset = %(start_offset)s
+        AND (ranges.topic, ranges.partition, ranges.start_offset) = (%(topic)s, %(partition)s, %(start_offset)s)
         AND ranges.finished_at IS NULL
         AND ranges.superseded_by IS NULL
         AND (ledger.trigger_id, ledger.topic, ledger.partition) = (ranges.trigger_id, ranges.topic, ranges.partition)
@@ -105,9 +85,7 @@ SET finished_at = clock_timestamp(),
     last_error = NULL
 FROM prefix, moved
 WHERE ranges.batch_id = %(batch_id)s
-    AND ranges.topic = %(topic)s
-    AND ranges.partition = %(partition)s
-    AND ranges.start_offset = %(start_offset)s
+    AND (ranges.topic, ranges.partition, ranges.start_offset) = (%(topic)s, %(partition)s, %(start_offset)s)
     AND ranges.end_offset = moved.next_offset;
 
 -- name: finish_range
@@ -127,9 +105,7 @@ WITH ends AS (
         sum(created) AS created, sum(rejected) AS rejected, sum(existing) AS existing, sum(filtered) AS filtered
     FROM workorders.kafka_virtual_partitions AS virtual
     WHERE batch_id = %(batch_id)s
-        AND topic = %(topic)s
-        AND partition = %(partition)s
-        AND range_start = %(start_offset)s
+        AND (topic, partition, range_start) = (%(topic)s, %(partition)s, %(start_offset)s)
 ), prefix AS (
     SELECT *, end_offset AS moves_before FROM ends
 ),

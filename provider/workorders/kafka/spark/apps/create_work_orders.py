@@ -10,4 +10,4 @@ if __name__ == "__main__":
     # Imported while the JVM starts, which saves a second per batch.
     from workorders.kafka.spark.driver import main
 
-    sys.exit(main(session=session.result))
+    sys.exit(main(session.result))

@@ -1,7 +1,8 @@
 """The pages without Airflow: their application below its usual path, for a user whose rights a test chooses."""
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Thread
@@ -17,10 +18,20 @@ from support.eventually import eventually
 from workorders.pages import forms
 from workorders.pages.access import Right, Viewer, current_viewer
 from workorders.pages.app import make_app
-from workorders.pages.site import Change, Site
+from workorders.pages.site import Site
 
 OWN = {"sec-fetch-site": "same-origin"}
 """The header with which a browser sends a form of a page."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """An entry of Airflow's audit log."""
+
+    event: str
+    dag_ids: Sequence[str]
+    user: str
+    details: Mapping[str, Any]
 
 
 class StubUser(BaseUser):
@@ -44,9 +55,9 @@ class StubViewer(Viewer):
 
     refused: Callable[[Right, str], bool] = field(default=lambda _, __: False)
 
-    def may(self, right: Right, dag_id: str) -> bool:
-        """Return whether the test refuses it."""
-        return not self.refused(right, dag_id)
+    def may(self, right: Right, *dag_ids: str) -> bool:
+        """Return whether the test refuses none of them."""
+        return not any(self.refused(right, dag_id) for dag_id in dag_ids)
 
 
 def ada(refused: Callable[[Right, str], bool] = lambda _, __: False) -> StubViewer:
@@ -91,7 +102,7 @@ def site(
         lambda _: kafka_settings,
         lambda dag_ids: {dag_id: dag_id in paused for dag_id in dag_ids},
         "the key of a test",
-        record_change,
+        lambda event, dag_ids, user, extra: record_change(Change(event, dag_ids, user, json.loads(extra))),
     )
 
 

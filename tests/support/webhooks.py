@@ -12,8 +12,9 @@ from typing import Any
 import httpx2
 from fastapi.testclient import TestClient
 
-from workorders.webhook.app import make_app
+from workorders.webhook import app
 from workorders.webhook.authentication import Secret
+from workorders.webhook.callers import Callers
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hooks
 from workorders.webhook.stored_webhooks import StoredWebhook, list_served
@@ -38,9 +39,9 @@ class Webhooks:
         served: Callable[[], Sequence[StoredWebhook]] = self._list_stored
         if served_from is not None:
             served = partial(list_served, self.handler.database(served_from))
-        hooks = Hooks(served, self.clock)
-        app = make_app(hooks, self.handler, self.secrets.__getitem__, self.clock)
-        self.client = TestClient(app, raise_server_exceptions=False)
+        callers = Callers(self.secrets.__getitem__, self.clock)
+        webhooks = app.Webhooks(Hooks(served, self.clock), self.handler, callers)
+        self.client = TestClient(app.make_app(webhooks), raise_server_exceptions=False)
 
     def clock(self) -> float:
         """Let enough time pass between two looks that a change is noticed immediately."""

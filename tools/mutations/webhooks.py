@@ -11,13 +11,13 @@ WEBHOOKS = (
     Mutation(
         "body-read-before-the-caller-is-known",
         4,
-        (Change("webhook/app.py", "            await self._callers.check_headers(definition, received)\n", ""),),
+        (Change("webhook/app.py", "            await self.callers.check_headers(definition, received)\n", ""),),
         (f"{APP}::test_no_body_is_read_of_a_caller_without_a_proof",),
     ),
     Mutation(
         "bytes-of-bodies-not-counted",
         4,
-        (Change("webhook/body.py", "if hook.body_bytes > MAX_BYTES:", "if False:"),),
+        (Change("webhook/requests.py", "if hook.body_bytes > MAX_BYTES:", "if False:"),),
         (f"{BODY}::test_a_webhook_holds_no_more_bytes_than_its_limit_and_the_bytes_of_a_request_until_its_end",),
     ),
     Mutation(

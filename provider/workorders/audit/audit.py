@@ -54,8 +54,8 @@ class _Task:
 class Audit:
     """One audit, by a connection without an open transaction; nothing is written.
 
-    After `max_seconds` nothing more is begun; one statement lasts at most a minute. `random` chooses the `sample` of
-    messages of each partition that are read again, and the order of the partitions.
+    After `max_seconds` nothing more is begun; one statement lasts at most a minute. Chance decides the order of the
+    partitions, and which messages of each, as many as the `sample`, are read again.
     """
 
     def __init__(
@@ -66,13 +66,12 @@ class Audit:
         *,
         sample: int = SAMPLE,
         max_seconds: float = MAX_SECONDS,
-        random: Random | None = None,
     ) -> None:
         self._connection = connection
         self._kafka = KafkaAnswers(kafka_settings)
         self._settings = (kafka_settings, registry_settings)
         self._sample = sample
-        self._random = random or Random()  # noqa: S311 - a sample is no secret
+        self._random = Random()  # noqa: S311 - a sample is no secret
         self._begun = time.monotonic()
         self._deadline = self._begun + max_seconds
         self._readers: dict[str, Rereading] = {}

@@ -30,6 +30,7 @@ class Ledger:
     start_offset: int
     next_offset: int
     stored_end: int
+    stream_id: int
     stream: str
     last_stored: int | None
     """Highest position of the stream."""
@@ -162,12 +163,11 @@ def check_counts(ledger: Ledger, counts: StoredCounts) -> Iterator[Finding]:
         yield ledger.found(Check.COUNTS, what, "Run REINDEX on the table work_orders, which names the rows.", offsets)
     if ledger.deletes_before is not None:  # what existed before may be older than the batch, and deleted
         least -= counts.existing
+    what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
     if counts.positions < least:
-        what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, replay_action(ledger, counts.batch_id), offsets)
     is_repeated = counts.is_read_twice or any(max(counts.start, to) < min(counts.end, at) for at, to in ledger.moves)
     if counts.positions > total and not is_repeated:
-        what = f"Batch {counts.batch_id} counted {total} work orders, and {counts.positions} are stored."
         yield ledger.found(Check.COUNTS, what, REPORT, offsets)
 
 

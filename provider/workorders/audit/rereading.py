@@ -33,7 +33,6 @@ class Rereading:
     ) -> None:
         self.messages = self.undecided = 0
         self._connection = connection
-        self._trigger = trigger
         self._definition, self._changed_at = stored.definition(connection, trigger)
         known = KafkaTriggerDefinition.model_validate(self._definition)
         self._settings = client_settings(kafka_settings(known.kafka_connection))
@@ -48,7 +47,7 @@ class Rereading:
             WorkOrdersError: Kafka, or the registry, did not answer or refused.
             KafkaException: Kafka refused.
         """
-        without_message = stored.positions(self._connection, self._trigger, ledger.stream, block.start, block.end)
+        without_message = stored.positions(self._connection, ledger, block.start, block.end)
         asked = OffsetRange(ledger.log, block.start, block.end)
         with closing(read_range(self._settings, asked, block.start)) as records:
             try:
@@ -76,7 +75,7 @@ class Rereading:
         self.messages += 1
         range_, item = taken[-1]
         offsets = (record.offset, record.offset + 1)
-        item, found = self._compare(item, record)
+        item, found = self._compare(ledger, item, record)
         if found is None and is_missing([range_ for range_, _ in taken], ledger.deletes_before):
             missing = "Kafka has a message that its batch took, and it has no work order."
             yield ledger.found(Check.MESSAGES, missing, replay_action(ledger, range_.batch_id), offsets)
@@ -89,13 +88,13 @@ class Rereading:
             action = f"Compare it with a backup; `workorders work-orders show {found.id}` prints it. {REPORT}"
             yield ledger.found(Check.MESSAGES, f"Work order {found.id} {what}.", action, offsets)
 
-    def _compare(self, item: Item, record: Record) -> tuple[Item, StoredMessage | None]:
+    def _compare(self, ledger: Ledger, item: Item, record: Record) -> tuple[Item, StoredMessage | None]:
         """Return the item as it is stored, and its work order."""
         try:
-            return item, stored.compare(self._connection, self._trigger, item, record)
+            return item, stored.compare(self._connection, ledger, item, record)
         except VALUE_ERRORS as error:
             refused = item._replace(body=None, rejection=rejection_of(error), raw=item.body)
-            return refused, stored.compare(self._connection, self._trigger, refused, record)
+            return refused, stored.compare(self._connection, ledger, refused, record)
 
     def _mapping(self, filter_: Any) -> RecordMapping:
         key = orjson.dumps(filter_)

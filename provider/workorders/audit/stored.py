@@ -80,13 +80,13 @@ def definition(connection: Connection, trigger: str) -> tuple[dict[str, Any], da
     return found, changed_at
 
 
-def positions(connection: Connection, trigger: str, stream: str, start: int, end: int) -> set[int]:
-    """Return the positions of a stream from start to end that have a work order."""
-    arguments = {"trigger": trigger, "stream": stream, "start": start, "end": end}
+def positions(connection: Connection, ledger: Ledger, start: int, end: int) -> set[int]:
+    """Return the positions of the followed log from start to end that have a work order."""
+    arguments = {"stream_id": ledger.stream_id, "start": start, "end": end}
     return {position for (position,) in _fetch(connection, _QUERIES["positions"], arguments)}
 
 
-def compare(connection: Connection, trigger: str, item: Item, record: Record) -> StoredMessage | None:
+def compare(connection: Connection, ledger: Ledger, item: Item, record: Record) -> StoredMessage | None:
     """Return the work order of a message, compared with the item; None if there is none.
 
     Raises:
@@ -94,8 +94,7 @@ def compare(connection: Connection, trigger: str, item: Item, record: Record) ->
     """
     values = {record.value, item.body, item.raw} - {None}
     arguments = {
-        "trigger": trigger,
-        "stream": item.stream,
+        "stream_id": ledger.stream_id,
         "position": item.position,
         "body": None if item.body is None else item.body.decode(),
         "request": item.request.decode(),
@@ -108,7 +107,7 @@ def compare(connection: Connection, trigger: str, item: Item, record: Record) ->
 
 def check_runs(connection: Connection) -> Iterator[Finding]:
     """Compare runs with their work orders and workers, and sequences with what is parked."""
-    for query in ("unfinished_runs", "without_run", "sequences"):
+    for query in ("unfinished_runs", "sequences"):
         for workflow, what in _fetch(connection, _QUERIES[query], {"limit": _LIMIT}):
             yield Finding(check=Check.RUNS, what=what, action=_PAUSE, workflow=workflow)
 

@@ -10,7 +10,7 @@ from workorders.audit.audit import MAX_SECONDS, SAMPLE, Audit
 from workorders.audit.findings import AuditReport
 from workorders.cli.connections import connect, connect_to_write, kafka_settings, registry_settings
 from workorders.cli.options import AsJson, Database, argument
-from workorders.cli.output import count, note, print_json, show_progress
+from workorders.cli.output import count, note, show, show_progress
 from workorders.core.exceptions import one_line
 from workorders.visible_text import safe
 
@@ -49,10 +49,7 @@ def audit(
         made = Audit(connection, kafka_settings, registry_settings, sample=sample, max_seconds=max_seconds)
         report = made.run(trigger, show_progress)
     _store(report, database)
-    if as_json:
-        print_json(report)
-    else:
-        _print(report)
+    show(report, as_json=as_json, shown=_print)
     if not report.is_good:
         raise typer.Exit(1)
 

@@ -2,27 +2,59 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Any, Final
 from uuid import UUID
 
 import typer
 
 from workorders import dag_ids
-from workorders.cli import filters
 from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write
-from workorders.cli.options import AsJson, Database, Listing, argument, takes
-from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page, show_progress
+from workorders.cli.options import AsJson, Database, Listing, OfTrigger, argument, option, parse_time, takes
+from workorders.cli.output import note, print_json, print_state_counts, show, show_one, show_page, show_progress
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection
+from workorders.core.states import WorkOrderState
 
 app = typer.Typer(no_args_is_help=True)
 
 _WorkOrderId = Annotated[UUID | None, argument("ID", "Id of a single work order.")]
 _Id = Annotated[int, argument("ID", "Number of the bulk operation.")]
+_SINCE: Final = "Created since: 15m, 2h or 7d ago, or 2026-03-01T14:30."
 _COLUMNS: Final = "id created_at kind state done skipped total filter actor account reason error"
+
+
+def chosen(
+    *,
+    trigger: OfTrigger = None,
+    workflow: Annotated[str | None, option("NAME", "Only for this workflow.", "--workflow")] = None,
+    state: Annotated[
+        WorkOrderState | None, option("STATE", f"Only in this state: {', '.join(WorkOrderState)}.", "--state")
+    ] = None,
+    rejection: Annotated[
+        str | None, option("CODE", "Only rejected for this reason, such as not-json.", "--rejection")
+    ] = None,
+    since: Annotated[datetime | None, option("TIME", _SINCE, "--since", parser=parse_time)] = None,
+    until: Annotated[datetime | None, option("TIME", "Created before this time.", "--until", parser=parse_time)] = None,
+    stream: Annotated[
+        str | None, option("TEXT", "Only streams with this prefix, such as orders/0@.", "--stream")
+    ] = None,
+    from_position: Annotated[
+        int | None, option("N", "Only from this position of the stream.", "--from-position")
+    ] = None,
+    to_position: Annotated[int | None, option("N", "Only before this position of the stream.", "--to-position")] = None,
+    ordering_key: Annotated[
+        str | None, option("VALUE", "Only with this value of the ordering key.", "--ordering-key")
+    ] = None,
+    text: Annotated[
+        str | None, option("WORDS", "Only with these words (or prefix*) in body or rejection.", "--text")
+    ] = None,
+) -> Filter:
+    """Return the filter that the options of a command ask for, which are named after its fields."""
+    return Filter(**locals())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +71,7 @@ class _RerunRequest(_Request):
     from_start: Annotated[bool, typer.Option("--from-start", help="Execute every step again.")] = False
 
 
-@takes(wanted=filters.chosen, request=_RerunRequest)
+@takes(wanted=chosen, request=_RerunRequest)
 def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -> None:
     """Run work orders again, before all others.
 
@@ -61,7 +93,7 @@ def rerun(id_: _WorkOrderId = None, *, wanted: Filter, request: _RerunRequest) -
     _start("rerun", _of(id_, wanted), request, options={"from_start": True} if request.from_start else {})
 
 
-@takes(wanted=filters.chosen, request=_Request)
+@takes(wanted=chosen, request=_Request)
 def cancel_work_orders(id_: _WorkOrderId = None, *, wanted: Filter, request: _Request) -> None:
     """Cancel runs that wait; what runs already is not touched.
 
@@ -163,10 +195,7 @@ def _run(connection: Connection, job: Job, *, as_json: bool) -> None:
     """Run a bulk operation, and print its progress; exit with 1 if a single work order was named and not changed."""
     note(f"{_named(job)} has {job.total:,} work orders; {_resume(job)} continues it if interrupted.")
     job = runner.run_job(connection, job.id, progress=lambda job: show_progress(job.looked_at, job.total))
-    if as_json:
-        print_json(job)
-    else:
-        print(job)
+    show(job, as_json=as_json)
     if job.filter.names_one and not job.done:
         raise typer.Exit(1)
 

@@ -46,11 +46,7 @@ class Change:
         return self.actor or account()
 
     def confirm(self, *consequences: str) -> None:
-        """Print what will happen, and ask; return if the answer is yes, or was given by --yes.
-
-        Raises:
-            typer.Exit: the answer was no; the command ends with 1.
-        """
+        """Ask as the function `confirm` does."""
         confirm(*consequences, yes=self.yes)
 
     def record(self, connection: "Connection", action: str, **details: int | str) -> None:

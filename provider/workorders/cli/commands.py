@@ -47,8 +47,9 @@ PANELS: Final[Mapping[str, Mapping[str, str]]] = {
 SUMMARIES: Final = {name: summary for panel in PANELS.values() for name, summary in panel.items()}
 
 _MODULES: Final = {
-    "doctor": "start",
+    **dict.fromkeys(("doctor", "remove"), "start"),
     "decisions": "resolve",
+    "steps": "workflows",
     **dict.fromkeys(("actions", "db", "retention"), "maintenance"),
 }
 """The modules with commands of other names than theirs; any other command is in the module of its name."""
@@ -108,7 +109,8 @@ class LeafCommand(TyperCommand):
 def _load(name: str) -> Any:
     """Import a command and build it below a root with the settings that it would have had there from the start."""
     root = typer.Typer(rich_markup_mode=None)
-    root.callback()(_nothing)
+    # Without a callback, Typer makes a root with one command that command itself.
+    root.callback()(lambda: None)
     own_name = name.replace("-", "_")
     module = import_module(f"workorders.cli.{_MODULES.get(name, own_name)}")
     found = module.app if name not in _MODULES and hasattr(module, "app") else getattr(module, own_name)
@@ -121,7 +123,3 @@ def _load(name: str) -> Any:
         root.command(name, cls=LeafCommand)(found)
     group: Any = typer.main.get_command(root)
     return group.commands[name]
-
-
-def _nothing() -> None:
-    """Keep Typer from making a root with one command that command itself."""

@@ -1,8 +1,7 @@
 """`workorders create`: one work order by hand."""
 
-import sys
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -26,7 +25,9 @@ def create(
     *,
     reason: Reason,
     body: Annotated[str | None, option("JSON", "Input, a JSON object.", "--body")] = None,
-    file: Annotated[Path | None, option("FILE", "File with the input; - is standard input.", "--file")] = None,
+    file: Annotated[
+        typer.FileBinaryRead | None, option("FILE", "File with the input; - is standard input.", "--file")
+    ] = None,
     key: Annotated[str | None, option("TEXT", "Idempotency key: one work order per key.", "--key")] = None,
     actor: Actor = None,
     folder: Folder = None,
@@ -44,7 +45,7 @@ def create(
     """
     if (body is None) == (file is None):
         raise typer.BadParameter("give the input by --body or by --file, and not by both")
-    given = body.encode("utf-8", "surrogateescape") if body is not None else _content(file)
+    given = file.read() if file is not None else (body or "").encode("utf-8", "surrogateescape")
     with connect_to_write(database) as connection:
         found = _trigger(connection, trigger, folder)
         me = account()
@@ -57,16 +58,6 @@ def create(
         print(f"Work order {made.id} ({made.state}) has this key already; nothing was created.")
     else:
         print("The work order of this key has been deleted; nothing was created.")
-
-
-def _content(file: Path | None) -> bytes:
-    source: BinaryIO = sys.stdin.buffer
-    if file is None or str(file) == "-":
-        return source.read()
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file} cannot be read: {error.strerror}") from error
 
 
 def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:

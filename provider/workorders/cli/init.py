@@ -2,9 +2,8 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -17,6 +16,8 @@ from workorders.core.exceptions import ConfigurationError
 _SETTING: Final = "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"
 _LOCAL: Final = "airflow.dag_processing.bundles.local.LocalDagBundle"
 _Bundle = dict[str, Any]
+_DEFAULT_BUNDLE: Final[_Bundle] = {"name": "dags-folder", "classpath": _LOCAL, "kwargs": {}}
+"""That of an Airflow without configuration."""
 EXAMPLE: Final[Mapping[str, str]] = {
     "triggers/orders.yaml": """\
 # yaml-language-server: $schema=../schema/kafka-trigger.schema.json
@@ -104,29 +105,32 @@ def init(
       workorders init /opt/workorders
     """
     home = folder.resolve()
-    bundles = _configured() if airflow_is_configured() else _DagBundles()
-    found_by = bundles.find(home / "dags")
+    is_configured = airflow_is_configured()
+    bundles = _configured_bundles() if is_configured else [_DEFAULT_BUNDLE]
+    found_by = _containing(home / "dags", bundles) if is_configured else None
     if not (home / "triggers").exists():
         for name, text in EXAMPLE.items():
             _write(home / name, text.format(home=home) if name == "README.md" else text)
     _write_replaced(home)
     if found_by is not None:
-        from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
+        from airflow.sdk import conf  # noqa: PLC0415 - Airflow takes seconds
+
+        from workorders.airflow import metadata  # noqa: PLC0415
 
         bundle, root = found_by
         if metadata.request_parsing(bundle, (home / "dags" / "workorders_triggers.py").relative_to(root)):
             print(f"Airflow's Dag processor reads {home / 'dags'} now.")
         else:
             print(
-                f"Airflow finds {home / 'dags'} without a setting, at the latest {bundles.refresh_seconds} s after its "
-                f"Dag processor has started."
+                f"Airflow finds {home / 'dags'} without a setting, at the latest "
+                f"{conf.getint('dag_processor', 'refresh_interval')} s after its Dag processor has started."
             )
     else:
-        names = ", ".join(bundle["name"] for bundle in bundles.bundles)
+        names = ", ".join(bundle["name"] for bundle in bundles)
         print(
             f"If no Git bundle reads this folder, set this for every Airflow component, after the package is installed "
             f"there, and restart it. It keeps the bundles that are configured in this shell ({names}).\n"
-            f"export {_SETTING}={shlex.quote(json.dumps(bundles.with_folder(home / 'dags')))}"
+            f"export {_SETTING}={shlex.quote(json.dumps(_with_folder(bundles, home / 'dags')))}"
         )
 
 
@@ -156,39 +160,8 @@ def _write(path: Path, text: str, *, replace: bool = False) -> None:
         print(f"written  {path}")
 
 
-def _default() -> list[_Bundle]:
-    return [{"name": "dags-folder", "classpath": _LOCAL, "kwargs": {}}]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _DagBundles:
-    """Airflow's list of Dag bundles; by default that of an Airflow without configuration."""
-
-    bundles: list[_Bundle] = field(default_factory=_default)
-    #: The path of a local bundle without one; None if it is unknown.
-    dags_folder: Path | None = None
-    #: Seconds until Airflow looks for new files.
-    refresh_seconds: int = 300
-
-    def find(self, folder: Path) -> tuple[str, Path] | None:
-        """Return the name and the folder of the local bundle that contains this folder; None if none does."""
-        return next((found for found in self._local_folders() if folder.is_relative_to(found[1])), None)
-
-    def with_folder(self, folder: Path) -> list[_Bundle]:
-        """Return the list with one more bundle, of this folder."""
-        taken = {bundle["name"] for bundle in self.bundles}
-        names = ("workorders", *(f"workorders-{number}" for number in range(2, len(taken) + 2)))
-        name = next(name for name in names if name not in taken)
-        return [*self.bundles, {"name": name, "classpath": _LOCAL, "kwargs": {"path": str(folder)}}]
-
-    def _local_folders(self) -> Iterator[tuple[str, Path]]:
-        for bundle in self.bundles:
-            if bundle.get("classpath") == _LOCAL and (path := _kwargs(bundle).get("path") or self.dags_folder):
-                yield bundle["name"], Path(path).resolve()
-
-
-def _configured() -> _DagBundles:
-    """Return the bundles of Airflow's configuration.
+def _configured_bundles() -> list[_Bundle]:
+    """Return the Dag bundles of Airflow's configuration.
 
     Raises:
         ConfigurationError: the setting is no list of bundles.
@@ -205,12 +178,25 @@ def _configured() -> _DagBundles:
             "Airflow's [dag_processor] dag_bundle_config_list is no JSON list of objects with a name, so no folder was "
             "added to it and nothing was written; correct it first."
         )
-    return _DagBundles(
-        bundles=found,
-        dags_folder=Path(conf.get_mandatory_value("core", "dags_folder")),
-        refresh_seconds=conf.getint("dag_processor", "refresh_interval"),
-    )
+    return found
 
 
-def _kwargs(bundle: _Bundle) -> dict[str, Any]:
-    return bundle.get("kwargs") or {}
+def _containing(folder: Path, bundles: list[_Bundle]) -> tuple[str, Path] | None:
+    """Return the name and the folder of the configured local bundle that contains this folder; None if none does."""
+    from airflow.sdk import conf  # noqa: PLC0415 - as above
+
+    for bundle in bundles:
+        if bundle.get("classpath") == _LOCAL:
+            kwargs = bundle.get("kwargs") or {}
+            root = Path(kwargs.get("path") or conf.get_mandatory_value("core", "dags_folder")).resolve()
+            if folder.is_relative_to(root):
+                return bundle["name"], root
+    return None
+
+
+def _with_folder(bundles: list[_Bundle], folder: Path) -> list[_Bundle]:
+    """Return the list with one more bundle, of this folder."""
+    taken = {bundle["name"] for bundle in bundles}
+    names = ("workorders", *(f"workorders-{number}" for number in range(2, len(taken) + 2)))
+    name = next(name for name in names if name not in taken)
+    return [*bundles, {"name": name, "classpath": _LOCAL, "kwargs": {"path": str(folder)}}]

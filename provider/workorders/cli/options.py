@@ -6,13 +6,15 @@ from datetime import UTC, datetime
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
 
 from workorders import times
 from workorders.core.environment import DATABASE_CONNECTION, DATABASE_URL_VARIABLE, TRIGGERS_VARIABLE
+
+T = TypeVar("T")
 
 
 def option(metavar: str, help_: str, name: str, **settings: Any) -> Any:
@@ -23,28 +25,20 @@ def option(metavar: str, help_: str, name: str, **settings: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=help_, show_default=False, **settings)
 
 
-def parse_time(text: str) -> datetime:
-    """Return the time that an option was given.
+def _parser(read: Callable[[str], T | None], form: str) -> Callable[[str], T]:
+    """Return what parses the text of an option; it raises `typer.BadParameter` with the right form."""
 
-    Raises:
-        typer.BadParameter: the text means no time; the command line ends with the right form.
-    """
-    time = times.parse(text, now=datetime.now(UTC))
-    if time is None:
-        raise typer.BadParameter(f"expected {times.FORM}; got {text!r}.")
-    return time
+    def parse(text: str) -> T:
+        found = read(text)
+        if found is None:
+            raise typer.BadParameter(f"expected {form}; got {text!r}.")
+        return found
+
+    return parse
 
 
-def parse_seconds(text: str) -> float:
-    """Return the seconds of a duration that an option was given, such as 90s or 15m.
-
-    Raises:
-        typer.BadParameter: the text means no duration.
-    """
-    found = times.parse_seconds(text)
-    if found is None:
-        raise typer.BadParameter(f"expected a duration such as 90s, 15m, 2h, 7d; got {text!r}.")
-    return found
+parse_time = _parser(lambda text: times.parse(text, now=datetime.now(UTC)), times.FORM)
+parse_seconds = _parser(times.parse_seconds, "a duration such as 90s, 15m, 2h, 7d")
 
 
 def argument(metavar: str, help_: str, **settings: Any) -> Any:

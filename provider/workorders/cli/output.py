@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -19,6 +19,7 @@ from workorders.core.states import WorkOrderState
 from workorders.text_table import text_table
 from workorders.visible_text import hexdump, safe
 
+T = TypeVar("T")
 Columns = str | Mapping[str, Callable[[Any], object]]
 """Names of attributes, with spaces between them, or a function per heading; empty for all fields of the dataclass."""
 
@@ -44,6 +45,11 @@ class Raw(bytes):
     __slots__ = ()
 
 
+def show(value: T, *, as_json: bool, shown: Callable[[T], object] = print) -> None:
+    """Print a value as JSON, or let `shown` print it for people."""
+    (print_json if as_json else shown)(value)
+
+
 def show_one(thing: Any, *, as_json: bool, columns: Mapping[type, Columns] | None = None, **more: object) -> None:
     """Print the fields of a dataclass, and what else is given."""
     show_fields(_fields(thing) | more, as_json=as_json, columns=columns)
@@ -57,18 +63,12 @@ def show_fields(named: Mapping[str, Any], *, as_json: bool, columns: Mapping[typ
         as_json: prints JSON, whose keys are the names.
         columns: of the tables, by the type of their rows.
     """
-    if as_json:
-        print_json(named)
-    else:
-        _print_fields(named, columns or {})
+    show(named, as_json=as_json, shown=lambda named: _print_fields(named, columns or {}))
 
 
 def show_rows(kind: type, rows: Sequence[Any], *, as_json: bool, columns: Columns = "") -> None:
     """Print dataclasses of a kind as JSON, or as a table."""
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(kind, rows, columns)
+    show(rows, as_json=as_json, shown=lambda rows: print_table(kind, rows, columns))
 
 
 def show_page(

@@ -7,15 +7,7 @@ import typer
 
 from workorders.cli.changes import Change, PreviewedChange, account
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
-from workorders.cli.options import (
-    Listing,
-    OfTrigger,
-    TriggerName,
-    argument,
-    option,
-    parse_time,
-    takes,
-)
+from workorders.cli.options import Listing, OfTrigger, TriggerName, argument, option, parse_time, takes
 from workorders.cli.output import note, print_json, show_page
 from workorders.core import triggers
 from workorders.core.exceptions import ConfigurationError

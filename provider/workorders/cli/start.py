@@ -1,4 +1,4 @@
-"""`workorders start` and `workorders doctor`: whether a message would arrive, and what is missing."""
+"""`workorders start`, `doctor`, and `remove`: the Dags of a trigger begin, what they need, and their end."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
+from workorders import dag_ids
+from workorders.cli.changes import confirm
 from workorders.cli.connections import require_airflow
-from workorders.cli.options import AsJson, TriggerName, argument, option, parse_seconds
-from workorders.cli.output import note, print_json
-from workorders.core.exceptions import WorkOrdersError
+from workorders.cli.options import AsJson, TriggerName, Yes, argument, option, parse_seconds
+from workorders.cli.output import note, print_json, show
+from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.visible_text import safe
 
 if TYPE_CHECKING:
@@ -28,10 +30,6 @@ Wait = Annotated[
     float | None,
     option("DURATION", "Maximum time until the Dag is parsed and polls; 6m.", "--wait", parser=parse_seconds),
 ]
-
-
-class NotStartedError(WorkOrdersError):
-    """A trigger was not started, or has not polled in time."""
 
 
 def doctor(
@@ -57,10 +55,7 @@ def doctor(
     found = [*start_checks.of_installation(), *([] if trigger else start_checks.of_dags(dags))]
     for name in [trigger] if trigger else start_checks.list_sources(dags):
         found += start_checks.of_source(name, start_checks.find_source(name, dags))
-    if as_json:
-        print_json(found)
-    else:
-        _print(found)
+    show(found, as_json=as_json, shown=_print)
     if not all(check.ok for check in found):
         raise typer.Exit(1)
 
@@ -102,11 +97,48 @@ def start(trigger: TriggerName, wait: Wait = None, as_json: AsJson = False) -> N
         raise typer.Exit(1)
 
 
+def remove(
+    trigger: Annotated[str | None, argument("TRIGGER", "Only of this trigger.")] = None, yes: Yes = False
+) -> None:
+    """Delete the Dags of a trigger whose file is gone, or all Dags of this package that no file makes any more.
+
+    Deletes Dags and Dag runs from Airflow. Work orders, the ledger, and the consumer group's offsets stay. Airflow
+    notices within about two minutes that a file or a bundle is gone.
+
+    Examples:
+      workorders remove orders
+      workorders remove --yes
+    """
+    require_airflow()
+    from workorders.airflow import metadata  # noqa: PLC0415 - Airflow takes seconds
+
+    # The Dag of its workflow may serve other triggers.
+    wanted = None if trigger is None else dag_ids.of_trigger(trigger)
+
+    def chosen(*, gone: bool) -> list[str]:
+        return sorted(dag_id for dag_id in metadata.our_dags(gone=gone) if wanted is None or dag_id in wanted)
+
+    left, gone = chosen(gone=False), chosen(gone=True)
+    if left and not gone:
+        raise ConfigurationError(
+            f"Files still make the Dags {', '.join(left)}, so none was deleted. Delete the trigger's file, or remove "
+            f"the Dag bundle from Airflow's configuration, and run this again in two minutes."
+        )
+    if not gone:
+        print("There is no Dag to delete.")
+        return
+    print(safe("\n".join(gone)))
+    confirm("These Dags and their Dag runs are deleted.", yes=yes)
+    for dag_id in gone:
+        metadata.delete(dag_id)
+    note(f"{len(gone)} Dags were deleted.")
+
+
 def _wait_for_offsets(source: "Source", deadline: float) -> Sequence[str]:
     """Return where a Kafka trigger reads on, once its listener has recorded that; nothing for other triggers.
 
     Raises:
-        NotStartedError: it did not in time.
+        WorkOrdersError: it did not in time.
     """
     from workorders.airflow.connections import database_url  # noqa: PLC0415 - Airflow takes seconds
     from workorders.core.postgres.connection import connect  # noqa: PLC0415
@@ -122,7 +154,7 @@ def _wait_for_offsets(source: "Source", deadline: float) -> Sequence[str]:
             f"Waiting for the first poll of {source.dag.dag_id}.",
         )
         if not polled:
-            raise NotStartedError(
+            raise WorkOrdersError(
                 f"{source.dag.dag_id} was unpaused, and has recorded no starting offsets yet. Look into the log of its "
                 f"task wait_for_messages, and run this command again with a longer --wait."
             )

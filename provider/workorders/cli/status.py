@@ -8,7 +8,7 @@ import typer
 
 from workorders.cli.connections import connect, kafka_settings
 from workorders.cli.options import AsJson, Database, argument
-from workorders.cli.output import count, note, print_json, print_table
+from workorders.cli.output import count, note, print_table, show
 from workorders.core.bulk import jobs
 from workorders.core.exceptions import one_line
 from workorders.core.history.workload import list_workloads
@@ -84,10 +84,7 @@ def status(
     with connect(database) as connection:
         triggers = collect(connection, KafkaAnswers(kafka_settings), trigger)
         facts = _facts(connection, triggers, trigger) if check else Facts()
-    if as_json:
-        print_json(triggers)
-    else:
-        _print_all(triggers)
+    show(triggers, as_json=as_json, shown=_print_all)
     wrong = find_problems(facts)
     if wrong:
         for problem in wrong:

@@ -11,7 +11,7 @@ from uuid import UUID
 import typer
 
 from workorders import times
-from workorders.cli import bulk, filters
+from workorders.cli import bulk
 from workorders.cli.connections import connect
 from workorders.cli.options import AsJson, Database, ListingById, argument, option, takes
 from workorders.cli.output import note, print_json, print_state_counts, show_one, show_page
@@ -34,7 +34,7 @@ _PUBLISHED_COLUMNS: Final = "topic state attempt event_id hold_id"
 
 
 @app.command("list")
-@takes(wanted=filters.chosen, listing=ListingById)
+@takes(wanted=bulk.chosen, listing=ListingById)
 def list_(*, wanted: Filter, listing: ListingById) -> None:
     """List work orders, newest first.
 
@@ -60,7 +60,7 @@ def list_(*, wanted: Filter, listing: ListingById) -> None:
 
 
 @app.command("count")
-@takes(wanted=filters.chosen)
+@takes(wanted=bulk.chosen)
 def count_(
     *,
     wanted: Filter,
@@ -145,7 +145,7 @@ app.command("cancel")(bulk.cancel_work_orders)
 
 
 @app.command("export")
-@takes(wanted=filters.chosen)
+@takes(wanted=bulk.chosen)
 def export_(
     file: Annotated[Path, argument("FILE", "New file, created when it is complete.")],
     *,

@@ -1,21 +1,23 @@
-"""`workorders workflows`: the files of a folder, what the database knows of them, and bringing them there."""
+"""`workorders workflows` and `steps`: files of workflows, what the database knows of them, and the table of steps."""
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Annotated, Final
 
 import typer
 
-from workorders.cli.connections import connect, connect_to_write
+from workorders.cli.connections import airflow_database_url, connect, connect_to_write
 from workorders.cli.definition_files import read_paths, report
-from workorders.cli.options import AsJson, Database, DefinitionPath
+from workorders.cli.options import AsJson, Database, DefinitionPath, option
 from workorders.cli.output import show_rows
 from workorders.core import workflows
 from workorders.core.definitions.json_schema import WORKFLOW, published
 from workorders.core.definitions.loading import WORKFLOWS
 from workorders.core.environment import workflow_modules
+from workorders.core.worker.user_database import CREATE_TABLE
 from workorders.core.workflows import Workflow
 
 app = typer.Typer(no_args_is_help=True)
+steps = typer.Typer(no_args_is_help=True)
 
 _COLUMNS: Final[Mapping[str, Callable[[Workflow], object]]] = {
     "name": lambda row: row.name,
@@ -83,3 +85,29 @@ def schema() -> None:
       # yaml-language-server: $schema=workflow.schema.json
     """
     print(published(WORKFLOW), end="")
+
+
+@steps.command("create-table")
+def create_table(
+    connection: Annotated[
+        str, option("CONNECTION", "Airflow connection that the workflow names as its `database`.", "--connection")
+    ] = "",
+    sql: Annotated[bool, typer.Option("--sql", help="Print the SQL, and change nothing.")] = False,
+) -> None:
+    """Create the table `workorders_steps` unless it exists.
+
+    context.transaction records there what it has committed. The user of the connection owns the table; another user
+    needs SELECT, INSERT, UPDATE, and DELETE.
+
+    Examples:
+      workorders steps create-table --connection shop_db
+      workorders steps create-table --sql | psql "$SHOP_DB"
+    """
+    if sql:
+        print(CREATE_TABLE)
+        return
+    if not connection:
+        raise typer.BadParameter("give --connection or --sql.")
+    with connect_to_write(airflow_database_url(connection)) as database:
+        database.execute(CREATE_TABLE)
+    print(f"The database of the Airflow connection {connection} has the table workorders_steps.")

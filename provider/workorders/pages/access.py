@@ -56,23 +56,14 @@ class Viewer:
         """Return the name that is recorded with what the user does."""
         return str(self.user.get_name())
 
-    def may(self, right: Right, dag_id: str) -> bool:
-        """Return whether the user has a right to a Dag."""
+    def may(self, right: Right, *dag_ids: str) -> bool:
+        """Return whether the user has a right to each of these Dags."""
         method, entity = right.value
-        return api_server.has_right(self.user, method, entity, dag_id)
+        return all(api_server.has_right(self.user, method, entity, dag_id) for dag_id in dag_ids)
 
-    def may_all(self, right: Right, dag_ids: Iterable[str]) -> bool:
-        """Return whether the user has a right to every one of these Dags."""
-        return all(self.may(right, dag_id) for dag_id in dag_ids)
-
-    def require_all(self, rights: Iterable[Right], dag_ids: Iterable[str]) -> None:
-        """Refuse a user without all of these rights to every one of these Dags."""
-        for dag_id, right in product(dag_ids, rights):
-            self.require(right, dag_id)
-
-    def require(self, right: Right, dag_id: str) -> None:
-        """Refuse a user without a right to a Dag, or without the right to read it, which every other one needs."""
-        for needed in dict.fromkeys((Right.READ, right)):
+    def require(self, right: Right, *dag_ids: str) -> None:
+        """Refuse a user without a right to each of these Dags, or to read it, which every other right needs."""
+        for dag_id, needed in product(dag_ids, dict.fromkeys((Right.READ, right))):
             if not self.may(needed, dag_id):
                 method, entity = needed.value
                 raise HTTPException(

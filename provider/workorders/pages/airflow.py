@@ -1,6 +1,5 @@
 """The pages in Airflow: their application with Airflow's connections."""
 
-import json
 from urllib.parse import urlsplit
 
 from airflow.sdk import conf
@@ -12,7 +11,7 @@ from workorders.core.environment import DATABASE_CONNECTION
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.monitoring.api import make_router, read_samples
 from workorders.pages.app import make_app
-from workorders.pages.site import Change, Site
+from workorders.pages.site import Site
 
 
 def application() -> FastAPI:
@@ -22,19 +21,13 @@ def application() -> FastAPI:
         kafka_settings,
         metadata.paused_dags,
         conf.get_mandatory_value("api", "secret_key"),
-        record_change,
+        api_server.write_audit_log,
         _origin(),
     )
     app = make_app(site)
     # For machines: it has a token instead of Airflow's users.
     app.include_router(make_router(lambda: read_samples(site.database_url)))
     return app
-
-
-def record_change(change: Change) -> None:
-    """Write a change into Airflow's audit log."""
-    details = json.dumps(change.details, ensure_ascii=False)
-    api_server.write_audit_log(change.event, change.dag_ids, change.user, details)
 
 
 def _origin() -> str | None:

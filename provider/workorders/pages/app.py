@@ -31,18 +31,8 @@ from workorders.pages.site import Site
 
 _LOG = logging.getLogger(__name__)
 
-ROUTERS: Final = (
-    overview.router,
-    kafka_trigger.router,
-    resolve.router,
-    work_orders.router,
-    work_order.router,
-    bulk.router,
-    workflow.router,
-    outbox.router,
-    last_audit.router,
-)
-"""Everything that is served. A router without a page, such as one for machines, belongs here too."""
+PAGES: Final = (overview, kafka_trigger, resolve, work_orders, work_order, bulk, workflow, outbox, last_audit)
+"""The modules whose routers are served. A router without a page, such as one for machines, belongs here too."""
 
 TITLES: Final[Mapping[int, str]] = {
     400: "Not done",
@@ -72,8 +62,8 @@ def make_app(site: Site) -> FastAPI:
     """Return the application. It has no documentation pages, because everybody could read them."""
     app = FastAPI(title="Work orders", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.site = site
-    for router in ROUTERS:
-        app.include_router(router)
+    for page in PAGES:
+        app.include_router(page.router)
     # Nothing in them is secret, so anyone may read them.
     app.mount("/static", StaticFiles(packages=[("workorders.pages", "static")]))
     app.middleware("http")(_with_headers)

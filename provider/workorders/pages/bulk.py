@@ -1,9 +1,10 @@
 """Bulk operations: the form that reruns, cancels, or exports work orders, the progress of each, and how to stop one."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from threading import BoundedSemaphore, Thread
 from typing import Annotated, Final
@@ -36,9 +37,8 @@ router = APIRouter(route_class=PageRoute)
 
 _PAGE: Final = 50
 """Operations of a page, and work orders that are selected one by one."""
-_MAX_NUMBER: Final = 2**63 - 1
-Number = Annotated[int, Path(ge=1, le=_MAX_NUMBER)]
-"""Of an operation, as Postgres takes it."""
+Number = Annotated[int, Path(ge=1, le=search.MAX_NUMBER)]
+"""Of an operation."""
 _MOVING: Final = ("waiting", "running")
 _QUICK_SECONDS: Final = 2
 """Between two looks at an operation that a person waits for."""
@@ -131,7 +131,7 @@ def list_page(
     request: Request,
     site: CurrentSite,
     viewer: CurrentViewer,
-    before: Annotated[int | None, Query(ge=1, le=_MAX_NUMBER)] = None,
+    before: Annotated[int | None, Query(ge=1, le=search.MAX_NUMBER)] = None,
 ) -> HTMLResponse:
     """Show the newest operations that the user may see."""
     with site.reading() as connection:
@@ -150,10 +150,10 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: Num
     with site.reading() as connection:
         job = store.get_job(connection, number)
         dags = _dags_of(connection, job, list_names(connection))
-    viewer.require_all([Right.READ], dags)
+    viewer.require(Right.READ, *dags)
     is_moving = job.state in _MOVING
     is_unfinished = is_moving or job.state == "failed"
-    reads_input = viewer.may_all(Right.READ_INPUT, dags)
+    reads_input = viewer.may(Right.READ_INPUT, *dags)
     return render(
         request,
         "bulk_operation.html",
@@ -161,7 +161,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, number: Num
         dags=dags,
         seconds=_QUICK_SECONDS if is_moving else 15,
         is_unfinished=is_unfinished,
-        may_stop=is_unfinished and viewer.may_all(Right.ACT, dags),
+        may_stop=is_unfinished and viewer.may(Right.ACT, *dags),
         csrf=forms.new_token(site.form_key, viewer.id),
     )
 
@@ -171,7 +171,7 @@ def cancel(request: Request, site: CurrentSite, actor: CurrentActor, number: Num
     """Stop an operation; its finished steps remain."""
     with site.writing() as connection:
         dags = _dags_of(connection, store.get_job(connection, number), list_names(connection))
-        actor.require_all([Right.ACT], dags)
+        actor.require(Right.ACT, *dags)
         site.record(actor, "stop_job", dags, job=number)
         store.cancel_job(connection, number)
     return RedirectResponse(Place.of(request).page("bulk", number), 303)
@@ -214,10 +214,11 @@ def _start(site: Site, job_id: int) -> None:
     """
     if _FREE.acquire(blocking=False):
         # The end of the server does not wait for it: every step is a transaction, and another process continues.
-        Thread(target=_run_and_free, args=(site, job_id), name=f"workorders job {job_id}", daemon=True).start()
+        run = partial(_run, site, job_id, ended=_FREE.release)
+        Thread(target=run, name=f"workorders job {job_id}", daemon=True).start()
 
 
-def _run(site: Site, job_id: int) -> None:
+def _run(site: Site, job_id: int, *, ended: Callable[[], None] = lambda: None) -> None:
     try:
         with site.writing() as connection:
             runner.run_job(connection, job_id)
@@ -226,10 +227,5 @@ def _run(site: Site, job_id: int) -> None:
     except (WorkOrdersError, psycopg.Error) as error:
         # The job's row has it too, if the database could be reached.
         _LOG.error("Bulk operation %s: %s", job_id, one_line(error))
-
-
-def _run_and_free(site: Site, job_id: int) -> None:
-    try:
-        _run(site, job_id)
     finally:
-        _FREE.release()
+        ended()

@@ -61,7 +61,7 @@ def page(
         "kafka_trigger.html",
         status=status,
         rows=sorted(status.partitions, key=states.rank),
-        word=states.word_of_trigger(status, is_paused=paused.get(listener, False)),
+        word=states.word_of_trigger(status, is_paused=paused.get(listener, True)),
         oldest_age=oldest_age,
         source=source,
         asked_kafka=asks_kafka,

@@ -21,7 +21,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTMLResp
     with site.reading() as connection:
         report = stored.read_report(connection)
         workflows = list_names(connection)
-    reads_all = viewer.may_all(Right.READ, map(dag_ids.of_workflow, workflows))
+    reads_all = viewer.may(Right.READ, *map(dag_ids.of_workflow, workflows))
     reads_texts = may_read_texts(viewer, map(dag_ids.of_workflow, workflows))
     findings = [found for found in (report.findings if report else ()) if _may_read(viewer, found, reads_all)]
     return render(

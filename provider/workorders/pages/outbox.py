@@ -13,13 +13,11 @@ from workorders.outbox.admin import Hold, ShardStatus
 from workorders.pages import forms
 from workorders.pages.access import CurrentViewer, Right, Viewer, hide, may_read_texts
 from workorders.pages.forms import CurrentActor, require_number
-from workorders.pages.rendering import NOTHING, Place, render
+from workorders.pages.rendering import Place, render
 from workorders.pages.site import CurrentSite
 from workorders.pages.threads import PageRoute
 
 router = APIRouter(route_class=PageRoute)
-
-_KEY_BYTES: Final = 80
 
 Done = Literal["released", "purged"]
 """What a person has just decided, in the address of the page."""
@@ -52,9 +50,6 @@ def page(
         # Anybody can write an address; a hold that is there contradicts it.
         done=_DONE[done].format(number) if done and number not in {None, *(hold.id for hold in held)} else None,
         paused=[relay for relay, is_paused in site.paused_dags(relays).items() if is_paused],
-        may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
-        may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX),
-        key_text=key_text,
     )
 
 
@@ -70,7 +65,6 @@ def hold_page(request: Request, site: CurrentSite, viewer: CurrentViewer, number
         hold=hold,
         may_release=viewer.may(Right.RELEASE, dag_ids.OUTBOX),
         may_purge=viewer.may(Right.PURGE, dag_ids.OUTBOX) and hold.kind != "topic",
-        key_text=key_text,
         csrf=forms.new_token(site.form_key, viewer.id),
     )
 
@@ -113,13 +107,6 @@ def holds(connection: Connection, viewer: Viewer) -> list[Hold]:
     """Return the holds, without their keys and reasons if the user may not read them."""
     unless = may_read_texts(viewer, [dag_ids.OUTBOX])
     return [hide(hold, "key", "reason", unless=unless) for hold in admin.holds(connection)]
-
-
-def key_text(key: bytes | None) -> str:
-    """Return the beginning of a key as text; bytes that are no text are replaced."""
-    if key is None:
-        return NOTHING
-    return key[:_KEY_BYTES].decode(errors="replace") + ("…" if len(key) > _KEY_BYTES else "")
 
 
 def _confirmed(request: Request, done: Done, number: int) -> Response:

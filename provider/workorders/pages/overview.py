@@ -1,7 +1,7 @@
 """The page to begin with: what needs a person, then every trigger and workflow."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -42,8 +42,7 @@ class KafkaLine:
 
     status: TriggerStatus
     is_paused: bool
-    has_listener: bool = True
-    """Whether Airflow knows the Dag of its listener; that of a retired trigger is gone."""
+    """Whether its listener is paused, or gone as that of a retired trigger."""
     oldest_age: float | None = None
     """Seconds for which its oldest message without a work order has waited at most, to a minute; 0 if none waits, and
     None if the listener does not look."""
@@ -94,7 +93,6 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         kafka = _kafka_lines(statuses, samples, paused)
         facts = facts_of(
             kafka,
-            asked_kafka=asked_kafka,
             samples=samples,
             idle=find_idle(connection, readable, now),
             shards=outbox.shards(connection, viewer) if shows_outbox else [],
@@ -132,14 +130,10 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
     )
 
 
-def facts_of(kafka: Iterable[KafkaLine], *, asked_kafka: bool, **others: Any) -> Facts:
-    """Return what tells what is wrong; that Kafka was not asked yet is no problem."""
-    lines = list(kafka)
-    return Facts(
-        triggers=[line.status if asked_kafka else replace(line.status, problem=None) for line in lines],
-        paused={line.status.name for line in lines if line.is_paused or not line.has_listener},
-        **others,
-    )
+def facts_of(kafka: Sequence[KafkaLine], **others: Any) -> Facts:
+    """Return what tells what is wrong."""
+    paused = {line.status.name for line in kafka if line.is_paused}
+    return Facts(triggers=[line.status for line in kafka], paused=paused, **others)
 
 
 def _may_read(viewer: Viewer, trigger: RegisteredTrigger) -> bool:
@@ -159,8 +153,7 @@ def _kafka_lines(
     lines = [
         KafkaLine(
             status=status,
-            is_paused=paused.get(dag_ids.listener(status.name), False),
-            has_listener=dag_ids.listener(status.name) in paused,
+            is_paused=paused.get(dag_ids.listener(status.name), True),
             oldest_age=ages.get(status.name),
         )
         for status in statuses

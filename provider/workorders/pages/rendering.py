@@ -80,7 +80,7 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = (number, many, moment, duration, age, waited, visible, first_line, tone)
+    filters = (number, many, moment, duration, age, waited, visible, first_line, key_text, tone)
     environment.filters |= {filter_.__name__: filter_ for filter_ in filters}
     return environment
 
@@ -153,6 +153,11 @@ def first_line(text: str | None, length: int = 160) -> str:
     """Return the beginning of a text on one line."""
     line = " ".join(visible(text).split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def key_text(key: bytes | None) -> str:
+    """Return the beginning of a message's key on one line; bytes that are no text are replaced."""
+    return NOTHING if key is None else first_line(key.decode(errors="replace"), 80)
 
 
 _TONES: Final = {

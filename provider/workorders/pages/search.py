@@ -21,8 +21,9 @@ FIELDS: Final = (*_TEXTS, "from_position", "to_position", "since", "until", "id"
 DEFAULT_SINCE: Final = "7d"
 ALL_TIMES: Final = "all"
 _MAX_LENGTH: Final = 1_000
-_MAX_POSITION: Final = 2**63 - 1
-_MAX_DIGITS: Final = 19
+MAX_NUMBER: Final = 2**63 - 1
+"""As Postgres takes it."""
+_DIGITS: Final = re.compile("[0-9]{1,19}")
 """Of such a number; Python does not read thousands of them."""
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -107,7 +108,7 @@ def read_time(name: str, text: str, now: datetime) -> datetime | None:
 def read_position(name: str, text: str) -> int | None:
     """Return the position or the offset that the text of a field means; None without a text. Refuse another text."""
     text = text.strip()
-    if text and not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) <= _MAX_POSITION):
+    if text and not (_DIGITS.fullmatch(text) and int(text) <= MAX_NUMBER):
         raise _wrong(name, "a whole number from 0")
     return int(text) if text else None
 

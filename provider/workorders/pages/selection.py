@@ -82,7 +82,8 @@ def require_right(connection: Connection, viewer: Viewer, right: Right, wanted: 
     if wanted.selected is not None and not workflows:
         raise HTTPException(404, "The work orders that were selected do not exist any more. Nothing was changed.")
     dags = [dag_ids.of_workflow(workflow) for workflow in workflows]
-    viewer.require_all(rights_to(right, wanted), dags)
+    for needed in rights_to(right, wanted):
+        viewer.require(needed, *dags)
     return dags
 
 

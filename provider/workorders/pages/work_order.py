@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Final, Literal
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
@@ -19,7 +18,7 @@ from workorders.core.selectors import canonical
 from workorders.core.states import WAITING
 from workorders.kafka.ledger import origin
 from workorders.outbox import admin
-from workorders.pages import forms, search
+from workorders.pages import search
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.rendering import render
 from workorders.pages.site import CurrentSite
@@ -72,10 +71,7 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         order=found,
         runs=attempts,
         repeats=repeats,
-        # Lists the duplicates of the work order that were kept.
-        repeats_search=urlencode({"rejection": duplicates.DUPLICATE, "text": str(found.id), "since": search.ALL_TIMES})
-        if reads_input
-        else None,
+        duplicate=duplicates.DUPLICATE,
         original=original,
         gap=gap,
         published=sent[:_MAX_PUBLISHED],
@@ -84,17 +80,13 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         batch=batch,
         no_batch=origin.missing_text(found) if batch is None and reads_batch else None,
         ordering_key=_ordering_key(found, definition) if reads_input else None,
-        batch_dag=dag_ids.ingest(found.trigger or ""),
         sentence=sentence(found, attempts),
         reads_input=reads_input,
         raw=hexdump(found.raw, most=_RAW_BYTES) if reads_input and found.raw is not None else None,
-        raw_size=found.raw_bytes,
         may_act=may_act,
         may_rerun=may_act and found.state in _ENDED,
         may_cancel=may_act and found.state in WAITING,
         dag_id=dag_id,
-        csrf=forms.new_token(site.form_key, viewer.id) if may_act else "",
-        who=viewer.name,
         seconds=5 if found.state in _MOVING else 60,
     )
 

@@ -10,7 +10,6 @@ from fastapi.responses import HTMLResponse
 from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.history import runs, search_index, work_orders
-from workorders.core.history.filters import Filter
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection
 from workorders.core.states import WorkOrderState
@@ -71,25 +70,23 @@ def _find(connection: Connection, viewer: Viewer, wanted: Search, before: str | 
 
 
 def _within(connection: Connection, viewer: Viewer, wanted: Search, workflows: Sequence[str]) -> tuple[Search, bool]:
-    """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first."""
+    """Limit a search to what the user may read; return it, and whether the user has to choose a workflow first.
+
+    A user who may not read all that is selected means the workflow that it names, or the only readable one.
+    """
     rights = selection.rights_to(Right.READ, wanted.filter)
     readable = [name for name in workflows if all(viewer.may(right, dag_ids.of_workflow(name)) for right in rights)]
     selected = selection.workflows_of(connection, wanted.filter, workflows)
     if set(selected) <= set(readable):
         return wanted, False
-    choice = _likely_workflow(connection, wanted.filter, selected, readable)
-    if choice is None:
+    if wanted.filter.workflow is not None or wanted.filter.selected is not None:
+        choice = selected[0]
+    elif wanted.filter.trigger is not None:
+        choice = triggers.find(connection, wanted.filter.trigger).workflow
+    elif len(readable) == 1:
+        choice = readable[0]
+    else:
         return wanted, True
-    viewer.require_all(rights, [dag_ids.of_workflow(choice)])
+    for right in rights:
+        viewer.require(right, dag_ids.of_workflow(choice))
     return search.read({**wanted.given, "workflow": choice}, datetime.now(UTC)), False
-
-
-def _likely_workflow(
-    connection: Connection, wanted: Filter, selected: Sequence[str], readable: Sequence[str]
-) -> str | None:
-    """Return the workflow that a user means who may not read all that are selected; None if that is unknown."""
-    if wanted.workflow is not None or wanted.selected is not None:
-        return next(iter(selected), None)
-    if wanted.trigger is not None:
-        return triggers.find(connection, wanted.trigger).workflow
-    return readable[0] if len(readable) == 1 else None

@@ -9,7 +9,8 @@ from fastapi.responses import HTMLResponse
 from workorders import dag_ids
 from workorders.core import workflows
 from workorders.core.admission import gaps, limits
-from workorders.core.history import run_summary, state_counts, workload
+from workorders.core.admission.limits import LimitUsage
+from workorders.core.history import run_summary, workload
 from workorders.monitoring.problems import find_idle
 from workorders.pages.access import CurrentViewer, Right, hide, may_read_texts
 from workorders.pages.rendering import render
@@ -33,8 +34,9 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         (work,) = workload.list_workloads(connection, now, workflow=name)
         is_stuck = bool(find_idle(connection, [work], now))
         summary = run_summary.summarize_runs(connection, name)
-        counts = state_counts.latest_counts(connection, workflow=name)
         usage = limits.list_usage(connection, name)
+        if work.concurrency:
+            usage.insert(0, LimitUsage("runs at the same time", work.concurrency, work.running, on_reached=""))
         waiting = gaps.list_gaps(connection, workflow=name, limit=_GAPS)
     paused = site.paused_dags([dag_id]).get(dag_id, False)
     reads_texts = may_read_texts(viewer, [dag_id])
@@ -47,7 +49,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, name: str) 
         work=work,
         summary=summary,
         failures=[hide(failure, "error", unless=reads_texts) for failure in summary.failures],
-        counts=counts,
         limits=usage,
         gaps=waiting,
         reads_input=viewer.may(Right.READ_INPUT, dag_id),

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 def application() -> "FastAPI":
     """Return the application for Airflow's API server, and for a separate server."""
     # Here, because Dag files import this module as well and need none of it.
-    from workorders.webhook.app import make_app  # noqa: PLC0415
+    from workorders.webhook.app import Webhooks, make_app  # noqa: PLC0415
+    from workorders.webhook.callers import Callers  # noqa: PLC0415
     from workorders.webhook.handler import RequestHandler  # noqa: PLC0415
     from workorders.webhook.hooks import Hooks  # noqa: PLC0415
     from workorders.webhook.stored_webhooks import list_served  # noqa: PLC0415
 
     handler = RequestHandler(database_url)
     hooks = Hooks(partial(list_served, handler.database(DATABASE_CONNECTION)), time.monotonic)
-    return make_app(hooks, handler, _secret, time.monotonic)
+    return make_app(Webhooks(hooks, handler, Callers(_secret, time.monotonic)))
 
 
 def make_dags(definition: WebhookTriggerDefinition) -> list[DAG]:

@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, repeat
@@ -16,14 +15,12 @@ from fastapi import FastAPI, Request, Response
 
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.history.runs import WorkOrderOutcome
-from workorders.webhook.authentication import Secret
-from workorders.webhook.body import received_body, require_length
 from workorders.webhook.callers import Callers
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
 from workorders.webhook.refusals import RefusedError, printable
-from workorders.webhook.requests import Received
+from workorders.webhook.requests import Received, received_body, require_length
 
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _LOG = logging.getLogger(__name__)
@@ -36,20 +33,18 @@ _SUCCESS: Final = "success"
 _REJECTED: Final = "rejected"
 
 
+@dataclass(frozen=True)
 class Webhooks:
     """Answers requests."""
 
-    def __init__(
-        self, hooks: Hooks, handler: RequestHandler, secret: Callable[[str], Secret], clock: Callable[[], float]
-    ) -> None:
-        self._hooks = hooks
-        self._handler = handler
-        self._callers = Callers(secret, clock)
+    hooks: Hooks
+    handler: RequestHandler
+    callers: Callers
 
     async def answer(self, request: Request) -> Response:
         """Answer one request; a refusal gives its reason in JSON."""
         try:
-            return await self._answer(await self._hooks.find(request.path_params["path"].strip("/")), request)
+            return await self._answer(await self.hooks.find(request.path_params["path"].strip("/")), request)
         except RefusedError as refusal:
             _LOG.warning(
                 "Webhook path %s: a request of %s was refused with %d (%s): %s",
@@ -77,20 +72,18 @@ class Webhooks:
     async def _create(self, hook: Hook, request: Request) -> CreateResult | str:
         """Create the work order; a challenge of a sender that checks the URL is returned instead."""
         definition = hook.definition
-        received = Received(
-            request.url.path, request.headers.items(), _peer(request), b"", datetime.now(UTC), definition.key_header
-        )
+        received = Received(request.url.path, request.headers.items(), _peer(request), b"", datetime.now(UTC))
         is_read = False
         try:
             _require_acceptable(definition, request)
-            await self._callers.check_headers(definition, received)
+            await self.callers.check_headers(definition, received)
             async with received_body(hook, request) as body:
                 is_read = True
                 received = replace(received, body=body)
-                await self._callers.check_signature(definition, received, hook.threads)
+                await self.callers.check_signature(definition, received, hook.threads)
                 if definition.signature and (challenge := definition.signature.challenge(body)) is not None:
                     return challenge
-                return await run_sync(self._handler.create, hook, received, limiter=hook.threads)
+                return await run_sync(self.handler.create, hook, received, limiter=hook.threads)
         except RefusedError as refusal:
             if not is_read:  # the rest of the body is not waited for
                 refusal.headers["Connection"] = "close"
@@ -119,19 +112,16 @@ class Webhooks:
         LISTEN would need an open connection per server, and does not work behind poolers that do not keep sessions.
         """
         delays = chain(_POLL_SECONDS, repeat(_POLL_SECONDS[-1]))
-        find = partial(self._handler.find_outcome, hook.definition.database_connection, id_)
+        find = partial(self.handler.find_outcome, hook.definition.database_connection, id_)
         while (found := await run_sync(find, limiter=hook.threads, abandon_on_cancel=True)) is None:
             await asyncio.sleep(next(delays))
         return found
 
 
-def make_app(
-    hooks: Hooks, handler: RequestHandler, secret: Callable[[str], Secret], clock: Callable[[], float]
-) -> FastAPI:
+def make_app(webhooks: Webhooks) -> FastAPI:
     """Return the application. It has no documentation pages, because everybody could read them."""
     app = FastAPI(title="Webhooks", docs_url=None, redoc_url=None, openapi_url=None)
-    answer = Webhooks(hooks, handler, secret, clock).answer
-    app.add_api_route("/{path:path}", answer, methods=list(_METHODS), response_model=None)
+    app.add_api_route("/{path:path}", webhooks.answer, methods=list(_METHODS), response_model=None)
     return app
 
 

@@ -1,5 +1,6 @@
 """The fields of a webhook trigger's file."""
 
+from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo
@@ -82,11 +83,6 @@ class WebhookTriggerDefinition(TriggerDefinition):
         return name in self.headers
 
     @property
-    def is_public(self) -> bool:
-        """Whether everybody may call."""
-        return self.authentication == PUBLIC
-
-    @property
     def signature(self) -> SignatureMethod | None:
         """The method, if callers sign the body."""
         return self.authentication if isinstance(self.authentication, SignatureMethod) else None
@@ -96,10 +92,14 @@ class WebhookTriggerDefinition(TriggerDefinition):
         """Header with which a caller identifies its event, in lower case."""
         return KEY_HEADER if self.authentication == PUBLIC else self.authentication.key_header
 
+    def key_of(self, headers: Mapping[str, str]) -> str | None:
+        """Return by what a caller identifies its event; None if its header is missing or empty."""
+        return headers.get(self.key_header) or None
+
     @property
     def tells_errors(self) -> bool:
         """Whether callers get the text of a run's exception."""
-        return not self.is_public if self.reply_with_errors is None else self.reply_with_errors
+        return self.authentication != PUBLIC if self.reply_with_errors is None else self.reply_with_errors
 
     @property
     def requires_json_type(self) -> bool:

@@ -56,8 +56,8 @@ class RequestHandler:
                         connection,
                         trigger,
                         wanted,
-                        key=received.key,
-                        key_scope=received.key_header,
+                        key=definition.key_of(received.by_name),
+                        key_scope=definition.key_header,
                         key_seconds=definition.idempotency_key_window,
                     )
         except LimitReachedError as error:

@@ -29,20 +29,13 @@ class StoredWebhook:
     stored_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """What an `apply` has changed, by the names of webhooks."""
-
-    stored: Sequence[str]
-    """New ones, and those whose definition is another one now."""
-    unchanged: Sequence[str]
-    removed: Sequence[str]
-
-
-def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition]) -> Applied:
+def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition]) -> Mapping[str, str]:
     """Make the webhooks of the database exactly these, in the caller's transaction.
 
     The workflows that were found with them are registered, so that their rules apply to the first request.
+
+    Returns:
+        By the name of each webhook: `stored` if its definition is new, `unchanged`, or `removed`.
 
     Raises:
         ConfigurationError: two of them have one path, the role may not store webhooks, or the file of a workflow that
@@ -56,7 +49,6 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
                 f"Webhook {definition.name}: path: {definition.path} is already the path of webhook {other}; nothing "
                 "was stored; give one of them another path."
             )
-    names = [definition.name for definition in definitions]
     try:
         connection.execute(_QUERIES["lock"])
     except psycopg.errors.InsufficientPrivilege as error:
@@ -64,8 +56,9 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
             "Webhooks: this role may not store them, because they define who may call; nothing was stored; run this "
             "as the owner of the tables, whose URL `workorders db migrate` gets."
         ) from error
+    names = [definition.name for definition in definitions]
     removed = [name for (name,) in connection.execute(_QUERIES["delete_others"], {"names": names})]
-    stored: list[str] = []
+    done: dict[str, str] = {}
     for definition in definitions:
         if definition.database_connection == DATABASE_CONNECTION:  # otherwise its work orders are elsewhere
             workflows.register_found(connection, definition.workflow, definition.found_workflow)
@@ -74,8 +67,9 @@ def apply(connection: Connection, definitions: Sequence[WebhookTriggerDefinition
             "path": definition.path,
             "definition": Jsonb(definition.model_dump(mode="json")),
         }
-        stored += [name for (name,) in connection.execute(_QUERIES["store"], fields)]
-    return Applied(stored, sorted(set(names) - set(stored)), sorted(removed))
+        is_new = connection.execute(_QUERIES["store"], fields).fetchone() is not None
+        done[definition.name] = "stored" if is_new else "unchanged"
+    return done | dict.fromkeys(removed, "removed")
 
 
 def list_stored(connection: Connection) -> list[StoredWebhook]:

@@ -57,7 +57,7 @@ def test_a_trigger_that_only_has_a_file_is_registered_with_its_workflow(
         (("--body", "[]"), 1, "the input must be a JSON object, and the value is an array, not an object"),
         (("--body", "{}", "--file", "-"), 2, "and not by both"),
         ((), 2, "and not by both"),
-        (("--file", "nowhere.json"), 2, "cannot be read"),
+        (("--file", "nowhere.json"), 2, "nowhere.json"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(

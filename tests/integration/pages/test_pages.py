@@ -27,7 +27,7 @@ from support.finished_steps import add_step
 from support.in_process_trigger import InProcessTrigger
 from support.ingesting import look, partition_of, plan
 from support.outbox import Outbox, new_outbox
-from support.pages import OWN, ada, browser_of, form_token, listed_ids, running, served, site
+from support.pages import OWN, Change, ada, browser_of, form_token, listed_ids, running, served, site
 from support.pages_scene import Scene, first_batch, hold_key, make_scene
 from support.runs import finish_all
 from support.step_functions import CONNECTION, user_database
@@ -50,7 +50,7 @@ from workorders.outbox import OutboxMessage
 from workorders.pages import downloads, resolve, work_order
 from workorders.pages.access import Right
 from workorders.pages.app import HEADERS
-from workorders.pages.site import Change, Site
+from workorders.pages.site import Site
 from workorders.pages.threads import OF_PAGES
 
 pytestmark = pytest.mark.integration

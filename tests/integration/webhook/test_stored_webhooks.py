@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from support.webhooks import SECRET, Webhooks
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import Connection
 from workorders.webhook.definition import WebhookTriggerDefinition
-from workorders.webhook.stored_webhooks import Applied, apply, list_stored
+from workorders.webhook.stored_webhooks import apply, list_stored
 
 pytestmark = pytest.mark.integration
 
@@ -30,7 +30,7 @@ def webhook(name: str, path: str = "", **fields: Any) -> WebhookTriggerDefinitio
     return WebhookTriggerDefinition.model_validate(content)
 
 
-def store(connection: Connection, *definitions: WebhookTriggerDefinition) -> Applied:
+def store(connection: Connection, *definitions: WebhookTriggerDefinition) -> Mapping[str, str]:
     with connection.transaction():
         return apply(connection, definitions)
 
@@ -46,9 +46,9 @@ def served(stack: LocalStack) -> Iterator[Webhooks]:
 
 def test_the_webhooks_of_the_database_become_exactly_those_that_are_applied(connection: Connection) -> None:
     store(connection)
-    assert store(connection, webhook("a"), webhook("b")) == Applied(["a", "b"], [], [])
-    assert store(connection, webhook("a"), webhook("b", enabled=False)) == Applied(["b"], ["a"], [])
-    assert store(connection, webhook("b", enabled=False)) == Applied([], ["b"], ["a"])
+    assert store(connection, webhook("a"), webhook("b")) == {"a": "stored", "b": "stored"}
+    assert store(connection, webhook("a"), webhook("b", enabled=False)) == {"a": "unchanged", "b": "stored"}
+    assert store(connection, webhook("b", enabled=False)) == {"a": "removed", "b": "unchanged"}
     assert [(found.name, found.path) for found in list_stored(connection)] == [("b", "b")]
 
 

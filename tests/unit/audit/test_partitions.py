@@ -29,6 +29,7 @@ LEDGER = Ledger(
     start_offset=0,
     next_offset=30,
     stored_end=30,
+    stream_id=1,
     stream="orders/0@id",
     last_stored=29,
     counts=(30, 0, 0, 0),

@@ -173,7 +173,7 @@ def test_a_duration_is_written_in_one_way() -> None:
 
 def test_a_path_is_named_by_what_it_is() -> None:
     """`FILE` is one, `FOLDER` is one, and `PATH` is either; a file that a command reads is `--file`."""
-    paths = [found for found in PARAMETERS if "Path" in str(found[1].annotation.__origin__)]
+    paths = [found for found in PARAMETERS if re.search("Path|FileBinaryRead", str(found[1].annotation.__origin__))]
     assert len(paths) > 5
     assert {info.metavar for *_, info in paths} <= {"FILE", "FOLDER", "PATH", "PATH..."}
     assert [command for command, _, info in paths if "--file" in long_names(info)] == ["workorders create"]

@@ -15,7 +15,7 @@ from workorders.airflow import api_server
 from workorders.pages import airflow
 from workorders.pages.airflow import application
 from workorders.pages.app import HEADERS, make_app
-from workorders.pages.site import Change, Site
+from workorders.pages.site import Site
 
 
 def test_the_metrics_are_there_with_a_token_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,9 +45,7 @@ def test_a_change_is_an_entry_for_each_of_its_dags_with_the_true_user(monkeypatc
             opened.commit()
 
     monkeypatch.setattr(api_server, "create_session", session)
-    airflow.record_change(
-        Change(event="workorders_rerun", user="ada", dag_ids=["admit_runs", "ship_runs"], details={"job": 7})
-    )
+    api_server.write_audit_log("workorders_rerun", ["admit_runs", "ship_runs"], "ada", '{"job": 7}')
     with Session(engine) as opened:
         rows = opened.execute(select(Log.event, Log.owner, Log.dag_id, Log.extra, Log.dttm)).all()
     assert [row[:3] for row in rows] == [("workorders_rerun", "ada", dag) for dag in ("admit_runs", "ship_runs")]
@@ -59,4 +57,4 @@ def test_the_pages_in_airflow_write_into_its_log(monkeypatch: pytest.MonkeyPatch
     sites: list[Site] = []
     monkeypatch.setattr(airflow, "make_app", lambda site: sites.append(site) or make_app(site))  # type: ignore[func-returns-value]
     application()
-    assert [site.record_change for site in sites] == [airflow.record_change]
+    assert [site.write_audit_log for site in sites] == [api_server.write_audit_log]

@@ -35,8 +35,8 @@ def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = Non
     return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows), is_paused)
 
 
-def problems_of(*lines: KafkaLine, asked_kafka: bool = True) -> list[str]:
-    return [problem.state for problem in find_problems(facts_of(lines, asked_kafka=asked_kafka))]
+def problems_of(*lines: KafkaLine) -> list[str]:
+    return [problem.state for problem in find_problems(facts_of(lines))]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,9 @@ def test_the_overview_knows_partitions_and_paused_listeners() -> None:
     assert problems_of(line(ROW, STALLED)) == ["stalled"]
     assert problems_of(line(ROW, is_paused=True)) == []
     assert problems_of(line(replace(ROW, lag=4, state=PartitionState.BEHIND), is_paused=True)) == ["paused"]
-    retired = replace(line(replace(ROW, lag=4, state=PartitionState.BEHIND)), has_listener=False)
-    assert problems_of(retired) == ["paused"]
 
 
-def test_that_kafka_is_being_asked_is_no_problem_and_that_it_does_not_answer_is_one() -> None:
-    assert problems_of(line(ROW, problem="It is being asked."), asked_kafka=False) == []
+def test_that_kafka_does_not_answer_is_a_problem() -> None:
     assert problems_of(line(ROW, problem="It did not answer.")) == ["unknown"]
 
 

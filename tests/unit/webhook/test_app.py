@@ -17,12 +17,12 @@ from fastapi import FastAPI
 from support.webhooks import stored_webhook
 from workorders.core import kept_value
 from workorders.core.creation.create_one import CreateResult
-from workorders.webhook.app import make_app
+from workorders.webhook.app import Webhooks, make_app
 from workorders.webhook.authentication import Secret
-from workorders.webhook.body import MAX_REQUESTS
+from workorders.webhook.callers import Callers
 from workorders.webhook.handler import RequestHandler
 from workorders.webhook.hooks import Hook, Hooks
-from workorders.webhook.requests import Received
+from workorders.webhook.requests import MAX_REQUESTS, Received
 from workorders.webhook.stored_webhooks import StoredWebhook
 
 Headers = list[tuple[bytes, bytes]]
@@ -64,9 +64,8 @@ class Server:
         self.look_ups.set()
         self.lists = Event()
         self.lists.set()
-        self.app: FastAPI = make_app(
-            Hooks(self._list_stored, lambda: self.now), self.handler, self._secret, lambda: self.now
-        )
+        hooks, callers = Hooks(self._list_stored, lambda: self.now), Callers(self._secret, lambda: self.now)
+        self.app: FastAPI = make_app(Webhooks(hooks, self.handler, callers))
 
     def _list_stored(self) -> list[StoredWebhook]:
         self.hangs |= not self.lists.is_set()

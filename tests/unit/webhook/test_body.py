@@ -5,11 +5,11 @@ from typing import cast
 import pytest
 from fastapi import Request
 
-from workorders.webhook import body
-from workorders.webhook.body import received_body
+from workorders.webhook import requests
 from workorders.webhook.definition import WebhookTriggerDefinition
 from workorders.webhook.hooks import Hook
 from workorders.webhook.refusals import RefusedError
+from workorders.webhook.requests import received_body
 
 
 class Sender:
@@ -45,14 +45,14 @@ def test_a_body_that_is_too_large_is_refused_at_the_first_byte_too_many() -> Non
 
 @pytest.mark.parametrize("sender", [Sender(ends=False), Sender(*[b"x"] * 100, pause=0.05)])
 def test_a_body_that_is_not_complete_in_time_is_refused(monkeypatch: pytest.MonkeyPatch, sender: Sender) -> None:
-    monkeypatch.setattr(body, "MAX_SECONDS", 0.1)
+    monkeypatch.setattr(requests, "MAX_SECONDS", 0.1)
     assert asyncio.run(asyncio.wait_for(receive(hook(), sender), 4)) == "too-slow"
 
 
 def test_a_webhook_holds_no_more_bytes_than_its_limit_and_the_bytes_of_a_request_until_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(body, "MAX_BYTES", 250)
+    monkeypatch.setattr(requests, "MAX_BYTES", 250)
 
     async def scene() -> None:
         webhook = hook()

@@ -21,7 +21,7 @@ WITH followed AS (
     JOIN workorders.kafka_decisions AS decisions USING (trigger_id, topic, partition)
 )
 SELECT followed.trigger_id, trigger, followed.topic, followed.partition, followed.topic_id, followed.generation,
-    followed.start_offset, next_offset, stored_end, source_streams.name AS stream, (
+    followed.start_offset, next_offset, stored_end, followed.stream_id, source_streams.name AS stream, (
         SELECT max(position) FROM workorders.work_orders WHERE work_orders.stream_id = followed.stream_id
     ) AS last_stored,
     ARRAY[followed.created, followed.rejected, followed.existing, followed.filtered] AS counts,
@@ -105,13 +105,7 @@ WHERE name = %(trigger)s;
 -- name: positions
 SELECT position
 FROM workorders.work_orders
-WHERE stream_id = (
-        SELECT source_streams.id FROM workorders.source_streams
-        JOIN workorders.triggers ON triggers.id = source_streams.trigger_id
-        WHERE triggers.name = %(trigger)s AND source_streams.name = %(stream)s
-    )
-    AND position >= %(start)s
-    AND position < %(end)s;
+WHERE stream_id = %(stream_id)s AND position >= %(start)s AND position < %(end)s;
 
 -- name: compare
 -- As text too, because jsonb takes 1.0 for 1. Postgres writes the input of a message that a rule rejected as its raw value.
@@ -133,50 +127,37 @@ SELECT work_orders.id, work_orders.created_at, work_orders.state = 'rejected' AS
         AND workorders.json_text(coalesce(dataclips.request, rejections.request))
             IS NOT DISTINCT FROM workorders.json_text(given.request) AS same_request
 FROM (VALUES (%(body)s::text::jsonb, %(request)s::text::jsonb)) AS given (body, request)
-JOIN workorders.work_orders ON work_orders.position = %(position)s AND work_orders.stream_id = (
-    SELECT source_streams.id FROM workorders.source_streams
-    JOIN workorders.triggers ON triggers.id = source_streams.trigger_id
-    WHERE triggers.name = %(trigger)s AND source_streams.name = %(stream)s
-)
+JOIN workorders.work_orders ON (work_orders.stream_id, work_orders.position) = (%(stream_id)s, %(position)s)
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
 LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 ORDER BY work_orders.id
 LIMIT 1;
 
 -- name: unfinished_runs
--- Unfinished runs that their work order, their own times, or the workers contradict. No recovery finds a run whose worker
--- has no row.
-SELECT workflows.name, concat(
-    'Run ', runs.id, ' is ', runs.state, CASE WHEN claimed_at IS NOT NULL THEN ' and claimed' END, ', its work order is ',
-    coalesce(work_orders.state::text, 'missing'),
-    CASE WHEN claimed_at IS NOT NULL AND workers.id IS NULL THEN ', and its worker has no row in the table workers' END, '.'
-)
-FROM workorders.runs
-JOIN workorders.workflows ON workflows.id = runs.workflow_id
-LEFT JOIN workorders.work_orders ON work_orders.id = runs.work_order_id
+-- Unfinished runs that their work order, their own times, or the workers contradict, and work orders without such a run.
+-- No recovery finds a run whose worker has no row.
+SELECT workflows.name, CASE
+    WHEN runs.id IS NULL THEN concat('Work order ', orders.id, ' is ', orders.state, ', and has no unfinished run.')
+    ELSE concat(
+        'Run ', runs.id, ' is ', runs.state, CASE WHEN claimed_at IS NOT NULL THEN ' and claimed' END,
+        ', its work order is ', coalesce(orders.state::text, 'neither requeued nor running'),
+        CASE WHEN claimed_at IS NOT NULL AND workers.id IS NULL THEN ', and its worker has no row in the table workers' END,
+        '.'
+    )
+END
+FROM (SELECT * FROM workorders.runs WHERE finished_at IS NULL) AS runs
+FULL JOIN (SELECT * FROM workorders.work_orders WHERE state IN ('requeued', 'running')) AS orders
+    ON orders.id = runs.work_order_id
+JOIN workorders.workflows ON workflows.id = coalesce(runs.workflow_id, orders.workflow_id)
 LEFT JOIN workorders.workers ON workers.id = runs.worker_id
-WHERE finished_at IS NULL
-    AND (
-        runs.state NOT IN ('available', 'claimed', 'started')
-        OR (runs.state = 'available') <> (claimed_at IS NULL)
-        OR claimed_at IS NOT NULL AND workers.id IS NULL
-        OR work_orders.state IS DISTINCT FROM (
-            CASE WHEN claimed_at IS NULL THEN 'requeued' ELSE 'running' END
-        )::workorders.work_order_state
-    )
-ORDER BY runs.id
-LIMIT %(limit)s;
-
--- name: without_run
--- Work orders that wait for a run that does not exist.
-SELECT workflows.name, concat('Work order ', work_orders.id, ' is ', work_orders.state, ', and has no unfinished run.')
-FROM workorders.work_orders
-JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-WHERE work_orders.state IN ('requeued', 'running')
-    AND NOT EXISTS (
-        SELECT FROM workorders.runs WHERE runs.work_order_id = work_orders.id AND runs.finished_at IS NULL
-    )
-ORDER BY work_orders.id
+WHERE runs.id IS NULL
+    OR runs.state NOT IN ('available', 'claimed', 'started')
+    OR (runs.state = 'available') <> (claimed_at IS NULL)
+    OR claimed_at IS NOT NULL AND workers.id IS NULL
+    OR orders.state IS DISTINCT FROM (
+        CASE WHEN claimed_at IS NULL THEN 'requeued' ELSE 'running' END
+    )::workorders.work_order_state
+ORDER BY runs.id, orders.id
 LIMIT %(limit)s;
 
 -- name: sequences

@@ -1,1 +1,1 @@
-"""The outbox's migrations."""
+"""The migrations of webhooks."""

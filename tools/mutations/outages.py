@@ -178,7 +178,7 @@ OUTAGES = (
     Mutation(
         "stall-of-a-free-partition-not-alerted",
         6,
-        (Change(PLAN, "send_due_alerts(self.definition, database, context, self.log)", "pass"),),
+        (Change(PLAN, "claim_alerts(self.definition, database, self.log)", "[]"),),
         (UNPLANNED,),
     ),
     Mutation(

@@ -16,7 +16,7 @@ from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrappe
 from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, watch_growth
 from workorders.kafka.airflow.spark_submission import EngineOperator
-from workorders.kafka.airflow.stall_notifications import send_due_alerts
+from workorders.kafka.airflow.stall_notifications import DueAlert, claim_alerts, send_alerts
 from workorders.kafka.airflow.stalled_batch import StalledBatchTrigger
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import BatchExpiredError, ForeignBatchError, StalledError, UnknownBatchError
@@ -81,6 +81,7 @@ class CreateWorkOrdersOperator(EngineOperator):
         self._attempt_and_alert(context)
 
     def _attempt_and_alert(self, context: "Context") -> None:
+        due: list[DueAlert] = []
         self._attempted = None
         try:
             secrets, batch_id = job_secrets(self.definition), int(self.batch_id)
@@ -89,11 +90,13 @@ class CreateWorkOrdersOperator(EngineOperator):
                     self._attempt(context, attempt)
                 finally:
                     if attempt.epoch:
-                        send_due_alerts(self.definition, attempt.database, context, self.log)
+                        due = claim_alerts(self.definition, attempt.database, self.log)
         except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:
             self._stall(context, error)
+        finally:
+            send_alerts(self.definition, due, context, self.log)
 
     def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]

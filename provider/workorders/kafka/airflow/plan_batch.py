@@ -16,7 +16,7 @@ from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.kafka.airflow.connections import kafka_settings
 from workorders.kafka.airflow.ingest_runs import active, dispatch
-from workorders.kafka.airflow.stall_notifications import send_due_alerts
+from workorders.kafka.airflow.stall_notifications import claim_alerts, send_alerts
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
@@ -66,7 +66,7 @@ class PlanBatchOperator(BaseOperator):
         ):
             identities.require_ahead(database)
             plan = self._plan(database)
-            send_due_alerts(self.definition, database, context, self.log)
+            send_alerts(self.definition, claim_alerts(self.definition, database, self.log), context, self.log)
             started = self._start(database, self._list_inactive(database, plan.batch_id), plan)
             if plan.stalled:
                 raise TaskFailedError(" ".join(plan.stalled))

@@ -1,5 +1,6 @@
 """Sends the alerts that are due after an attempt: to the task's log, the metrics, and the trigger's notifiers."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from airflow.sdk.observability.stats import Stats
@@ -19,23 +20,23 @@ if TYPE_CHECKING:
 
 ALERTED = "workorders.stalls_alerted"
 RESOLVED = "workorders.stalls_resolved"
+DueAlert = Alert | GapAlert
 
 
-def send_due_alerts(definition: KafkaTriggerDefinition, database: Connection, context: "Context", log: Log) -> None:
-    """Claim the alerts that are due of all partitions of a trigger; log, count, and send them. Never raises.
-
-    They are sent when no transaction is open: a notifier may be slow.
-    """
+def claim_alerts(definition: KafkaTriggerDefinition, database: Connection, log: Log) -> list[DueAlert]:
+    """Return the alerts that are due of a trigger, and record that they are claimed. Never raises."""
     try:
         with database.transaction():
             trigger = triggers.find(database, definition.name)
-            due: list[Alert | GapAlert] = [
-                *stalls.claim_alerts(database, trigger, after_seconds=definition.alert_after),
-                *gaps.claim_alerts(database, trigger),
-            ]
+            due = stalls.claim_alerts(database, trigger, after_seconds=definition.alert_after)
+            return [*due, *gaps.claim_alerts(database, trigger)]
     except Exception as error:  # noqa: BLE001 - most likely the database is unavailable, and the task fails by that
         log.warning("Whether an alert is due is not known: %s: %s", type(error).__name__, one_line(error))
-        return
+        return []
+
+
+def send_alerts(definition: KafkaTriggerDefinition, due: Sequence[DueAlert], context: "Context", log: Log) -> None:
+    """Log, count, and send alerts, when no lock is held: a notifier may be slow."""
     for alert in due:
         if isinstance(alert, Alert):
             tags = {"trigger": alert.trigger, "topic": alert.topic, "partition": str(alert.partition)}

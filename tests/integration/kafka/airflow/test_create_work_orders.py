@@ -458,7 +458,7 @@ def test_a_batch_of_another_trigger_is_refused_before_anything_is_done(
     before = everything(connection, trigger)
     task = Task(stack, "another", planned, monkeypatch)
     heard = Heard()
-    monkeypatch.setattr(create_work_orders, "send_due_alerts", heard)
+    monkeypatch.setattr(create_work_orders, "claim_alerts", heard)
     with pytest.raises(AirflowFailException) as raised:
         task.run()
     assert str(raised.value) == (

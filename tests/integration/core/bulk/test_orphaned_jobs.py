@@ -117,7 +117,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_de
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     with connect(stack.database_url) as other:
         # A session that creates work orders of the workflow locks its count for a moment.
-        limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, waits=True), own=0)
+        limits.lock_count(other, trigger.workflow_id)
         connection.execute("SET lock_timeout = 100")
         connection.commit()
         worked = runner.resume_orphaned(connection)

@@ -12,6 +12,7 @@ from workorders.cli.definition_files import read_workflows
 from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
 from workorders.cli.output import print_json
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
 from workorders.core.definitions.loading import TRIGGERS, read_folder
@@ -47,8 +48,8 @@ def create(
     given = body.encode("utf-8", "surrogateescape") if body is not None else _content(file)
     with connect_to_write(database) as connection:
         found = _trigger(connection, trigger, folder)
-        me = account()
-        made = create_by_hand(connection, found, ManualRequest(given, actor or me, reason, key, me))
+        by = Attribution(actor or account(), reason, account())
+        made = create_by_hand(connection, found, ManualRequest(given, by, key))
     if as_json:
         print_json({"work_order": made.id, "state": made.state, "created": made.created})
     elif made.created:

@@ -15,6 +15,7 @@ from workorders import times
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
 from workorders.core.admission.sequences import Decision, Numbered, SequenceState, drain_contiguous
+from workorders.core.attribution import Attribution
 from workorders.core.exceptions import UnknownNameError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
@@ -94,16 +95,6 @@ class GapAlert:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Decider:
-    """Who decides, and for which reason; both are kept with the decision."""
-
-    actor: str
-    reason: str
-    account: str | None = None
-    """The account of the operating system or of Airflow, independent of `actor`; None if it is unknown."""
-
-
 def list_gaps(
     connection: Connection,
     *,
@@ -140,7 +131,7 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
     return UUID(str(rows[0][0]))
 
 
-def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
+def skip(connection: Connection, trigger: Trigger, key: UUID, by: Attribution) -> list[int]:
     """Give up the numbers of the first gap, and admit what is parked above it up to the next gap; commits.
 
     Returns:
@@ -149,15 +140,15 @@ def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
     Raises:
         GapRefusedError: no work order is parked.
     """
-    return _admit_parked(connection, trigger, key, decider, "skip")
+    return _admit_parked(connection, trigger, key, by, "skip")
 
 
-def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
+def release(connection: Connection, trigger: Trigger, key: UUID, by: Attribution) -> list[int]:
     """Give up all gaps, and admit all parked work orders in the order of their numbers; commits."""
-    return _admit_parked(connection, trigger, key, decider, "release")
+    return _admit_parked(connection, trigger, key, by, "release")
 
 
-def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> None:
+def drop(connection: Connection, trigger: Trigger, key: UUID, by: Attribution) -> None:
     """Delete a sequence that is finished; if its key comes again, it begins again; commits."""
     with connection.transaction():
         state = _lock(connection, trigger, key)
@@ -168,11 +159,11 @@ def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
             )
         connection.execute(_QUERIES["drop"], {"trigger_id": trigger.id, "key": key})
         mark = state.high_water_mark
-        _record(connection, trigger, key, decider, kind="drop", from_number=mark, to_number=None, released=0)
+        _record(connection, trigger, key, by, kind="drop", from_number=mark, to_number=None, released=0)
 
 
 def _admit_parked(
-    connection: Connection, trigger: Trigger, key: UUID, decider: Decider, kind: Literal["skip", "release"]
+    connection: Connection, trigger: Trigger, key: UUID, by: Attribution, kind: Literal["skip", "release"]
 ) -> list[int]:
     limited = LimitSettings.of(trigger)
     with connection.transaction():
@@ -188,7 +179,7 @@ def _admit_parked(
             before, state.high_water_mark = state.high_water_mark, min(state.parked) - 1
             next_ones = list(drain_contiguous(key.bytes, state))
             end, count = next_ones[0].number - 1, len(next_ones)
-            _record(connection, trigger, key, decider, kind=kind, from_number=before, to_number=end, released=count)
+            _record(connection, trigger, key, by, kind=kind, from_number=before, to_number=end, released=count)
             admitted += next_ones
             if kind == "skip":
                 break
@@ -207,8 +198,8 @@ def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 
 
-def _record(connection: Connection, trigger: Trigger, key: UUID, decider: Decider, **decision: object) -> None:
-    arguments = {**asdict(decider), "trigger_id": trigger.id, "key": key, **decision}
+def _record(connection: Connection, trigger: Trigger, key: UUID, by: Attribution, **decision: object) -> None:
+    arguments = {**asdict(by), "trigger_id": trigger.id, "key": key, **decision}
     connection.execute(_QUERIES["record"], arguments)
 
 

@@ -98,7 +98,7 @@ SELECT work_orders.id, triggers.name AS trigger, triggers.type AS trigger_type, 
     work_orders.state::text AS state, work_orders.created_at, source_streams.name AS stream, work_orders.position,
     left(texts.request, %(max_characters)s) AS request, octet_length(texts.request) AS request_bytes,
     left(texts.body, %(max_characters)s) AS body, octet_length(texts.body) AS body_bytes,
-    rejections.code AS reason, rejections.detail,
+    rejections.code AS reason, rejections.detail, rejections.original_id AS duplicate_of,
     substring(rejections.raw FROM 1 FOR %(max_bytes)s) AS raw, octet_length(rejections.raw) AS raw_bytes
 FROM workorders.work_orders
 LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id

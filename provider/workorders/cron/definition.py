@@ -66,6 +66,6 @@ class CronTriggerDefinition(TriggerDefinition):
     use_last_output: bool = False
     """Whether the output of the last successful work order is the next input; `input` is then the first one."""
 
-    def headers_in_request(self) -> str | None:
-        """Return in words which headers a request may have; None if it has none."""
-        return None
+    def instead_of_header(self, _name: str, /) -> str:
+        """Return what to write in place of a header, because a request has none."""
+        return "a selector other than a header"

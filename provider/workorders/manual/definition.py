@@ -20,6 +20,6 @@ class ManualTriggerDefinition(TriggerDefinition):
     example: Annotated[JsonObject, expecting("a mapping such as {order: 17}")] = Field(default_factory=dict)
     """The input that the form shows first."""
 
-    def headers_in_request(self) -> str | None:
-        """Return in words which headers a request may have; None if it has none."""
-        return None
+    def instead_of_header(self, _name: str, /) -> str:
+        """Return what to write in place of a header, because a request has none."""
+        return "a selector other than a header"

@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.admission.duplicates import DUPLICATE
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rules import Chunk
-from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import validate_body
 from workorders.core.creation.work_orders import rejection_of
 from workorders.core.history import search_index
 from workorders.core.items import MAX_BODY_BYTES, Item, Rejection
@@ -133,7 +133,7 @@ def default_revalidator(_definition: Mapping[str, Any], raw: bytes | None, reque
     """Accept a JSON object that Postgres can store."""
     if raw is None:
         return Item(None, None, request, None, Rejection("null-value", "the value is null"))
-    rejection = validate_body(raw, MAX_BODY_BYTES, odd=needs_slow_check(raw))
+    rejection = validate_body(raw, MAX_BODY_BYTES)
     if rejection is None:
         return Item(None, None, request, raw)
     return Item(None, None, request, None, rejection, raw)

@@ -68,18 +68,13 @@ def kind_of(parsed: object) -> str:
     return _KINDS[type(parsed)]
 
 
-def needs_slow_check(value: bytes) -> bool:
-    """Return whether `validate_body` must look closer. For a whole column, match `SUSPICIOUS_PATTERN` at once."""
-    return _ODD.search(value) is not None
-
-
-def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | None:
+def validate_body(value: bytes, max_bytes: int, *, odd: bool = True) -> Rejection | None:
     """Return why a value cannot be a body, or None when it can.
 
     Args:
         value: The raw bytes of a message.
         max_bytes: A longer value is rejected unread.
-        odd: Whether the value matches `SUSPICIOUS_PATTERN`.
+        odd: Whether the value may match `SUSPICIOUS_PATTERN`, which for a whole column is found out at once.
     """
     if len(value) > max_bytes:
         return Rejection("too-large", f"the value has {len(value)} bytes, more than max_message_bytes ({max_bytes})")
@@ -89,6 +84,7 @@ def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | Non
         return _unreadable(value, error)
     if type(parsed) is not dict:
         return _not_an_object(parsed)
+    odd = odd and _ODD.search(value) is not None
     if odd and (nul := _nul_escape(value)) is not None:
         return nul
     # Every 251st byte shows a long run of digits (a prime, out of step with tables of numbers): reading all is slow.

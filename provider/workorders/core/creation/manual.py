@@ -7,7 +7,7 @@ import orjson
 
 from workorders.core.attribution import Attribution
 from workorders.core.creation.create_one import CreateResult, create_one
-from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import validate_body
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.postgres.connection import Connection
@@ -32,7 +32,7 @@ class ManualRequest:
 
 def create(connection: Connection, trigger: Trigger, wanted: ManualRequest) -> CreateResult:
     """Create the work order, in its own transaction, or find the one of the key."""
-    rejection = validate_body(wanted.body, MAX_BODY_BYTES, odd=needs_slow_check(wanted.body))
+    rejection = validate_body(wanted.body, MAX_BODY_BYTES)
     if rejection is not None:
         raise NotAnInputError(
             f"Trigger {trigger.name}: the input must be a JSON object, and {rejection.detail}; nothing was created."

@@ -118,7 +118,8 @@ def _number_out_of_range(value: bytes) -> Rejection | None:
     """Return the rejection for the first number of a JSON text that Postgres cannot hold, or writes out too long."""
     total = 0
     for token in _STRING_OR_NUMBER.finditer(value):
-        size = _small_int(token["exponent"] or b"")
+        # Cut after eleven digits: Python refuses to convert more than 4300.
+        size = int((token["exponent"] or b"").lstrip(b"0")[:11] or b"0")
         total += size if size >= SMALLEST_EXPONENT_THAT_COUNTS else 0
         if size > LARGEST_EXPONENT:
             return _out_of_range(token.start(), f"has an exponent beyond {LARGEST_EXPONENT}")
@@ -137,11 +138,6 @@ def _number_out_of_range(value: bytes) -> Rejection | None:
 
 def _out_of_range(at: int, clause: str) -> Rejection:
     return Rejection("number-out-of-range", f"the number at byte {at} {clause}")
-
-
-def _small_int(digits: bytes) -> int:
-    """Return digits as a number, cut after eleven of them: Python refuses to convert more than 4300."""
-    return int(digits.lstrip(b"0")[:11] or b"0")
 
 
 def _unreadable(value: bytes, error: orjson.JSONDecodeError) -> Rejection:

@@ -15,7 +15,7 @@ from workorders.core import triggers
 from workorders.core.attribution import Attribution
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
-from workorders.core.definitions.loading import TRIGGERS, read_folder
+from workorders.core.definitions.loading import TRIGGERS, read
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection
@@ -74,7 +74,7 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
     except UnknownNameError:
-        definition = read_folder(TRIGGERS, folder).definitions.get(name) if folder else None
+        definition = read(TRIGGERS, TRIGGERS.files(folder)).definitions.get(name) if folder else None
     if definition is None or folder is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
         raise UnknownNameError(f"No trigger {name} is known here; nothing was created; {where}.")

@@ -215,5 +215,9 @@ def claim_alerts(connection: Connection, trigger: Trigger) -> list[GapAlert]:
     """
     with connection.transaction():
         rows = connection.execute(_QUERIES["claim_alerts"], {"trigger_id": trigger.id}).fetchall()
-    closed = [GapAlert(trigger.name, *facts, since, cleared=True) for *facts, since, _ in rows if since]
-    return closed + [GapAlert(trigger.name, *facts, since, cleared=False) for *facts, _, since in rows if since]
+    return [
+        GapAlert(trigger.name, key, mark, parked, since, cleared)
+        for key, mark, parked, closed_since, open_since in rows
+        for since, cleared in ((closed_since, True), (open_since, False))
+        if since is not None
+    ]

@@ -168,7 +168,7 @@ def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, w
 
 
 def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> Capacity:
-    """Return the capacity, without a lock of its own.
+    """Return the capacity; locks nothing.
 
     `own` work orders of the caller are written; they are among those that wait, and use no capacity yet.
     """

@@ -65,7 +65,7 @@ class WorkOrder(WorkOrderSummary):
     detail: str | None
     """Of the rejection."""
     duplicate_of: UUID | None
-    """The work order whose event this one's repeats; None when it is no duplicate, or the other one unknown."""
+    """The work order whose event came again as this one; None if that is not known, or this is no duplicate."""
     raw: bytes | None
     """The raw value of a rejected event; None also when the event's value was null."""
     request_bytes: int | None

@@ -184,10 +184,11 @@ class KafkaTriggerDefinition(TriggerDefinition):
 
     def instead_of_header(self, name: str, /) -> str | None:
         """Return what to write in place of a header that no request has, by its name in small letters; else None."""
-        if isinstance(self.headers, str):
-            is_kept, kept = self.headers == "all" and not is_secret_header(name), self.headers
+        if self.headers == "all":
+            is_kept = not is_secret_header(name)
         else:
-            is_kept, kept = name in map(str.lower, self.headers), ", ".join(self.headers)
+            is_kept = self.headers != "none" and name in map(str.lower, self.headers)
+        kept = self.headers if isinstance(self.headers, str) else ", ".join(self.headers)
         return None if is_kept else f"one of the headers that a work order contains ({kept}); add it to `headers`"
 
     def selectors(self) -> Iterator[tuple[tuple[str, ...], Selector]]:

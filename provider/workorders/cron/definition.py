@@ -65,7 +65,3 @@ class CronTriggerDefinition(TriggerDefinition):
     """The input of each work order. Fields in the conf of a Dag run replace those of the same name."""
     use_last_output: bool = False
     """Whether the output of the last successful work order is the next input; `input` is then the first one."""
-
-    def instead_of_header(self, _name: str, /) -> str:
-        """Return what to write in place of a header, because a request has none."""
-        return "a selector other than a header"

@@ -19,7 +19,3 @@ class ManualTriggerDefinition(TriggerDefinition):
     """Type of the trigger."""
     example: Annotated[JsonObject, expecting("a mapping such as {order: 17}")] = Field(default_factory=dict)
     """The input that the form shows first."""
-
-    def instead_of_header(self, _name: str, /) -> str:
-        """Return what to write in place of a header, because a request has none."""
-        return "a selector other than a header"

@@ -106,7 +106,8 @@ class TriggerDefinition(DagDefinition):
 
     def instead_of_header(self, _name: str, /) -> str | None:
         """Return what to write in place of a header that no request has, by its name in small letters; else None."""
-        return None
+        has_headers = self.request_fields is None or "headers" in self.request_fields
+        return None if has_headers else "a selector other than a header"
 
     def selectors(self) -> Iterator[tuple[tuple[str, ...], Selector]]:
         """Yield the selectors of the trigger, each with the path of its field."""

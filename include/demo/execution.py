@@ -17,6 +17,7 @@ from demo.summary import Figure, table
 from demo.topic import Topic
 from local_stack.stack import say
 from workorders.core import workflows
+from workorders.core.attribution import Attribution
 from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.definitions.loading import load_workflow
 from workorders.core.postgres.connection import connect
@@ -96,7 +97,7 @@ class Execution:
     def _rerun(self, executed: Executed) -> UUID:
         id_ = executed.newest()
         with connect(self.database_url, application_name="demo") as connection:
-            rerun_work_orders(connection, [id_], actor="demo", reason=WHY)
+            rerun_work_orders(connection, [id_], Attribution("demo", WHY))
         say(f"One is rerun: {id_}")
         self._wait(executed.unfinished, "work orders")
         return id_

@@ -9,6 +9,7 @@ from support.observed_trigger import Place
 from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.admission import gaps
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation import manual
@@ -91,7 +92,7 @@ def come(stack: LocalStack, *versions: int) -> None:
         trigger = triggers.find(connection, "numbered")
         for version in versions:
             body = b'{"order": 7, "version": %d}' % version
-            manual.create(connection, trigger, ManualRequest(body, actor="a test", reason="a test", key=None))
+            manual.create(connection, trigger, ManualRequest(body, Attribution("a test", "a test"), key=None))
 
 
 def gap_ages(stack: LocalStack) -> bool:

@@ -15,6 +15,7 @@ from support.eventually import eventually
 from support.record_batches import record_batch
 from support.topics import Topics
 from support.work_orders import accepted
+from workorders.core.attribution import Attribution
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.admin import KafkaAdmin, run
@@ -195,7 +196,7 @@ def decided(stack: LocalStack, cluster: KafkaAdmin, request: DecisionRequest) ->
     """Consider and make a decision on a separate connection, as the command does."""
     with connect(stack.database_url) as own:
         considered = preview(own, cluster, request)
-        return apply(own, cluster, considered, actor="ada", reason="a test", group=f"workorders-{request.trigger}")
+        return apply(own, cluster, considered, Attribution("ada", "a test"), group=f"workorders-{request.trigger}")
 
 
 def kept(connection: Connection, trigger: str) -> dict[str, list[int]]:

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from workorders.core import triggers, workflows
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import changes as cancels
 from workorders.core.creation.work_orders import create_for
 from workorders.core.items import Item
@@ -85,5 +86,5 @@ class Orders:
                 [self.workflow],
             ).fetchall()
             cancels.cancel_work_orders(
-                connection, [id_ for (id_,) in rows], actor="a test", reason="it has seen enough"
+                connection, [id_ for (id_,) in rows], Attribution("a test", "it has seen enough")
             )

@@ -119,9 +119,8 @@ NO_DUPLICATES = (
         (
             Change(
                 "core/creation/create_one.py",
-                "    if holder is not None:\n        duplicates.count_ignored(",
-                "    if holder is not None and _find(connection, holder).id is not None:\n"
-                "        duplicates.count_ignored(",
+                "    if holder is not None:\n        duplicates.ignore(",
+                "    if holder is not None and _find(connection, holder).id is not None:\n        duplicates.ignore(",
             ),
             # The rule below the front door has to forget it as well.
             Change(

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from workorders import dag_ids
-from workorders.cli.changes import Change, PreviewedChange, account
+from workorders.cli.changes import Change, PreviewedChange
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, Listing, OfTrigger, argument, option, parse_time, takes
 from workorders.cli.output import note, print_json, print_state_counts, show, show_one, show_page, show_progress
@@ -179,9 +179,7 @@ def _start(kind: str, wanted: Filter, request: _Request, *, options: Mapping[str
                 _show_counts(connection, kind, wanted, as_json=False)
                 connection.commit()
             request.confirm()
-        job = jobs.create_job(
-            connection, kind, wanted, actor=request.who, reason=request.reason, options=options, account=account()
-        )
+        job = jobs.create_job(connection, kind, wanted, request.by, options=options)
         connection.commit()
         if not request.detach:
             _run(connection, job, as_json=request.as_json)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from workorders.cli.options import Actor, AsJson, Database, DryRun, Reason, ReasonUnlessDryRun, Yes
+from workorders.core.attribution import Attribution
 
 if TYPE_CHECKING:
     from workorders.core.postgres.connection import Connection
@@ -41,9 +42,9 @@ class Change:
             raise typer.BadParameter("expected the reason, which is recorded.", param_hint="--reason")
 
     @property
-    def who(self) -> str:
-        """Return the actor, which is the account if none was given."""
-        return self.actor or account()
+    def by(self) -> Attribution:
+        """Return who makes the change, and why; the actor is the account if none was given."""
+        return Attribution(self.actor or account(), self.reason, account())
 
     def confirm(self, *consequences: str) -> None:
         """Ask as the function `confirm` does."""
@@ -54,7 +55,7 @@ class Change:
         # Not above: commands that need no database do not wait for its driver.
         from workorders.core import operator_actions  # noqa: PLC0415
 
-        operator_actions.record(connection, action, details, actor=self.who, account=account(), reason=self.reason)
+        operator_actions.record(connection, action, details, self.by)
 
 
 @dataclass(frozen=True, kw_only=True)

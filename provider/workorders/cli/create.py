@@ -11,9 +11,10 @@ from workorders.cli.definition_files import read_workflows
 from workorders.cli.options import Actor, AsJson, Database, Folder, Reason, TriggerName, option
 from workorders.cli.output import print_json
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.creation.manual import ManualRequest
 from workorders.core.creation.manual import create as create_by_hand
-from workorders.core.definitions.loading import TRIGGERS, read_folder
+from workorders.core.definitions.loading import TRIGGERS, read
 from workorders.core.environment import TRIGGERS_VARIABLE
 from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection
@@ -48,8 +49,8 @@ def create(
     given = file.read() if file is not None else (body or "").encode("utf-8", "surrogateescape")
     with connect_to_write(database) as connection:
         found = _trigger(connection, trigger, folder)
-        me = account()
-        made = create_by_hand(connection, found, ManualRequest(given, actor or me, reason, key, me))
+        by = Attribution(actor or account(), reason, account())
+        made = create_by_hand(connection, found, ManualRequest(given, by, key))
     if as_json:
         print_json({"work_order": made.id, "state": made.state, "created": made.created})
     elif made.created:
@@ -64,7 +65,7 @@ def _trigger(connection: Connection, name: str, folder: Path | None) -> Trigger:
     try:
         return triggers.find(connection, name)
     except UnknownNameError:
-        definition = read_folder(TRIGGERS, folder).definitions.get(name) if folder else None
+        definition = read(TRIGGERS, TRIGGERS.files(folder)).definitions.get(name) if folder else None
     if definition is None or folder is None:
         where = f"set {TRIGGERS_VARIABLE}" if folder is None else f"no valid file in {folder} has that name"
         raise UnknownNameError(f"No trigger {name} is known here; nothing was created; {where}.")

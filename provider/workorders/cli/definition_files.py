@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from workorders.cli.output import note
-from workorders.core.definitions.loading import WORKFLOWS, D, Definitions, Kind, label, read, read_folder
+from workorders.core.definitions.loading import WORKFLOWS, D, Definitions, Kind, label, read
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import workflow_folder, workflow_modules
 from workorders.core.exceptions import ConfigurationError
@@ -34,7 +34,7 @@ def _files(kind: Kind[D], path: Path) -> list[Path]:
 def read_workflows(triggers: Path) -> Definitions[WorkflowDefinition]:
     """Read the workflows of the environment, or of the folder `workflows` next to a folder of triggers."""
     folder = workflow_folder(triggers.resolve().parent / "workflows")
-    return read_folder(WORKFLOWS, folder, workflow_modules(), may_be_missing=True)
+    return read(WORKFLOWS, [*WORKFLOWS.files(folder, may_be_missing=True), *workflow_modules()])
 
 
 def report(kind: Kind[D], found: Definitions[D], verdict: str = "is valid") -> None:

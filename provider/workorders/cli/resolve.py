@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from workorders.cli.changes import Change, PreviewedChange, account
+from workorders.cli.changes import Change, PreviewedChange
 from workorders.cli.connections import connect, connect_to_write, kafka_settings
 from workorders.cli.options import Listing, OfTrigger, TriggerName, argument, option, parse_time, takes
 from workorders.cli.output import note, print_json, show_page
@@ -172,15 +172,7 @@ def _resolve(request: DecisionRequest, mode: PreviewedChange) -> None:
             print("Nothing was changed.")
             return
         mode.confirm()
-        applied = apply(
-            connection,
-            cluster,
-            found,
-            actor=mode.who,
-            reason=mode.reason,
-            group=source.consumer_group,
-            account=account(),
-        )
+        applied = apply(connection, cluster, found, mode.by, group=source.consumer_group)
     if mode.as_json:
         print_json({"applied": True, "decisions": [_json(decision, number) for number, decision in applied.decisions]})
     else:

@@ -6,13 +6,14 @@ from uuid import UUID
 
 import typer
 
-from workorders.cli.changes import Change, account
+from workorders.cli.changes import Change
 from workorders.cli.connections import connect, connect_to_write
 from workorders.cli.options import AsJson, Database, Limit, OfTrigger, TriggerName, argument, takes
 from workorders.cli.output import count, show_rows
 from workorders.core import triggers
 from workorders.core.admission import gaps
-from workorders.core.admission.gaps import Decider, Gap
+from workorders.core.admission.gaps import Gap
+from workorders.core.attribution import Attribution
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
 
@@ -81,7 +82,11 @@ def drop(trigger: TriggerName, key: _Key, *, change: Change) -> None:
 
 
 def _decide(
-    change: Change, trigger: str, key: str, consequence: str, decide: Callable[[Connection, Trigger, UUID, Decider], T]
+    change: Change,
+    trigger: str,
+    key: str,
+    consequence: str,
+    decide: Callable[[Connection, Trigger, UUID, Attribution], T],
 ) -> tuple[UUID, T]:
     """Apply a decision about a sequence once its consequence is confirmed; return the sequence and the result."""
     with connect_to_write(change.database) as connection:
@@ -89,7 +94,7 @@ def _decide(
         sequence = gaps.find(connection, found, key)
         connection.rollback()  # no transaction stays open while a person decides
         change.confirm(consequence.format(sequence))
-        return sequence, decide(connection, found, sequence, Decider(change.who, change.reason, account()))
+        return sequence, decide(connection, found, sequence, change.by)
 
 
 def _report(sequence: UUID, numbers: Sequence[int]) -> None:

@@ -108,7 +108,6 @@ def show(
         work_order = work_orders.get_work_order(connection, id_)
         runs = runs_of(connection, id_)
         repeats = duplicates.summary(connection, id_)
-        original = duplicates.original(connection, id_)
         batch = origin.find_batch(connection, work_order)
         published = list_published(connection, id_)
         steps = list_steps(connection, id_)
@@ -119,7 +118,6 @@ def show(
         as_json=as_json,
         columns={**SHOWN_COLUMNS, PublishedMessage: _PUBLISHED_COLUMNS},
         batch=batch.id if batch else None if as_json else origin.missing_text(work_order),
-        duplicate_of=original,
         repeats=repeats if repeats.total else None,
         runs=runs,
         steps=steps,

@@ -35,11 +35,9 @@ def dumps(value: Any) -> bytes:
     # orjson writes null for NaN. Only a text with such a word is compared with its value, which takes longer.
     if text is None or b"null" in text or (_NUL in text and NUL_ESCAPE.search(text)):
         _require_exact(value)
+    if text is not None:
+        return text
     # orjson refuses integers beyond 64 bits, keys that are integers, and subclasses such as named tuples.
-    return _dump_slowly(value) if text is None else text
-
-
-def _dump_slowly(value: Any) -> bytes:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
     except RecursionError as error:

@@ -1,12 +1,13 @@
 """What operators did by a command, with the actor and the reason, where no other table records it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from workorders.core.attribution import Attribution
 from workorders.core.postgres.connection import Connection, list_rows
 from workorders.core.postgres.named_queries import load_queries
 
@@ -29,13 +30,10 @@ class OperatorAction:
     reason: str
 
 
-def record(
-    connection: Connection, action: str, details: Mapping[str, Any], *, actor: str, account: str, reason: str
-) -> None:
+def record(connection: Connection, action: str, details: Mapping[str, Any], by: Attribution) -> None:
     """Record an action before it is done, and commit: so there is no action without a record."""
     with connection.transaction():
-        arguments = {"action": action, "details": Jsonb(details), "actor": actor, "account": account, "reason": reason}
-        connection.execute(_QUERIES["record"], arguments)
+        connection.execute(_QUERIES["record"], {"action": action, "details": Jsonb(details), **asdict(by)})
 
 
 def list_actions(connection: Connection, *, before: int | None = None, limit: int = 20) -> list[OperatorAction]:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from functools import cached_property
 from hashlib import blake2b
 from json import loads as loads_exactly
@@ -36,6 +36,7 @@ _INDEX: Final = re.compile(r"0|[1-9][0-9]*")
 _INEXACT: Final = frozenset({float, dict, list})
 _last: tuple[bytes, Any] = (b"", None)
 """The text that was parsed last, because the next selector usually reads the same one."""
+_ALL_DIGITS: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _LONE_TILDE: Final = re.compile(r"~(?![01])")
 
 
@@ -242,13 +243,6 @@ def _separated(groups: Iterable[list[Any]]) -> Iterator[Any]:
 
 
 def _number(value: int | Decimal) -> bytes:
-    """Return a number without trailing zeros and with a normalized exponent."""
-    if isinstance(value, int):
-        value = Decimal(value)
-    sign, digits, exponent = value.as_tuple()
-    spelled = "".join(map(str, digits)).lstrip("0")
-    kept = spelled.rstrip("0")
-    if not kept:
-        return b"0"
-    shift = int(exponent) + len(spelled) - len(kept)
-    return f"{'-' if sign else ''}{kept}{f'e{shift}' if shift else ''}".encode()
+    """Return a number without trailing zeros; zero has no sign."""
+    sign, digits, exponent = (_ALL_DIGITS.normalize(Decimal(value)) or Decimal(0)).as_tuple()
+    return f"{'-' if sign else ''}{''.join(map(str, digits))}{f'e{exponent}' if exponent else ''}".encode()

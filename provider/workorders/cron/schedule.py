@@ -8,7 +8,7 @@ from typing import Any
 
 from workorders.core import triggers
 from workorders.core.creation.create_one import CreateResult, create_one
-from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import validate_body
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.items import MAX_BODY_BYTES, Item
 from workorders.core.json_text import dumps
@@ -60,7 +60,7 @@ def create(connection: Connection, definition: CronTriggerDefinition, due: Due) 
         trigger = triggers.register_definition(connection, definition)
         stream, position = (None, None) if due.start is None else (STREAM, int(due.time.timestamp()))
         body, request = _input(connection, definition, trigger, due)
-        rejection = validate_body(body, MAX_BODY_BYTES, odd=needs_slow_check(body))
+        rejection = validate_body(body, MAX_BODY_BYTES)
         if rejection is None:
             item = Item(stream, position, request, body)
         else:

@@ -11,6 +11,7 @@ from workorders.airflow.dags.factories import new_dag, owner_and_tags, task_sett
 from workorders.airflow.page_links import page_path
 from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
 from workorders.core.postgres.connection import connect
 from workorders.manual.definition import ManualTriggerDefinition
@@ -80,11 +81,9 @@ class CreateByHandOperator(BaseOperator):
         user = run.triggering_user_name or "unknown user"
         wanted = ManualRequest(
             body=json.dumps(params["body"], ensure_ascii=False).encode("utf-8", "surrogatepass"),
-            actor=params["actor"] or user,
-            reason=params["reason"],
+            by=Attribution(params["actor"] or user, params["reason"], user),
             # Without a key, the Dag run is the event: a task that is cleared creates nothing twice.
             key=params["key"] or f"{run.dag_id}/{run.run_id}",
-            account=user,
         )
         where = f"Trigger {self.definition.name}"
         with (

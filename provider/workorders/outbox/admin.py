@@ -178,9 +178,7 @@ def release_shard(connection: Connection, shard: int, *, sent: bool) -> int:
                 f"Shard {shard} of the outbox has a relay at work, or does not exist. Nothing was changed. Pause the "
                 f"relay's Dag, wait until its task has ended, and run this again."
             )
-        (messages,) = fetch_row(connection, _QUERIES["count_claimed"], arguments)
-        if sent:
-            connection.execute(_QUERIES["delete_claimed"], arguments)
+        (messages,) = fetch_row(connection, _QUERIES["settle_claimed"], {**arguments, "sent": sent})
         drop_claims_of_shard(connection, shard)
         connection.execute(_QUERIES["accept_any_checkpoint"], arguments)
     return int(messages)

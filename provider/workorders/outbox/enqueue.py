@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     Caller = psycopg.Connection[Any] | SqlalchemyConnection | Session | scoped_session[Session]
 
 _QUERIES = load_queries("workorders.outbox", "sql/enqueue.sql")
+_REFUSALS = frozenset({psycopg.errors.InvalidParameterValue.sqlstate, psycopg.errors.NumericValueOutOfRange.sqlstate})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +69,12 @@ def enqueue(connection: "Caller", messages: OutboxMessage | Iterable[OutboxMessa
         TypeError: the connection is of another type, such as an asynchronous one, or the headers are neither pairs nor
             a mapping; nothing was enqueued.
     """
-    run = _runner(connection)
+    _require_known(connection)
     given = [messages] if isinstance(messages, OutboxMessage) else list(messages)
     if not given:
         return []
     arguments = _arguments([_encoded(message) for message in given])
-    run(connection, arguments)
+    _execute(connection, arguments)
     return list(arguments["event_ids"])
 
 
@@ -123,7 +124,7 @@ def enqueue_published(connection: "Connection", messages: Sequence[Message]) -> 
     if busy:
         raise KeysBusyError(run_id for (run_id,) in busy)
     (after_id,) = fetch_row(connection, _QUERIES["last_id"], {})
-    _run_psycopg(connection, arguments)
+    _execute(connection, arguments)
     connection.execute(_QUERIES["note_published"], {**arguments, "after_id": after_id})
 
 
@@ -165,16 +166,16 @@ def _arguments(messages: Sequence[Message]) -> dict[str, Sequence[Any]]:
     }
 
 
-def _runner(connection: object) -> Callable[[Any, Mapping[str, Sequence[Any]]], None]:
-    """Return the function that executes the statement on a connection of this type; refuse any other type."""
+def _require_known(connection: object) -> None:
+    """Refuse a connection of another type than the statement is executed on."""
     if isinstance(connection, psycopg.Connection):
-        return _run_psycopg
+        return
     if "sqlalchemy" in sys.modules:  # otherwise it is no object of SQLAlchemy, whose import takes half a second
         from sqlalchemy import Connection as SqlalchemyConnection  # noqa: PLC0415
         from sqlalchemy.orm import Session, scoped_session  # noqa: PLC0415
 
         if isinstance(connection, SqlalchemyConnection | Session | scoped_session):
-            return _run_sqlalchemy
+            return
     kind = type(connection)
     raise TypeError(
         f"The outbox cannot use a connection of the type {kind.__module__}.{kind.__qualname__}; nothing was enqueued. "
@@ -183,28 +184,17 @@ def _runner(connection: object) -> Callable[[Any, Mapping[str, Sequence[Any]]], 
     )
 
 
-def _run_psycopg(connection: psycopg.Connection[Any], arguments: Mapping[str, Sequence[Any]]) -> None:
+def _execute(connection: "Caller", arguments: Mapping[str, Sequence[Any]]) -> None:
     try:
-        connection.execute(_QUERIES["enqueue"], arguments)
-    except (psycopg.errors.InvalidParameterValue, psycopg.errors.NumericValueOutOfRange) as error:
-        raise OutboxMessageError(_sentence(error)) from error
+        if isinstance(connection, psycopg.Connection):
+            connection.execute(_QUERIES["enqueue"], arguments)
+        else:
+            from sqlalchemy import text  # noqa: PLC0415 - half a second that programs without SQLAlchemy need not wait
 
-
-def _run_sqlalchemy(connection: "SqlalchemyConnection | Session", arguments: Mapping[str, Sequence[Any]]) -> None:
-    from sqlalchemy import text  # noqa: PLC0415 - half a second that programs without SQLAlchemy need not wait
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
-
-    try:
-        connection.execute(text(re.sub(r"%\((\w+)\)s", r":\1", _QUERIES["enqueue"])), dict(arguments))
-    except DBAPIError as error:
-        if getattr(error.orig, "sqlstate", getattr(error.orig, "pgcode", None)) in _REFUSALS:
-            raise OutboxMessageError(_sentence(error.orig)) from error
+            connection.execute(text(re.sub(r"%\((\w+)\)s", r":\1", _QUERIES["enqueue"])), dict(arguments))
+    except Exception as error:
+        found = getattr(error, "orig", error)  # SQLAlchemy wraps the error of its driver
+        if getattr(found, "sqlstate", getattr(found, "pgcode", None)) in _REFUSALS:
+            diagnosis = getattr(found, "diag", None)
+            raise OutboxMessageError(getattr(diagnosis, "message_primary", None) or str(found)) from error
         raise
-
-
-_REFUSALS = frozenset({psycopg.errors.InvalidParameterValue.sqlstate, psycopg.errors.NumericValueOutOfRange.sqlstate})
-
-
-def _sentence(error: BaseException | None) -> str:
-    diagnosis = getattr(error, "diag", None)
-    return getattr(diagnosis, "message_primary", None) or str(error)

@@ -16,6 +16,7 @@ from fastapi import APIRouter, Form, HTTPException, Path, Query, Request, Respon
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from workorders import dag_ids
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs as store
 from workorders.core.bulk import runner
 from workorders.core.bulk.jobs import Job, JobUnavailableError
@@ -111,7 +112,7 @@ def begin(
     with site.writing() as connection:
         dags = selection.require_right(connection, actor, _RIGHTS[kind], wanted.filter)
         job = store.create_job(
-            connection, kind, wanted.filter, actor=actor.name, account=actor.name, reason=reason, options=options
+            connection, kind, wanted.filter, Attribution(actor.name, reason, actor.name), options=options
         )
         if seen is not None and job.total > seen:
             raise HTTPException(

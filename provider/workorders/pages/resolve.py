@@ -11,6 +11,7 @@ from fastapi import APIRouter, Form, HTTPException, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from workorders import dag_ids
+from workorders.core.attribution import Attribution
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import DecisionRefusedError, DecisionUncertainError
@@ -153,13 +154,7 @@ def resolve(
         site.record(actor, "resolve", [dag_ids.ingest(name)], trigger=name, reason=reason, decisions=decided)
         try:
             applied: AppliedDecisions = apply_decisions(
-                connection,
-                cluster,
-                decisions,
-                actor=actor.name,
-                account=actor.name,
-                reason=reason,
-                group=source.consumer_group,
+                connection, cluster, decisions, Attribution(actor.name, reason, actor.name), group=source.consumer_group
             )
         except DecisionUncertainError as error:
             raise HTTPException(504, str(error)) from error

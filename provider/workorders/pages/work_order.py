@@ -54,7 +54,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         viewer.require(Right.READ, dag_id)
         attempts = runs_of(connection, found.id)
         repeats = duplicates.summary(connection, found.id)
-        original = duplicates.original(connection, found.id)
         gap = gaps.find_before(connection, found.id) if found.state == "parked" else None
         sent = admin.list_published(connection, found.id, limit=_MAX_PUBLISHED + 1)
         finished = steps.list_steps(connection, found.id, max_characters=_RESULT_CHARACTERS)
@@ -72,7 +71,6 @@ def page(request: Request, site: CurrentSite, viewer: CurrentViewer, id_: str) -
         runs=attempts,
         repeats=repeats,
         duplicate=duplicates.DUPLICATE,
-        original=original,
         gap=gap,
         published=sent[:_MAX_PUBLISHED],
         has_published_more=len(sent) > _MAX_PUBLISHED,

@@ -74,13 +74,10 @@ class WebhookTriggerDefinition(TriggerDefinition):
     failure_code: Whole = Field(default=500, ge=400, le=599)
     """Status code of the answer if it ended otherwise, with `reply: after_completion`."""
 
-    def headers_in_request(self) -> str:
-        """Return in words which headers a request may have."""
-        return f"the headers that a work order contains ({', '.join(self.headers)}); add it to `headers`"
-
-    def has_header(self, name: str) -> bool:
-        """Return whether a request may have the header of this name, which is in small letters."""
-        return name in self.headers
+    def instead_of_header(self, name: str, /) -> str | None:
+        """Return what to write in place of a header that no request has, by its name in small letters; else None."""
+        kept = f"one of the headers that a work order contains ({', '.join(self.headers)}); add it to `headers`"
+        return None if name in self.headers else kept
 
     @property
     def signature(self) -> SignatureMethod | None:

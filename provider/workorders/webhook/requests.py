@@ -11,7 +11,7 @@ import orjson
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import validate_body
 from workorders.core.definitions.fields import MIB
 from workorders.core.items import Item
 from workorders.webhook.definition import WebhookTriggerDefinition
@@ -52,7 +52,7 @@ def item(definition: WebhookTriggerDefinition, received: Received) -> Item:
     Raises:
         RefusedError: the body is not a JSON object that can be an input.
     """
-    rejection = validate_body(received.body, definition.max_body_bytes, odd=needs_slow_check(received.body))
+    rejection = validate_body(received.body, definition.max_body_bytes)
     if rejection is not None:
         status = 422 if rejection.code == "not-an-object" else 400
         raise RefusedError(

@@ -9,7 +9,6 @@ import pytest
 from support.runs import keeping
 from support.trigger_types import SOURCES, Event, MakeSource, Source
 from workorders.core import triggers, workflows
-from workorders.core.admission import duplicates
 from workorders.core.definitions.trigger import trigger_types
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.history import runs as run_history
@@ -134,7 +133,7 @@ def test_a_repeat_by_the_triggers_own_key_is_kept_as_a_duplicate(
     first, _, repeat = work_orders(connection, source)
     assert states(connection, source) == ["pending", "pending", "rejected"]
     assert repeat.reason == "duplicate"
-    assert duplicates.original(connection, repeat.id) == first.id
+    assert history.get_work_order(connection, repeat.id).duplicate_of == first.id
     define_workflow(connection, source)
     assert len(work(connection, source)) == 2
 

@@ -13,6 +13,7 @@ from support.executing import Executing
 from support.ingesting import attempt, finish, no_proof, partition_of, plan, same_log
 from support.work_orders import accepted_range
 from workorders.core import schema, triggers
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
@@ -142,7 +143,7 @@ def test_the_writer_may_create_execute_publish_and_rerun(stack: LocalStack, gran
     assert executing.states() == [("success", "success"), ("success", "success"), ("failed", "failed")]
     with connect(executing.url) as connection:
         assert sent(connection) == before + 2
-        job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="Ann", reason="test")
+        job = jobs.create_job(connection, "rerun", Filter(trigger=name), Attribution("Ann", "test"))
         connection.commit()
         done = runner.run_job(connection, job.id)
     assert (done.state, done.looked_at) == ("finished", 3)

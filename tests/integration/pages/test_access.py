@@ -32,6 +32,7 @@ from workorders.airflow.api_server import DagAccessEntity
 from workorders.audit import stored
 from workorders.audit.findings import AuditReport, Check, Finding
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.trigger import Sequence
@@ -373,7 +374,7 @@ def test_a_job_shows_what_it_searched_for_in_inputs_only_to_those_who_may_read_t
 ) -> None:
     with pages_site.writing() as connection:
         wanted = Filter(workflow=scene.workflow, text="Hedwig")
-        job = jobs.create_job(connection, "cancel", wanted, actor="ada", reason="a test")
+        job = jobs.create_job(connection, "cancel", wanted, Attribution("ada", "a test"))
         connection.commit()
     address = f"/workorders/bulk/{job.id}"
     assert "Hedwig" in TestClient(served(pages_site)).get(address).text
@@ -385,7 +386,7 @@ def test_a_job_shows_what_it_searched_for_in_inputs_only_to_those_who_may_read_t
 def test_a_job_whose_only_work_order_was_deleted_is_not_everybodys(pages_site: Site, scene: Scene) -> None:
     with pages_site.writing() as connection:
         (order, *_) = work_orders.list_work_orders(connection, Filter(workflow=scene.workflow), limit=1)
-        job = jobs.create_job(connection, "cancel", Filter(selected=(order.id,)), actor="ada", reason="a test")
+        job = jobs.create_job(connection, "cancel", Filter(selected=(order.id,)), Attribution("ada", "a test"))
         connection.execute(
             "UPDATE workorders.bulk_jobs SET filter = jsonb_set(filter, '{selected,0}', to_jsonb(%s)) WHERE id = %s",
             [uuid4(), job.id],

@@ -12,7 +12,8 @@ from workorders.cli.changes import Change, PreviewedChange, account
 def test_the_account_is_the_operating_systems_in_any_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(variable, "another")
-    assert Change(reason="x").who == account() == pwd.getpwuid(os.getuid()).pw_name
+    by = Change(reason="x").by
+    assert by.actor == by.account == account() == pwd.getpwuid(os.getuid()).pw_name
 
 
 def test_an_account_without_a_name_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def owner_and_tags(definition: "TriggerDefinition | WorkflowDefinition", *roles:
 def task_settings(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:
     """Return the arguments of a task of the definition's Dags: its id, and what the definition sets for it."""
     settings = definition.tasks.get(task_id)
-    return {"task_id": task_id, **(settings.arguments() if settings else {})}
+    return {"task_id": task_id, **(settings.model_dump(exclude_defaults=True) if settings else {})}
 
 
 def retried_task(definition: "TriggerDefinition | WorkflowDefinition", task_id: str) -> dict[str, Any]:

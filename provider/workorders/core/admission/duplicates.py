@@ -16,9 +16,10 @@ DUPLICATE: Final = "duplicate"
 
 
 class RepeatOf(NamedTuple):
-    """A written work order, and the one that it repeats."""
+    """A work order, and the one that it repeats."""
 
-    id: bytes
+    id: bytes | None
+    """None if it was not written."""
     original: bytes
 
 
@@ -47,22 +48,11 @@ class Repeats:
 
 
 def ignore(connection: Connection, repeats: Sequence[RepeatOf]) -> Ignored:
-    """Delete what was written for repeats, and count them for the holders of their keys."""
+    """Delete what was written for repeats, and count them for the holders of their keys that are not deleted."""
     if not repeats:
         return Ignored(0, 0)
     arguments = {"ids": uuids(part.id for part in repeats), "holders": uuids(part.original for part in repeats)}
     return Ignored(*fetch_row(connection, _QUERIES["ignore"], arguments))
-
-
-def count_ignored(connection: Connection, holder: UUID) -> None:
-    """Count a repeat that was not written; does nothing if the holder is deleted."""
-    connection.execute(_QUERIES["count_ignored"], {"id": holder})
-
-
-def original(connection: Connection, work_order_id: UUID) -> UUID | None:
-    """Return the work order that this one is a duplicate of; None when it is no duplicate, or its original unknown."""
-    row = connection.execute(_QUERIES["original"], {"id": work_order_id}).fetchone()
-    return None if row is None else row[0]
 
 
 def summary(connection: Connection, work_order_id: UUID) -> Repeats:

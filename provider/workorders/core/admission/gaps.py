@@ -14,7 +14,8 @@ from uuid import UUID
 from workorders import times
 from workorders.core.admission import limits, sequences
 from workorders.core.admission.limits import LimitSettings
-from workorders.core.admission.sequences import Numbered, SequenceState, drain_contiguous
+from workorders.core.admission.sequences import Decision, Numbered, SequenceState, drain_contiguous
+from workorders.core.attribution import Attribution
 from workorders.core.exceptions import UnknownNameError, WorkOrdersError
 from workorders.core.postgres.connection import Connection, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
@@ -74,19 +75,24 @@ class GapAlert:
     high_water_mark: int | None
     parked: int
     since: datetime
-    sentence: str
     cleared: bool
     """Whether the gap is closed or given up."""
 
-
-@dataclass(frozen=True, slots=True)
-class Decider:
-    """Who decides, and for which reason; both are kept with the decision."""
-
-    actor: str
-    reason: str
-    account: str | None = None
-    """The account of the operating system or of Airflow, independent of `actor`; None if it is unknown."""
+    @property
+    def sentence(self) -> str:
+        """Return the alert as text."""
+        since = times.show(self.since)
+        if self.cleared:
+            return (
+                f"Trigger {self.trigger}: the gap of sequence {self.key} that began at {since} is closed; its "
+                f"high-water mark is {self.high_water_mark}."
+            )
+        return (
+            f"Trigger {self.trigger}: sequence {self.key} has a gap above number {self.high_water_mark} since {since}, "
+            f"and {self.parked} work orders are parked above it. They are kept, and admitted when the gap is filled. "
+            f'To give it up, run `workorders sequences skip {self.trigger} {self.key} --reason "..."`, or release '
+            f"instead of skip."
+        )
 
 
 def list_gaps(
@@ -125,7 +131,7 @@ def find(connection: Connection, trigger: Trigger, text: str) -> UUID:
     return UUID(str(rows[0][0]))
 
 
-def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
+def skip(connection: Connection, trigger: Trigger, key: UUID, by: Attribution) -> list[int]:
     """Give up the numbers of the first gap, and admit what is parked above it up to the next gap; commits.
 
     Returns:
@@ -134,15 +140,15 @@ def skip(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
     Raises:
         GapRefusedError: no work order is parked.
     """
-    return _admit_parked(connection, trigger, key, decider, "skip")
+    return _admit_parked(connection, trigger, key, by, "skip")
 
 
-def release(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> list[int]:
+def release(connection: Connection, trigger: Trigger, key: UUID, by: Attribution) -> list[int]:
     """Give up all gaps, and admit all parked work orders in the order of their numbers; commits."""
-    return _admit_parked(connection, trigger, key, decider, "release")
+    return _admit_parked(connection, trigger, key, by, "release")
 
 
-def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) -> None:
+def drop(connection: Connection, trigger: Trigger, key: UUID, by: Attribution) -> None:
     """Delete a sequence that is finished; if its key comes again, it begins again; commits."""
     with connection.transaction():
         state = _lock(connection, trigger, key)
@@ -152,16 +158,17 @@ def drop(connection: Connection, trigger: Trigger, key: UUID, decider: Decider) 
                 f"dropped; nothing was changed; skip or release them first."
             )
         connection.execute(_QUERIES["drop"], {"trigger_id": trigger.id, "key": key})
-        _record(connection, trigger, key, decider, "drop", from_number=state.high_water_mark, to_number=None)
+        mark = state.high_water_mark
+        _record(connection, trigger, key, by, kind="drop", from_number=mark, to_number=None, released=0)
 
 
 def _admit_parked(
-    connection: Connection, trigger: Trigger, key: UUID, decider: Decider, kind: Literal["skip", "release"]
+    connection: Connection, trigger: Trigger, key: UUID, by: Attribution, kind: Literal["skip", "release"]
 ) -> list[int]:
     limited = LimitSettings.of(trigger)
     with connection.transaction():
         if limited is not None:  # before the sequence, as every transaction does
-            limits.lock(connection, trigger.workflow_id, limited, own=0)
+            limits.lock_count(connection, trigger.workflow_id)
         state = _lock(connection, trigger, key)
         if not state.parked:
             raise GapRefusedError(
@@ -172,11 +179,12 @@ def _admit_parked(
             before, state.high_water_mark = state.high_water_mark, min(state.parked) - 1
             next_ones = list(drain_contiguous(key.bytes, state))
             end, count = next_ones[0].number - 1, len(next_ones)
-            _record(connection, trigger, key, decider, kind, from_number=before, to_number=end, released=count)
+            _record(connection, trigger, key, by, kind=kind, from_number=before, to_number=end, released=count)
             admitted += next_ones
             if kind == "skip":
                 break
-        sequences.write(connection, trigger, {key.bytes: state}, released=admitted, admitted=admitted)
+        decision = Decision(released=admitted, admitted_in_order=admitted)
+        sequences.write(connection, trigger, {key.bytes: state}, decision)
         if limited is not None:
             limits.count(connection, trigger.workflow_id, len(admitted))
     return [part.number for part in admitted]
@@ -190,19 +198,8 @@ def _lock(connection: Connection, trigger: Trigger, key: UUID) -> SequenceState:
     return SequenceState(found[key.bytes][0], {number: id_.bytes for number, id_ in rows})
 
 
-def _record(
-    connection: Connection,
-    trigger: Trigger,
-    key: UUID,
-    decider: Decider,
-    kind: str,
-    *,
-    from_number: int | None,
-    to_number: int | None,
-    released: int = 0,
-) -> None:
-    numbers = {"from_number": from_number, "to_number": to_number, "released": released}
-    arguments = {**asdict(decider), "trigger_id": trigger.id, "key": key, "kind": kind, **numbers}
+def _record(connection: Connection, trigger: Trigger, key: UUID, by: Attribution, **decision: object) -> None:
+    arguments = {**asdict(by), "trigger_id": trigger.id, "key": key, **decision}
     connection.execute(_QUERIES["record"], arguments)
 
 
@@ -217,23 +214,10 @@ def claim_alerts(connection: Connection, trigger: Trigger) -> list[GapAlert]:
     The thresholds are those of the stored definition of the trigger.
     """
     with connection.transaction():
-        closed = connection.execute(_QUERIES["claim_closed"], {"trigger_id": trigger.id}).fetchall()
-        opened = connection.execute(_QUERIES["claim_open"], {"trigger_id": trigger.id}).fetchall()
-    return [_closed(trigger.name, *row) for row in closed] + [_open(trigger.name, *row) for row in opened]
-
-
-def _open(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
-    sentence = (
-        f"Trigger {trigger}: sequence {key} has a gap above number {mark} since {times.show(since)}, and {parked} work "
-        f"orders are parked above it. They are kept, and admitted when the gap is filled. To give it up, run "
-        f'`workorders sequences skip {trigger} {key} --reason "..."`, or release instead of skip.'
-    )
-    return GapAlert(trigger, key, mark, parked, since, sentence, cleared=False)
-
-
-def _closed(trigger: str, key: UUID, mark: int | None, parked: int, since: datetime) -> GapAlert:
-    sentence = (
-        f"Trigger {trigger}: the gap of sequence {key} that began at {times.show(since)} is closed; its "
-        f"high-water mark is {mark}."
-    )
-    return GapAlert(trigger, key, mark, parked, since, sentence, cleared=True)
+        rows = connection.execute(_QUERIES["claim_alerts"], {"trigger_id": trigger.id}).fetchall()
+    return [
+        GapAlert(trigger.name, key, mark, parked, since, cleared)
+        for key, mark, parked, closed_since, open_since in rows
+        for since, cleared in ((closed_since, True), (open_since, False))
+        if since is not None
+    ]

@@ -130,7 +130,7 @@ class IdempotencyRule(Rule):
             gone.update(part.id for part in state.rejections if part.id not in state.passed_over)
         keys = [row[KEY_OF].hex() for row in self._keyed if row[ID_OF] in gone] if gone else []
         if keys:
-            arguments = {"trigger_id": state.trigger.id, "keys": keys, "ids": [id_.hex() for id_ in gone]}
+            arguments = {"trigger_id": state.trigger.id, "keys": keys, "ids": uuids(gone)}
             state.connection.execute(_QUERIES["release"], arguments)
 
     def clean_up(self, state: AdmissionState) -> None:
@@ -234,9 +234,9 @@ def find_holder(connection: Connection, trigger_id: int, settings: IdempotencySe
     value = None if item.body is None and not settings.is_of_caller else settings.key.value(item)
     if value is None:
         return None
-    arguments = {"trigger_id": trigger_id, "key": hash128(value).hex()}
-    row = connection.execute(_QUERIES["find_holder"], arguments).fetchone()
-    return None if row is None else row[0]
+    arguments = {"trigger_id": trigger_id, "keys": uuids([hash128(value)])}
+    valid = (holder for _, holder, *_, is_valid in connection.execute(_QUERIES["known"], arguments) if is_valid)
+    return next(valid, None)
 
 
 def expire(connection: Connection, limit: int) -> int:

@@ -86,7 +86,8 @@ class LimitRule(Rule):
         """Lock the count of the workflow, and read its capacity."""
         if state.with_input:
             workflow_id = state.trigger.workflow_id
-            self._capacity = lock(state.connection, workflow_id, self._settings, own=state.with_input)
+            lock_count(state.connection, workflow_id)
+            self._capacity = peek(state.connection, workflow_id, self._settings, own=state.with_input)
             if not state.by_person:
                 state.capacity = self._capacity.remaining
 
@@ -100,13 +101,9 @@ class LimitRule(Rule):
         count(state.connection, state.trigger.workflow_id, state.admitted + state.released)
 
 
-def lock(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int) -> Capacity:
-    """Lock the count of the workflow until the caller's transaction ends, and return its capacity.
-
-    `own` work orders of this call are written; they are among those that wait, and use no capacity yet.
-    """
-    _lock_count(connection, workflow_id)
-    return peek(connection, workflow_id, rule, own=own)
+def lock_count(connection: Connection, workflow_id: int) -> None:
+    """Lock the count of the workflow until the caller's transaction ends."""
+    connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
 
 
 def lock_counts(connection: Connection, work_order_ids: Sequence[UUID]) -> set[int]:
@@ -116,7 +113,7 @@ def lock_counts(connection: Connection, work_order_ids: Sequence[UUID]) -> set[i
     """
     limited = [workflow_id for workflow_id, _ in _limited(connection, ids=work_order_ids)]
     for workflow_id in limited:
-        _lock_count(connection, workflow_id)
+        lock_count(connection, workflow_id)
     return set(limited)
 
 
@@ -138,10 +135,6 @@ def _limited(
     """Return the workflows with limits among work orders, or the workflow of a name if it has limits."""
     found = connection.execute(_QUERIES["limited"], {"ids": list(ids), "workflow": workflow}).fetchall()
     return [(id_, rule) for id_, stored in found if (rule := LimitSettings.read(stored)) is not None]
-
-
-def _lock_count(connection: Connection, workflow_id: int) -> None:
-    connection.execute(_QUERIES["lock_count"], {"workflow_id": workflow_id})
 
 
 def require_capacity(connection: Connection, trigger: Trigger) -> None:
@@ -175,11 +168,12 @@ def limit_error(trigger: Trigger, settings: LimitSettings, capacity: Capacity, w
 
 
 def peek(connection: Connection, workflow_id: int, rule: LimitSettings, *, own: int = 0) -> Capacity:
-    """Return the capacity without a lock; `own` as in `lock`."""
-    (admitted,) = fetch_row(connection, _QUERIES["today"], {"workflow_id": workflow_id})
-    waiting = None
-    if rule.waiting is not None:
-        arguments = {"workflow_id": workflow_id, "limit": rule.waiting + own}
-        (counted,) = fetch_row(connection, _QUERIES["waiting"], arguments)
-        waiting = rule.waiting + own - counted
-    return Capacity(waiting, None if rule.per_day is None else rule.per_day - admitted)
+    """Return the capacity; locks nothing.
+
+    `own` work orders of the caller are written; they are among those that wait, and use no capacity yet.
+    """
+    most = 0 if rule.waiting is None else rule.waiting + own
+    today, waiting = fetch_row(connection, _QUERIES["used"], {"workflow_id": workflow_id, "max_waiting": most})
+    return Capacity(
+        None if rule.waiting is None else most - waiting, None if rule.per_day is None else rule.per_day - today
+    )

@@ -7,7 +7,7 @@ order needs some hundred bytes of memory.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from workorders.core.admission import duplicates
 from workorders.core.admission.duplicates import Ignored
@@ -27,15 +27,6 @@ RULES: Final[tuple[type[Rule], ...]] = (LimitRule, IdempotencyRule, SequenceRule
 """In the order in which every transaction takes their locks."""
 REASONS: Final = sorted({reason for rule in RULES for reason in rule.reasons})
 """With which rules reject work orders that have an input."""
-
-
-class AdmissionResult(NamedTuple):
-    """The outcome for written work orders."""
-
-    rejected: int
-    """Had an input, and were rejected."""
-    ignored: Ignored
-    """Were deleted again."""
 
 
 class AdmissionPipeline:
@@ -81,8 +72,12 @@ class AdmissionPipeline:
         for rule, notes in chunk.notes.items():
             rule.notes += notes
 
-    def decide(self) -> AdmissionResult:
-        """Decide which of the added work orders wait for a run, and write that."""
+    def decide(self) -> tuple[int, Ignored]:
+        """Decide which of the added work orders wait for a run, and write that.
+
+        Returns:
+            How many had an input and were rejected, and how many were deleted again.
+        """
         state = self._state
         for rule in self._rules:
             rule.lock(state)
@@ -94,7 +89,7 @@ class AdmissionPipeline:
         reject_written(state.connection, state.rejections)
         for rule in self._rules:
             rule.clean_up(state)
-        return AdmissionResult(len(state.rejections), ignored)
+        return len(state.rejections), ignored
 
 
 def reject_written(connection: Connection, rejected: Sequence[AdmissionRejection]) -> None:

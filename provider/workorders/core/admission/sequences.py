@@ -198,11 +198,30 @@ class SequenceRule(Rule):
         return observe
 
     def lock(self, state: AdmissionState) -> None:
-        """Lock the sequences, and read them."""
+        """Lock the sequence of every key, in the order of the keys, and read what matters for the entries.
+
+        A new key begins now. Its high-water mark is before the first number of the definition; if it is None, the first
+        number to arrive begins the sequence.
+        """
         self._remaining = [entry for entry in self.notes if entry.id not in state.passed_over]
-        names = {entry.sequence: self._names[entry.sequence] for entry in self._remaining if entry.sequence}
-        if names:
-            self._sequences = lock(state.connection, state.trigger.id, names, self._mark, self._remaining)
+        keys = sorted({entry.sequence for entry in self._remaining if entry.sequence})
+        if not keys:
+            return
+        arguments = {"trigger_id": state.trigger.id, "keys": uuids(keys)}
+        new = {"names": [self._names[key] for key in keys], "mark": self._mark}
+        marks: dict[bytes, tuple[int | None, int]] = {}
+        # An operator may drop a sequence between the two statements; its key then begins again.
+        while len(marks) < len(keys):
+            state.connection.execute(_QUERIES["begin"], arguments | new)
+            marks = lock_high_water_marks(state.connection, state.trigger.id, keys)
+        self._sequences = {key: SequenceState(mark) for key, (mark, _) in marks.items()}
+        for key, begin, end in state.connection.execute(_QUERIES["given_up"], arguments):
+            sequence = self._sequences[key.bytes]
+            sequence.skipped = (*sequence.skipped, (begin, end))
+        with_parked = {key for key, (_, parked) in marks.items() if parked}
+        if with_parked:
+            entries = [entry for entry in self._remaining if entry.sequence in with_parked]
+            _fetch_parked(state.connection, state.trigger.id, self._sequences, entries)
 
     def decide(self, state: AdmissionState) -> None:
         """Admit, park, or reject each work order that no rule has decided about."""
@@ -212,42 +231,7 @@ class SequenceRule(Rule):
 
     def write(self, state: AdmissionState) -> None:
         """Write what is parked and released, and the high-water marks."""
-        decision = self._decision
-        write(
-            state.connection,
-            state.trigger,
-            self._sequences,
-            parked=decision.parked,
-            released=decision.released,
-            admitted=decision.admitted_in_order,
-        )
-
-
-def lock(
-    connection: Connection, trigger_id: int, names: Mapping[bytes, str], mark: int | None, entries: Sequence[Entry]
-) -> dict[bytes, SequenceState]:
-    """Lock the sequence of every key, in the order of the keys, and return their states; a new key begins now.
-
-    A transaction calls this once, with the keys and the text that people know each by. Of the parked work orders, those
-    are read that matter for the entries. A new key has this high-water mark; if it is None, the first number to arrive
-    begins its sequence.
-    """
-    keys = sorted(names)
-    arguments = {"trigger_id": trigger_id, "keys": uuids(keys)}
-    marks: dict[bytes, tuple[int | None, int]] = {}
-    # An operator may drop a sequence between the two statements; its key then begins again.
-    while len(marks) < len(keys):
-        new = {"names": [names[key] for key in keys], "mark": mark}
-        connection.execute(_QUERIES["begin"], arguments | new)
-        marks = lock_high_water_marks(connection, trigger_id, keys)
-    sequences = {key: SequenceState(mark) for key, (mark, _) in marks.items()}
-    for key, begin, end in connection.execute(_QUERIES["given_up"], arguments):
-        state = sequences[key.bytes]
-        state.skipped = (*state.skipped, (begin, end))
-    with_parked = {key for key, (_, parked) in marks.items() if parked}
-    if with_parked:
-        _fetch_parked(connection, trigger_id, sequences, [entry for entry in entries if entry.sequence in with_parked])
-    return sequences
+        write(state.connection, state.trigger, self._sequences, self._decision)
 
 
 def lock_high_water_marks(
@@ -285,18 +269,10 @@ def _fetch_parked(
 
 
 def write(
-    connection: Connection,
-    trigger: Trigger,
-    sequences: Mapping[bytes, SequenceState],
-    *,
-    parked: Sequence[Numbered] = (),
-    released: Sequence[Numbered],
-    admitted: Sequence[Numbered],
+    connection: Connection, trigger: Trigger, sequences: Mapping[bytes, SequenceState], decision: Decision
 ) -> None:
-    """Write what is parked, and what is released and waits for a run, and move the high-water marks.
-
-    The numbers of one key ascend in `admitted`, which contains what is released.
-    """
+    """Write what is parked, and what is released and waits for a run, and move the high-water marks."""
+    parked, released, admitted = decision.parked, decision.released, decision.admitted_in_order
     if parked:
         connection.execute(_QUERIES["park"], {"trigger_id": trigger.id} | _columns(parked))
     if released:

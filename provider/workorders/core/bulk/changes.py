@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from workorders.core.admission import limits
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import revalidation
 from workorders.core.bulk.jobs import IN_USE, StepResult, lock_work_orders
 from workorders.core.ids import run_ids
@@ -16,7 +17,7 @@ _QUERIES = load_queries("workorders.core.bulk", "sql/changes.sql")
 
 
 def rerun_work_orders(
-    connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str, from_start: bool = False
+    connection: Connection, ids: Sequence[UUID], by: Attribution, *, from_start: bool = False
 ) -> StepResult:
     """Give each work order a new waiting run, before all others, in the caller's transaction.
 
@@ -47,17 +48,17 @@ def rerun_work_orders(
         if workflow_id in limited:
             limits.count(connection, workflow_id, number)
     if again := sorted([*ended, *accepted]):
-        requested = {"actor": actor, "reason": reason, "from_start": from_start}
+        requested = {"actor": by.actor, "reason": by.reason, "from_start": from_start}
         connection.execute(_QUERIES["rerun"], {"run_ids": run_ids(len(again)), "ids": again, **requested})
     return StepResult(len(again), +skipped)
 
 
-def cancel_work_orders(connection: Connection, ids: Sequence[UUID], *, actor: str, reason: str) -> StepResult:
+def cancel_work_orders(connection: Connection, ids: Sequence[UUID], by: Attribution) -> StepResult:
     """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
     states = {id_: state for id_, (_, state, _) in lock_work_orders(connection, ids).items()}
     unclaimed = [id_ for id_, state in states.items() if state == "pending"]
     requeued = [id_ for id_, state in states.items() if state == "requeued"]
     given = {"unclaimed": unclaimed, "run_ids": run_ids(len(unclaimed)), "requeued": requeued}
-    cancelled = connection.execute(_QUERIES["cancel"], {**given, "actor": actor, "reason": reason}).rowcount
+    cancelled = connection.execute(_QUERIES["cancel"], {**given, "actor": by.actor, "reason": by.reason}).rowcount
     skipped = Counter({IN_USE: len(ids) - len(states), "not waiting": len(states) - cancelled})
     return StepResult(cancelled, +skipped)

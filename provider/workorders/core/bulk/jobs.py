@@ -6,7 +6,7 @@ and the job's progress. So after a crash a job continues at the next step, and d
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -14,6 +14,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from workorders.core.attribution import Attribution
 from workorders.core.exceptions import ConfigurationError, UnknownNameError, WorkOrdersError
 from workorders.core.history import work_orders
 from workorders.core.history.filters import Filter
@@ -79,20 +80,13 @@ class StepResult:
 
 
 def create_job(
-    connection: Connection,
-    kind: str,
-    wanted: Filter,
-    *,
-    actor: str,
-    reason: str,
-    options: Mapping[str, Any] | None = None,
-    account: str | None = None,
+    connection: Connection, kind: str, wanted: Filter, by: Attribution, *, options: Mapping[str, Any] | None = None
 ) -> Job:
     """Count what matches and create the job, in the caller's transaction; `bulk.runner` executes it.
 
     Work orders that are created later do not belong to it.
     """
-    if not reason.strip():
+    if not by.reason.strip():
         raise ConfigurationError(f"A {kind} needs a reason, which is recorded; nothing was changed; give one.")
     if wanted == Filter():
         raise ConfigurationError(
@@ -108,9 +102,7 @@ def create_job(
             "kind": kind,
             "filter": Jsonb(wanted.to_json()),
             "options": Jsonb(dict(options or {})),
-            "actor": actor,
-            "reason": reason,
-            "account": account,
+            **asdict(by),
             "total": sum(count_matching(connection, wanted).values()),
         },
     )
@@ -162,10 +154,18 @@ def claim(connection: Connection, job_id: int, worker: UUID) -> Job:
 
 
 def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
-    """Lock the job until the transaction ends, and return it; return None if another worker has it now."""
-    if connection.execute(_QUERIES["lock_job"], {"id": job_id, "worker": worker}).fetchone() is None:
-        return None
-    return get_job(connection, job_id)
+    """Lock the job until the transaction ends, and return it; return None if a user has cancelled it.
+
+    Raises:
+        JobUnavailableError: another worker has it now.
+    """
+    is_owned = connection.execute(_QUERIES["lock_job"], {"id": job_id, "worker": worker}).fetchone() is not None
+    job = get_job(connection, job_id)
+    if not is_owned and job.state != "cancelled":
+        raise JobUnavailableError(
+            f"Bulk operation {job_id} was taken over by another process; this one did nothing more."
+        )
+    return job if is_owned else None
 
 
 def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:

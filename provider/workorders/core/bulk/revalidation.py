@@ -13,7 +13,7 @@ from workorders.core import triggers
 from workorders.core.admission.duplicates import DUPLICATE
 from workorders.core.admission.pipeline import AdmissionPipeline
 from workorders.core.admission.rules import Chunk
-from workorders.core.creation.json_validation import needs_slow_check, validate_body
+from workorders.core.creation.json_validation import validate_body
 from workorders.core.creation.work_orders import rejection_of
 from workorders.core.history import search_index
 from workorders.core.items import MAX_BODY_BYTES, Item, Rejection
@@ -62,8 +62,7 @@ def revalidate_rejected(connection: Connection, ids: Sequence[UUID]) -> list[UUI
             if item is None:
                 continue
             if row.trigger not in accepted:
-                trigger = triggers.find(connection, row.trigger)
-                accepted[row.trigger] = _Accepted(connection, trigger)
+                accepted[row.trigger] = _Accepted(connection, triggers.find(connection, row.trigger))
             accepted[row.trigger].note(row, item)
     for found in accepted.values():
         found.accept()
@@ -101,22 +100,14 @@ def _accept(connection: Connection, row: _Rejected) -> Item | None:
     item = revalidator_of(row.type)(row.definition, row.raw, row.request.encode())
     reason = item.rejection or Rejection(row.code, row.detail)
     if item.body is not None:
-        refused = _store(connection, row.id, item.body, item.request)
-        if refused is None:
+        try:
+            with connection.transaction():
+                given = {"id": row.id, "body": item.body.decode(), "request": item.request.decode()}
+                connection.execute(_QUERIES["replace_by_dataclip"], given)
             return item._replace(stream=row.stream, position=row.position)
-        reason = refused
+        except VALUE_ERRORS as error:
+            reason = rejection_of(error)
     connection.execute(_QUERIES["update_rejection"], {"id": row.id, "code": reason.code, "detail": reason.detail})
-    return None
-
-
-def _store(connection: Connection, id_: UUID, body: bytes, request: bytes) -> Rejection | None:
-    """Replace the rejection by an input; return the new rejection if Postgres rejects the input."""
-    try:
-        with connection.transaction():
-            given = {"id": id_, "body": body.decode(), "request": request.decode()}
-            connection.execute(_QUERIES["replace_by_dataclip"], given)
-    except VALUE_ERRORS as error:
-        return rejection_of(error)
     return None
 
 
@@ -133,7 +124,7 @@ def default_revalidator(_definition: Mapping[str, Any], raw: bytes | None, reque
     """Accept a JSON object that Postgres can store."""
     if raw is None:
         return Item(None, None, request, None, Rejection("null-value", "the value is null"))
-    rejection = validate_body(raw, MAX_BODY_BYTES, odd=needs_slow_check(raw))
+    rejection = validate_body(raw, MAX_BODY_BYTES)
     if rejection is None:
         return Item(None, None, request, raw)
     return Item(None, None, request, None, rejection, raw)

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import changes, jobs
 from workorders.core.bulk.jobs import Job, JobUnavailableError, StepResult
 from workorders.core.exceptions import WorkOrdersError, one_line
@@ -44,24 +45,20 @@ def run_job(
                 progress(_get_job(connection, job_id))
         with connection.transaction():
             jobs.leave_job(connection, job_id, worker, "finished")
-    except _Cancelled:
-        pass
     except BaseException as error:
         _record_failure(connection, job, worker, error)
         raise
     return _get_job(connection, job_id)
 
 
-class _Cancelled(Exception):  # noqa: N818 - no error: a user requested it
-    """A user cancelled the job while it was executed."""
-
-
 def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
-    """Do one step; tell whether there may be more to do now."""
+    """Do one step; tell whether there may be more to do now, which there is not once a user has cancelled the job."""
     for remaining in reversed(range(_DEADLOCKS)):
         try:
             with connection.transaction():
-                job = _require_ownership(connection, job_id, worker)
+                job = jobs.lock_owned(connection, job_id, worker)
+                if job is None:
+                    return False
                 found = work_orders.find_matching(connection, job.filter, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
@@ -78,20 +75,10 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
 
 
 def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
-    by = {"actor": job.actor, "reason": job.reason}
+    by = Attribution(job.actor, job.reason, job.account)
     if job.kind == "cancel":
-        return changes.cancel_work_orders(connection, ids, **by)
-    return changes.rerun_work_orders(connection, ids, from_start=job.options.get("from_start", False), **by)
-
-
-def _require_ownership(connection: Connection, job_id: int, worker: UUID) -> Job:
-    job = jobs.lock_owned(connection, job_id, worker)
-    if job is not None:
-        return job
-    now = jobs.get_job(connection, job_id)
-    if now.state == "cancelled":
-        raise _Cancelled
-    raise JobUnavailableError(f"Bulk operation {job_id} was taken over by another process; this one did nothing more.")
+        return changes.cancel_work_orders(connection, ids, by)
+    return changes.rerun_work_orders(connection, ids, by, from_start=job.options.get("from_start", False))
 
 
 def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:

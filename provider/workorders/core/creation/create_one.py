@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from workorders.core.admission import duplicates, idempotency
+from workorders.core.admission.duplicates import RepeatOf
 from workorders.core.admission.idempotency import CallerKey, IdempotencyRule, IdempotencySettings
 from workorders.core.creation.work_orders import create_for
 from workorders.core.ids import increasing_ids
@@ -63,7 +64,7 @@ def create_one(
     keys = [*own, *IdempotencySettings.of(trigger)]
     holder = _find_holder(connection, trigger, keys, item)
     if holder is not None:
-        duplicates.count_ignored(connection, holder)
+        duplicates.ignore(connection, [RepeatOf(None, holder.bytes)])
         return _find(connection, holder)
     id_ = next(increasing_ids())
     counts = create_for(connection, trigger, [item], ids=iter([id_]), rules=list(map(IdempotencyRule, own)))

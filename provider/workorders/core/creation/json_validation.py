@@ -68,18 +68,13 @@ def kind_of(parsed: object) -> str:
     return _KINDS[type(parsed)]
 
 
-def needs_slow_check(value: bytes) -> bool:
-    """Return whether `validate_body` must look closer. For a whole column, match `SUSPICIOUS_PATTERN` at once."""
-    return _ODD.search(value) is not None
-
-
-def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | None:
+def validate_body(value: bytes, max_bytes: int, *, odd: bool = True) -> Rejection | None:
     """Return why a value cannot be a body, or None when it can.
 
     Args:
         value: The raw bytes of a message.
         max_bytes: A longer value is rejected unread.
-        odd: Whether the value matches `SUSPICIOUS_PATTERN`.
+        odd: Whether the value may match `SUSPICIOUS_PATTERN`, which for a whole column is found out at once.
     """
     if len(value) > max_bytes:
         return Rejection("too-large", f"the value has {len(value)} bytes, more than max_message_bytes ({max_bytes})")
@@ -89,8 +84,9 @@ def validate_body(value: bytes, max_bytes: int, *, odd: bool) -> Rejection | Non
         return _unreadable(value, error)
     if type(parsed) is not dict:
         return _not_an_object(parsed)
-    if odd and (nul := _nul_escape(value)) is not None:
-        return nul
+    odd = odd and _ODD.search(value) is not None
+    if odd and (escape := NUL_ESCAPE.search(value)) is not None:
+        return Rejection("nul-character", f"the NUL character is an escape (u0000) at byte {escape.end() - 6}")
     # Every 251st byte shows a long run of digits (a prime, out of step with tables of numbers): reading all is slow.
     has_long_run = len(value) > LONG_RUN_OF_DIGITS and _SAMPLED_RUN.search(value[::_SAMPLE_STEP]) is not None
     return _number_out_of_range(value) if has_long_run or (odd and _may_grow(value)) else None
@@ -100,13 +96,6 @@ def _not_an_object(parsed: object) -> Rejection:
     if isinstance(parsed, str) and parsed.lstrip().startswith("{"):
         return Rejection("not-an-object", "the value is JSON in a string: the sender must serialize it once, not twice")
     return Rejection("not-an-object", f"the value is {kind_of(parsed)}, not an object")
-
-
-def _nul_escape(value: bytes) -> Rejection | None:
-    escape = NUL_ESCAPE.search(value)
-    if escape is None:
-        return None
-    return Rejection("nul-character", f"the NUL character is an escape (u0000) at byte {escape.end() - 6}")
 
 
 def _may_grow(value: bytes) -> bool:
@@ -122,7 +111,8 @@ def _number_out_of_range(value: bytes) -> Rejection | None:
     """Return the rejection for the first number of a JSON text that Postgres cannot hold, or writes out too long."""
     total = 0
     for token in _STRING_OR_NUMBER.finditer(value):
-        size = _small_int(token["exponent"] or b"")
+        # Cut after eleven digits: Python refuses to convert more than 4300.
+        size = int((token["exponent"] or b"").lstrip(b"0")[:11] or b"0")
         total += size if size >= SMALLEST_EXPONENT_THAT_COUNTS else 0
         if size > LARGEST_EXPONENT:
             return _out_of_range(token.start(), f"has an exponent beyond {LARGEST_EXPONENT}")
@@ -141,11 +131,6 @@ def _number_out_of_range(value: bytes) -> Rejection | None:
 
 def _out_of_range(at: int, clause: str) -> Rejection:
     return Rejection("number-out-of-range", f"the number at byte {at} {clause}")
-
-
-def _small_int(digits: bytes) -> int:
-    """Return digits as a number, cut after eleven of them: Python refuses to convert more than 4300."""
-    return int(digits.lstrip(b"0")[:11] or b"0")
 
 
 def _unreadable(value: bytes, error: orjson.JSONDecodeError) -> Rejection:

@@ -31,8 +31,6 @@ CHUNK_BYTES = 8 * 1024 * 1024
 _ACCEPTED_STATE = "pending"
 _REJECTED_STATE = "rejected"
 
-_Prefetch = Callable[[], Iterator[None]]
-
 
 @dataclass(frozen=True, slots=True)
 class Created:
@@ -94,12 +92,12 @@ def create_for(
     if fresh:  # the items of a replay may need no capacity, because their work orders exist
         limits.require_capacity(connection, trigger)
     pipeline = AdmissionPipeline.of(connection, trigger, rules)
-    writer = _Writer(connection, trigger, pipeline, fresh=fresh)
+    chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
+    writer = _Writer(connection, trigger, pipeline, chunks.prefetch, fresh=fresh)
     ids = increasing_ids() if ids is None else ids
     total = Created()
-    chunks = Chunks(items, CHUNK_ITEMS, CHUNK_BYTES)
     for chunk in chunks:
-        total += writer.write(list(islice(ids, len(chunk))), chunk, chunks.prefetch)
+        total += writer.write(list(islice(ids, len(chunk))), chunk)
     # Before `decide`, which locks what all triggers of the workflow share, so that a slow network holds no such lock.
     if prove is not None:
         prove()
@@ -122,26 +120,28 @@ class _Writer:
         connection: Connection,
         trigger: Trigger,
         pipeline: AdmissionPipeline | None,
+        prefetch: Callable[[], Iterator[None]],
         *,
         fresh: bool,
     ) -> None:
         self._connection = connection
         self._trigger = trigger
         self._pipeline = pipeline
+        self._prefetch = prefetch
         self._fresh = fresh
         self._ordering_key = Selector.parse(trigger.ordering_key) if trigger.ordering_key else None
         self._stream_ids: dict[str | None, int | None] = {}
         # The end of the rows of each stream: of accepted ones, and of rejected ones.
         self._tails: tuple[dict[str | None, bytes], dict[str | None, bytes]] = ({}, {})
 
-    def write(self, ids: list[bytes], items: list[Item], prefetch: _Prefetch) -> Created:
+    def write(self, ids: list[bytes], items: list[Item]) -> Created:
         """Write a chunk. If Postgres rejects a value in it, halve it until the item with that value is alone."""
         for stream in {item.stream for item in items}:
             self._know_stream(stream)
         chunk = Chunk(ids, items)
         try:
             with self._connection.transaction():
-                created = self._write_once(chunk, prefetch)
+                created = self._write_once(chunk)
         except psycopg.errors.UniqueViolation as error:
             raise DuplicateItemsError(
                 f"Trigger {self._trigger.name} announced new events, but one of them has a work order "
@@ -150,28 +150,26 @@ class _Writer:
         except VALUE_ERRORS as error:
             if len(items) > 1:
                 middle = len(items) // 2
-                return self.write(ids[:middle], items[:middle], prefetch) + self.write(
-                    ids[middle:], items[middle:], prefetch
-                )
+                return self.write(ids[:middle], items[:middle]) + self.write(ids[middle:], items[middle:])
             if items[0].rejection is not None:  # it was written without its body, so the value is not the cause
                 raise
             rejected = items[0]._replace(body=None, rejection=rejection_of(error), raw=items[0].body)
-            return self.write(ids, [rejected], prefetch)
+            return self.write(ids, [rejected])
         if self._pipeline is not None:
             self._pipeline.add(chunk)
         return created
 
-    def _write_once(self, chunk: Chunk, prefetch: _Prefetch) -> Created:
+    def _write_once(self, chunk: Chunk) -> Created:
         pairs = iter(chunk)
         given = len(chunk.ids)
         if self._fresh:
-            self._copy_work_orders(self._observed(chunk), prefetch)
+            self._copy_work_orders(self._observed(chunk))
         else:
             self._insert_missing(chunk)
             pairs = self._observed(chunk)
         dataclip = binary_rows.dataclip
         accepted = (dataclip(id_, body, request) for id_, (_, _, request, body, _, _) in pairs if body is not None)
-        binary_rows.copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, prefetch())
+        binary_rows.copy(self._connection, "dataclips", binary_rows.DATACLIP_COLUMNS, accepted, self._prefetch())
         rejected = [(id_, item) for id_, item in chunk if item.body is None]
         binary_rows.copy(self._connection, "rejections", binary_rows.REJECTION_COLUMNS, starmap(_rejection, rejected))
         count = len(chunk.ids)
@@ -180,7 +178,7 @@ class _Writer:
     def _observed(self, chunk: Chunk) -> Iterator[tuple[bytes, Item]]:
         return iter(chunk) if self._pipeline is None else self._pipeline.observe(chunk, self._stream_ids)
 
-    def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]], prefetch: _Prefetch) -> None:
+    def _copy_work_orders(self, keyed: Iterable[tuple[bytes, Item]]) -> None:
         tails, work_order, bigint = self._tails, binary_rows.work_order, binary_rows.bigint
         if self._ordering_key is None:
             rows = (
@@ -193,7 +191,7 @@ class _Writer:
                 work_order(id_, item.position, tails[item.body is None][item.stream]) + bigint(key_of(item))
                 for id_, item in keyed
             )
-        binary_rows.copy(self._connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, rows, prefetch())
+        binary_rows.copy(self._connection, "work_orders", binary_rows.WORK_ORDER_COLUMNS, rows, self._prefetch())
 
     def _insert_missing(self, chunk: Chunk) -> None:
         """Insert the work orders that are missing, and leave only these in the chunk."""

@@ -199,10 +199,6 @@ class TaskSettings(Definition):
     priority_weight: Annotated[Whole, expecting("a whole number")] | None = None
     """Priority among the tasks that wait for a slot; the higher, the sooner."""
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of an operator for what is given."""
-        return self.model_dump(exclude_defaults=True)
-
 
 class DagDefinition(Definition):
     """Base of what a file defines that has Dags: a trigger, or a workflow."""

@@ -91,13 +91,6 @@ TRIGGERS: Final = Kind("trigger", load_trigger)
 WORKFLOWS: Final = Kind("workflow", load_workflow, declared_workflows)
 
 
-def read_folder(
-    kind: Kind[D], folder: Path, modules: Iterable[str] = (), *, may_be_missing: bool = False
-) -> Definitions[D]:
-    """Return what the files of a folder, and modules of decorated functions, define."""
-    return read(kind, [*kind.files(folder, may_be_missing=may_be_missing), *modules])
-
-
 def read(kind: Kind[D], sources: Iterable[Source]) -> Definitions[D]:
     """Return what sources define. Of two definitions with one name the first counts, and the other is a mistake."""
     definitions: dict[str, D] = {}

@@ -104,14 +104,10 @@ class TriggerDefinition(DagDefinition):
         copy._found_workflow = found
         return copy
 
-    def headers_in_request(self) -> str | None:
-        """Return in words which headers a request may have; None if it has none."""
-        return "all headers" if self.request_fields is None or "headers" in self.request_fields else None
-
-    def has_header(self, name: str) -> bool:
-        """Return whether a request may have the header of this name, which is in small letters."""
-        del name
-        return self.headers_in_request() is not None
+    def instead_of_header(self, _name: str, /) -> str | None:
+        """Return what to write in place of a header that no request has, by its name in small letters; else None."""
+        has_headers = self.request_fields is None or "headers" in self.request_fields
+        return None if has_headers else "a selector other than a header"
 
     def selectors(self) -> Iterator[tuple[tuple[str, ...], Selector]]:
         """Yield the selectors of the trigger, each with the path of its field."""
@@ -134,9 +130,8 @@ class TriggerDefinition(DagDefinition):
         source, _, place = selector.partition(":")
         known = self.request_fields
         field = place.split("/")[1] if source == "request" else source
-        if source == "header" and not self.has_header(place.lower()):
-            kept = self.headers_in_request()
-            return "a selector other than a header" if kept is None else f"one of {kept}"
+        if source == "header":
+            return self.instead_of_header(place.lower())
         if source in {"request", "key"} and known is not None and field not in known:
             return f"a selector such as body:/id, or request:/ with one of {', '.join(sorted(known))}"
         if source == "stream" and not self.has_streams:

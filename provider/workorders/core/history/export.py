@@ -1,6 +1,6 @@
 """Exports work orders as JSON Lines, in parts: to a file of the command line, or to a browser."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator
 from dataclasses import replace
 from tempfile import SpooledTemporaryFile
 from typing import Final
@@ -13,7 +13,7 @@ from workorders.core.history.filters import Filter
 from workorders.core.postgres.connection import Connection, transaction_time
 from workorders.core.postgres.named_queries import load_queries
 
-_QUERIES = load_queries("workorders.core.history", "sql/export.sql")
+_QUERIES = load_queries("workorders.core.history", "sql/export.sql", blocks_from="sql/filters.sql")
 
 STEP: Final = 200
 """Work orders that are read at once, while the caller waits."""
@@ -38,9 +38,10 @@ def parts(connection: Connection, wanted: Filter) -> Generator[bytes]:
             with connection.transaction():
                 found = work_orders.find_matching(connection, wanted, after=after, limit=STEP)
                 ids = work_orders.first_of_step(connection, found.ids)
-                # Not by `writelines`, which leaves memory only after the last line.
-                for line in _lines(connection, ids):
-                    lines.write(line)
+                # Row by row, because a body may be hundreds of times as long as its stored form. Not by `writelines`,
+                # which leaves memory only after the last line.
+                for (line,) in connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)}):
+                    lines.write(f"{line}\n".encode())
             after = ids[-1] if len(ids) < len(found.ids) else found.looked_until
             is_complete = after is None
             lines.seek(0)
@@ -53,9 +54,3 @@ def parts(connection: Connection, wanted: Filter) -> Generator[bytes]:
 def cut_off(sentence: str) -> bytes:
     """Return the last line of a file that is not complete, which no reader takes for a work order."""
     return orjson.dumps({"error": sentence}, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _lines(connection: Connection, ids: Sequence[UUID]) -> Iterator[bytes]:
-    """Yield the lines row by row, because a body may be hundreds of times as long as its stored form."""
-    for (line,) in connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)}):
-        yield f"{line}\n".encode()

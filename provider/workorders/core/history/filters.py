@@ -85,12 +85,16 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         ConfigurationError: the text contains no word.
     """
     trigger_id = None if wanted.trigger is None else triggers.find(connection, wanted.trigger).id
+    stream_ids = None
+    if wanted.stream is not None:
+        given = {"beginning": wanted.stream, "trigger_id": trigger_id}
+        stream_ids = [id_ for (id_,) in connection.execute(_QUERIES["find_streams"], given)]
     return {
         **asdict(wanted),
         "selected": None if wanted.selected is None else list(wanted.selected),
         "trigger_id": trigger_id,
         "workflow_id": None if wanted.workflow is None else workflows.find_id(connection, wanted.workflow),
-        "stream_ids": _stream_ids(connection, wanted.stream, trigger_id),
+        "stream_ids": stream_ids,
         "first_id": None if wanted.since is None else first_id(wanted.since - CLOCKS_APART),
         "end_id": None if wanted.until is None else first_id(wanted.until + CLOCKS_APART),
         "before_id": None,
@@ -99,10 +103,3 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         "ordering_keys": None if wanted.ordering_key is None else ordering_keys_of(wanted.ordering_key),
         "words": None if wanted.text is None else tokenizer.to_tsquery_literal(wanted.text),
     }
-
-
-def _stream_ids(connection: Connection, beginning: str | None, trigger_id: int | None) -> list[int] | None:
-    if beginning is None:
-        return None
-    found = connection.execute(_QUERIES["find_streams"], {"beginning": beginning, "trigger_id": trigger_id})
-    return [row[0] for row in found]

@@ -86,8 +86,8 @@ def _by_words(connection: Connection, given: Mapping[str, Any]) -> list[UUID]:
     while len(found) < given["limit"]:
         asked = {**given, "before_id": before, "newest": _MAX_IDS}
         candidates = _ids(connection, "ids_by_words", asked)
-        rest = {**given, "before_id": before, "ids": candidates, "limit": given["limit"] - len(found)}
-        found += _ids(connection, "newest_of", rest)
+        rest = {**given, "selected": candidates, "limit": given["limit"] - len(found)}
+        found += _ids(connection, "newest_ids", rest)
         if len(candidates) < _MAX_IDS:
             break
         before = candidates[-1]

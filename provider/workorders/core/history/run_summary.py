@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final, NamedTuple
 from uuid import UUID
+
+from pydantic import TypeAdapter
 
 from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
@@ -18,14 +20,13 @@ _MAX_KEYS: Final = 10
 _MAX_WAITING: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Percentiles:
+class Percentiles(NamedTuple):
     """Durations in seconds; None if no run tells one."""
 
-    half: float | None
-    most: float | None
+    half: float | None = None
+    most: float | None = None
     """95 of 100 are not longer."""
-    nearly_all: float | None
+    nearly_all: float | None = None
     """99 of 100 are not longer."""
 
 
@@ -38,6 +39,10 @@ class Failure:
     runs: int
     first_at: datetime
     last_at: datetime
+
+
+_FAILURES: Final = TypeAdapter(tuple[Failure, ...])
+"""Reads failures from JSON, in which times are text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +78,7 @@ def summarize_runs(connection: Connection, workflow: str) -> RunSummary:
     """Return the summary of a workflow; an empty one for an unknown name."""
     given = {"workflow": workflow, "newest": NEWEST, "limit": _MAX_FAILURES}
     runs, since, waited, took, failed = fetch_row(connection, _QUERIES["summary"], given)
-    failures = [_failure(**row) for row in failed or ()]
+    failures = _FAILURES.validate_python(failed or ())
     keys = {"workflow": workflow, "max_waiting": _MAX_WAITING, "limit": _MAX_KEYS}
     waiting = list_rows(connection, WaitingKey, _QUERIES["waiting_keys"], keys)
-    nothing = (None, None, None)
-    return RunSummary(
-        runs, since, Percentiles(*(waited or nothing)), Percentiles(*(took or nothing)), failures, waiting
-    )
-
-
-def _failure(*, first_at: str, last_at: str, **given: Any) -> Failure:
-    """Return a failure from a row as JSON, whose times are text."""
-    return Failure(first_at=datetime.fromisoformat(first_at), last_at=datetime.fromisoformat(last_at), **given)
+    return RunSummary(runs, since, Percentiles(*waited or ()), Percentiles(*took or ()), failures, waiting)

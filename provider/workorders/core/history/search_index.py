@@ -28,7 +28,7 @@ LATE_AFTER: Final = timedelta(hours=2)
 _LATE_STEP: Final = 20_000
 
 
-def index_new(connection: Connection, *, step: int = STEP, margin: timedelta = MARGIN) -> int:
+def index_new(connection: Connection, *, margin: timedelta = MARGIN) -> int:
     """Add the words of the next work orders, in its own transaction; return how many it read.
 
     Returns 0 if there is nothing left to do now, or if another process does it.
@@ -38,7 +38,7 @@ def index_new(connection: Connection, *, step: int = STEP, margin: timedelta = M
         if after is None:
             return 0
         (settled,) = fetch_row(connection, _QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT})
-        ids = _ids(connection, after, first_id(settled), step)
+        ids = _ids(connection, after, first_id(settled), STEP)
         if ids:
             write_index(connection, ids)
             connection.execute(_QUERIES["move_progress"], {"name": _NEW, "id": ids[-1]})

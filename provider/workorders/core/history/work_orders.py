@@ -64,6 +64,8 @@ class WorkOrder(WorkOrderSummary):
     """The input as indented JSON text, with every digit that Postgres holds; None when rejected."""
     detail: str | None
     """Of the rejection."""
+    duplicate_of: UUID | None
+    """The work order whose event came again as this one; None if that is not known, or this is no duplicate."""
     raw: bytes | None
     """The raw value of a rejected event; None also when the event's value was null."""
     request_bytes: int | None

@@ -83,8 +83,9 @@ def delete_expired(
     with connection.transaction():
         # The clock by which work orders are created, and by which a replay refuses what may be deleted.
         now = now or transaction_time(connection)
-        due = _arguments(connection, now)
-    retention = _Retention(connection, {**due, "limit": step}, pause)
+        delete_before, wipe_before = fetch_row(connection, _QUERIES["bounds"], {"now": now})
+    ends = {"end_id": first_id(delete_before + CLOCKS_APART), "wipe_end_id": first_id(wipe_before + CLOCKS_APART)}
+    retention = _Retention(connection, {"now": now, "erased": _ERASED, "limit": step, **ends}, pause)
     # The rows of a trigger type come first: a batch must be gone before the first of its work orders is.
     for point in entry_points(group=RETENTION_GROUP):
         retention.shorten(point.load())
@@ -158,13 +159,3 @@ class _Retention:
                 search_index.lock_words(self._connection)
             yield
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
-
-
-def _arguments(connection: Connection, now: datetime) -> dict[str, Any]:
-    """Return the arguments of all queries."""
-    delete_before, wipe_before = fetch_row(connection, _QUERIES["bounds"], {"now": now})
-    ends = {
-        name: first_id(before + CLOCKS_APART)
-        for name, before in (("end_id", delete_before), ("wipe_end_id", wipe_before))
-    }
-    return {"now": now, "erased": _ERASED, **ends}

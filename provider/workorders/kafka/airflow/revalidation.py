@@ -5,7 +5,6 @@ from typing import Any
 
 import orjson
 
-from workorders.core.creation.json_validation import needs_slow_check
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import bytes_of
 from workorders.kafka.client.secrets import REGISTRY_VARIABLE, settings_from_environment
@@ -45,7 +44,7 @@ def _item(mapping: RecordMapping, raw: bytes | None, request: bytes) -> Item:
         detail = "key and headers were too large to be kept, so the request cannot be built again"
         return Item(None, None, request, None, Rejection("too-large", detail), raw)
     if mapping.payloads is None:
-        item = mapping.validate_value(None, None, request, raw, odd=raw is not None and needs_slow_check(raw))
+        item = mapping.validate_value(None, None, request, raw)
     else:
         source, key = (message["topic"], message["partition"], message["offset"]), bytes_of(message["key"])
         headers = [(name, bytes_of(value)) for name, value in message["headers"] if isinstance(name, str)]

@@ -182,16 +182,14 @@ class KafkaTriggerDefinition(TriggerDefinition):
         if not formats and self.registry_connection is not None:
             yield "registry_connection", "expected a format or a key_format that needs a schema registry, got none."
 
-    def headers_in_request(self) -> str:
-        """Return in words which headers a request may have."""
-        kept = self.headers if isinstance(self.headers, str) else ", ".join(self.headers)
-        return f"the headers that a work order contains ({kept}); add it to `headers`"
-
-    def has_header(self, name: str) -> bool:
-        """Return whether a request may have the header of this name, which is in small letters."""
+    def instead_of_header(self, name: str, /) -> str | None:
+        """Return what to write in place of a header that no request has, by its name in small letters; else None."""
         if self.headers == "all":
-            return not is_secret_header(name)
-        return self.headers != "none" and name in map(str.lower, self.headers)
+            is_kept = not is_secret_header(name)
+        else:
+            is_kept = self.headers != "none" and name in map(str.lower, self.headers)
+        kept = self.headers if isinstance(self.headers, str) else ", ".join(self.headers)
+        return None if is_kept else f"one of the headers that a work order contains ({kept}); add it to `headers`"
 
     def selectors(self) -> Iterator[tuple[tuple[str, ...], Selector]]:
         """Yield the selectors of the trigger, each with the path of its field."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import orjson
 
-from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, needs_slow_check, validate_body
+from workorders.core.creation.json_validation import LONG_RUN_OF_DIGITS, validate_body
 from workorders.core.items import Item, Rejection
 from workorders.core.json_bytes import text_or_base64
 from workorders.core.secrets import is_secret_header
@@ -85,8 +85,7 @@ class RecordMapping:
 
     def map_record(self, record: Record, stream: str | None) -> Item:
         """Return the item of one record; see `map_records`."""
-        odd = record.value is not None and needs_slow_check(record.value)
-        return next(self.map_records(record[:2], [record[2:]], [odd], stream))
+        return next(self.map_records(record[:2], [record[2:]], [True], stream))
 
     def map_records(
         self, place: tuple[str, int], records: Iterable[RecordFields], odd: Iterable[bool | None], stream: str | None
@@ -96,7 +95,7 @@ class RecordMapping:
         Args:
             place: topic and partition of all the records.
             records: of any number; their headers are kept in memory until the last one.
-            odd: of each record, the result of `needs_slow_check` for its value.
+            odd: of each record, whether its value may match `SUSPICIOUS_PATTERN`; None for null.
             stream: the name of the topic and partition within the trigger.
 
         Raises:
@@ -178,9 +177,7 @@ class RecordMapping:
         if isinstance(decoded, Rejection):
             return Item(stream, record.offset, request, None, decoded, record.value)
         json, schema = (record.value, None) if decoded is None else decoded
-        item = self.validate_value(
-            stream, record.offset, request, json, odd=json is not None and needs_slow_check(json)
-        )
+        item = self.validate_value(stream, record.offset, request, json)
         if item.body is None:
             return item._replace(raw=record.value)
         written = item.request
@@ -200,13 +197,13 @@ class RecordMapping:
             return found
         # Postgres refuses some JSON, as it does in a body.
         whole = b'{"key":%b}' % found.json
-        refused = validate_body(whole, self.max_message_bytes, odd=needs_slow_check(whole))
+        refused = validate_body(whole, self.max_message_bytes)
         return found if refused is None else refused._replace(detail=f"in the key, {refused.detail}")
 
     def validate_value(
-        self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, *, odd: bool
+        self, stream: str | None, offset: int | None, request: bytes, value: bytes | None, *, odd: bool = True
     ) -> Item:
-        """Return the item of a value and its request; `odd` is the result of `needs_slow_check`."""
+        """Return the item of a value and its request; `odd` as in `validate_body`."""
         if value is None:
             if self.accept_tombstones:
                 return Item(stream, offset, request[:-1] + b',"tombstone":true}', b"{}")

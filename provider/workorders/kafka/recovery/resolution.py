@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.postgres.connection import Connection, fetch_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
@@ -140,14 +141,7 @@ def _offsets_at(cluster: "KafkaAdmin", states: Sequence[PartitionFacts], time: d
 
 
 def apply(
-    connection: Connection,
-    cluster: "KafkaAdmin",
-    decisions: Sequence[Decision],
-    *,
-    actor: str,
-    reason: str,
-    group: str,
-    account: str | None = None,
+    connection: Connection, cluster: "KafkaAdmin", decisions: Sequence[Decision], by: Attribution, *, group: str
 ) -> AppliedDecisions:
     """Apply decisions, all or none, in one transaction.
 
@@ -160,12 +154,11 @@ def apply(
         DecisionUncertainError: the connection was lost, so it is unknown whether the decision was made.
         psycopg.Error: the database failed; nothing was changed.
     """
-    if not actor.strip() or not reason.strip():
+    if not by.actor.strip() or not by.reason.strip():
         raise DecisionRefusedError("A decision needs an actor and a reason; nothing was changed.")
     warnings: list[str] = []
     try:
-        signature = {"actor": actor, "reason": reason, "account": account}
-        signature["cluster_id"] = asyncio.run(cluster.cluster_id())
+        signature = {**asdict(by), "cluster_id": asyncio.run(cluster.cluster_id())}
         numbers = _apply(connection, cluster, decisions, signature, group, warnings)
     except psycopg.OperationalError as error:
         if not connection.broken:

@@ -143,16 +143,12 @@ class ShardRelay:
         # Fence first and read then: the other way round, an older producer could still commit in between.
         producer = self._new_producer()
         checkpoint = self._checkpoints.last(self._lease.shard)
-        settled = settle_claims(self._connection, self._lease, checkpoint)
-        if settled.in_flight:
-            log.info(
-                "Shard %s: %s messages were in flight; %s of them are in Kafka, the others are sent now.",
-                self._lease.shard,
-                settled.in_flight,
-                settled.in_kafka,
-            )
+        in_flight, is_in_kafka = settle_claims(self._connection, self._lease, checkpoint)
+        if in_flight:
+            became = "are in Kafka" if is_in_kafka else "are sent now"
+            log.info("Shard %s: %s messages were in flight, and %s.", self._lease.shard, in_flight, became)
         self._producer = producer
-        return settled.in_kafka > 0
+        return is_in_kafka
 
     def _send(self, batch: ClaimedBatch, due: DueHold | None = None) -> bool:
         """Send a batch and return True; or hold what was rejected, leave what was not sent, and return False.

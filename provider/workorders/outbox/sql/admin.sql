@@ -67,12 +67,13 @@ UPDATE workorders.outbox_shards
 SET checkpoint_batch = -1, epoch = epoch + 1, owner = NULL, leased_until = NULL, last_error = NULL
 WHERE shard = %(shard)s
 
--- name: delete_claimed
-DELETE FROM workorders.outbox_messages AS message USING workorders.outbox_claims AS claim
-WHERE claim.shard = %(shard)s AND message.topic = claim.topic AND message.bucket = claim.bucket
-    AND message.id = ANY (claim.ids)
-
--- name: count_claimed
+-- name: settle_claimed
+-- Deletes the messages of the open batch if they were sent, and returns their number.
+WITH deleted AS (
+    DELETE FROM workorders.outbox_messages AS message USING workorders.outbox_claims AS claim
+    WHERE %(sent)s AND claim.shard = %(shard)s AND message.topic = claim.topic AND message.bucket = claim.bucket
+        AND message.id = ANY (claim.ids)
+)
 SELECT coalesce(sum(cardinality(ids)), 0)::bigint FROM workorders.outbox_claims WHERE shard = %(shard)s
 
 -- name: lock_shards

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
@@ -35,13 +35,6 @@ class CompletedBatch:
     compacted: Mapping[str, int] = field(default_factory=dict)
     #: A hold that ends with it, because its messages were sent.
     ended_hold: int | None = None
-
-
-class Settled(NamedTuple):
-    """How many messages an earlier relay had in flight, and how many of them are in Kafka."""
-
-    in_flight: int
-    in_kafka: int
 
 
 def complete(connection: Connection, lease: Lease, completed: CompletedBatch) -> None:
@@ -91,11 +84,14 @@ def drop_claims_of_shard(connection: Connection, shard: int) -> None:
     connection.execute(_QUERIES["drop_claims"], {"shard": shard})
 
 
-def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> Settled:
+def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) -> tuple[int, bool]:
     """Delete the open batch if it is in Kafka, and give it back otherwise.
 
     The shard's old producer has been fenced, so that no later checkpoint can appear. `checkpoint` is the number of its
     last batch in Kafka; None if there is none.
+
+    Returns:
+        How many messages an earlier relay had in flight, and whether they are in Kafka.
 
     Raises:
         OutboxContradictionError: checkpoint and database contradict each other; nothing was changed.
@@ -105,7 +101,7 @@ def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) 
     found = checkpoint or 0
     if number == found:
         complete(connection, lease, CompletedBatch(number=number))
-        return Settled(messages, messages)
+        return messages, True
     # If no batch is open, none depends on the old checkpoints, so the checkpoint topic may have been re-created.
     if known not in {found, _ACCEPT_ANY_CHECKPOINT} and (number is not None or found > known):
         raise OutboxContradictionError(
@@ -122,7 +118,7 @@ def settle_claims(connection: Connection, lease: Lease, checkpoint: int | None) 
             connection.execute(_QUERIES["accept_checkpoint"], accepted)
     if number is not None:
         drop_claims(connection, lease)
-    return Settled(messages, 0)
+    return messages, False
 
 
 def _next_batch_number(connection: Connection, lease: Lease, completed: CompletedBatch | None) -> int:

@@ -16,6 +16,7 @@ from support.work_orders import accepted_range
 from workorders.airflow.operators import maintenance
 from workorders.airflow.operators.maintenance import MaintenanceOperator
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import state_counts
@@ -47,7 +48,7 @@ def test_orphaned_jobs_are_run_and_a_failure_fails_the_task(
 ) -> None:
     connection.execute("DELETE FROM workorders.bulk_jobs")
     good, bad = (
-        jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test") for _ in range(2)
+        jobs.create_job(connection, "rerun", Filter(trigger=name), Attribution("ada", "a test")) for _ in range(2)
     )
     connection.execute("UPDATE workorders.bulk_jobs SET created_at = now() - interval '1 minute'")
     connection.commit()
@@ -76,7 +77,7 @@ def test_lost_runs_are_recovered_although_no_dag_of_their_workflow_runs_and_can_
     assert MaintenanceOperator(task_id="a_task", duty="recover_lost_runs").execute(context)["lost"] > 0
     assert executing.states() == [("lost", "lost")]
     with connect(stack.database_url) as connection:
-        job = jobs.create_job(connection, "rerun", Filter(workflow=name), actor="ada", reason="a test")
+        job = jobs.create_job(connection, "rerun", Filter(workflow=name), Attribution("ada", "a test"))
         connection.commit()
         assert runner.run_job(connection, job.id).done == 1
     assert executing.states() == [("requeued", "available")]

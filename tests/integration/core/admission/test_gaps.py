@@ -9,7 +9,8 @@ from local_stack.stack import LocalStack
 from support.admission import BY_NUMBER, event, ids, limit, outcome, register
 from workorders.core import triggers
 from workorders.core.admission import gaps
-from workorders.core.admission.gaps import Decider, GapRefusedError
+from workorders.core.admission.gaps import GapRefusedError
+from workorders.core.attribution import Attribution
 from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection, connect
@@ -17,7 +18,7 @@ from workorders.core.triggers import Trigger
 
 pytestmark = pytest.mark.integration
 
-ADA = Decider("ada", "a test")
+ADA = Attribution("ada", "a test")
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_a_number_that_was_given_up_and_comes_nevertheless_is_late_and_no_duplic
 def test_a_decision_is_recorded_with_who_and_why(free: Connection, trigger: Trigger) -> None:
     come(free, trigger, 1, 4, 6)
     key = key_of(free, trigger)
-    gaps.release(free, trigger, key, Decider("grace", "done"))
+    gaps.release(free, trigger, key, Attribution("grace", "done"))
     gaps.drop(free, trigger, key, ADA)
     rows = free.execute(
         """

@@ -10,9 +10,10 @@ import pytest
 from local_stack.stack import LocalStack
 from support.admission import BY_ID, event, events, ids, outcome, register, wait_for_lock
 from support.work_orders import remove
-from workorders.core.admission import duplicates, idempotency
+from workorders.core.admission import idempotency
 from workorders.core.creation import work_orders
 from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.history.work_orders import get_work_order
 from workorders.core.items import Item
 from workorders.core.postgres.arrays import uuids
 from workorders.core.postgres.connection import Connection, connect
@@ -65,7 +66,7 @@ def test_a_repeated_event_is_a_rejected_work_order_that_names_the_first(
         ("a", "rejected", "duplicate"),
     ]
     first, _, repeat = ids(connection, trigger)
-    assert duplicates.original(connection, repeat) == first
+    assert get_work_order(connection, repeat).duplicate_of == first
     assert kept(connection, first) == [repeat]
     detail = connection.execute("SELECT detail FROM workorders.rejections WHERE work_order_id = %s", (repeat,))
     assert detail.fetchone() == (f"duplicate of {first}",)
@@ -76,8 +77,8 @@ def test_a_repeat_of_an_earlier_call_is_a_duplicate_too(connection: Connection, 
     connection.commit()
     assert create_for(connection, trigger, events("bca", 2), fresh=True) == Created(1, 2, 0, 2)
     first_a, first_b, repeat_b, _, repeat_a = ids(connection, trigger)
-    assert duplicates.original(connection, repeat_a) == first_a
-    assert duplicates.original(connection, repeat_b) == first_b
+    assert get_work_order(connection, repeat_a).duplicate_of == first_a
+    assert get_work_order(connection, repeat_b).duplicate_of == first_b
 
 
 def test_repeats_of_an_event_that_is_a_repeat_itself_name_the_one_that_has_a_run(
@@ -147,7 +148,7 @@ def test_a_replay_that_restores_the_original_does_not_make_it_a_duplicate_of_its
     assert create_for(connection, trigger, events("aba")) == Created(1, 0, 2)
     restored = ids(connection, trigger)[-1]
     assert create_for(connection, trigger, events("a", 3)) == Created(0, 1, 0, 1)
-    assert duplicates.original(connection, ids(connection, trigger)[-1]) == restored
+    assert get_work_order(connection, ids(connection, trigger)[-1]).duplicate_of == restored
 
 
 def test_protection_outlives_the_original(connection: Connection, trigger: Trigger) -> None:
@@ -181,7 +182,7 @@ def test_behind_the_window_the_key_is_free_again(connection: Connection, trigger
     age(connection, trigger, "1 hour 1 minute")
     assert create_for(connection, trigger, events("aa", 1), fresh=True) == Created(1, 1, 0, 1)
     _, second, repeat = ids(connection, trigger)
-    assert duplicates.original(connection, repeat) == second
+    assert get_work_order(connection, repeat).duplicate_of == second
 
 
 def test_a_repeat_does_not_make_the_window_longer(connection: Connection, trigger: Trigger) -> None:

@@ -8,9 +8,9 @@ import pytest
 from local_stack.stack import LocalStack
 from support.admission import BY_NUMBER, event, ids, outcome, register, wait_for_lock
 from support.work_orders import remove
-from workorders.core.admission import duplicates
 from workorders.core.creation import work_orders
 from workorders.core.creation.work_orders import Created, create_for
+from workorders.core.history.work_orders import get_work_order
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
@@ -62,7 +62,7 @@ def test_a_number_that_comes_again_is_a_duplicate(connection: Connection, trigge
     assert create_for(connection, trigger, numbers(1, 3, start=2), fresh=True) == Created(0, 2, 0, 2)
     assert outcome(connection, trigger, "number")[2:] == [(1, "rejected", "duplicate"), (3, "rejected", "duplicate")]
     _, parked, _, repeat = ids(connection, trigger)
-    assert duplicates.original(connection, repeat) == parked
+    assert get_work_order(connection, repeat).duplicate_of == parked
 
 
 def test_a_number_may_be_digits_and_is_else_no_number(connection: Connection, trigger: Trigger) -> None:

@@ -9,7 +9,7 @@ from support.admission import BY_NUMBER, event
 from support.working import Working
 from workorders.core import triggers
 from workorders.core.admission import gaps
-from workorders.core.admission.gaps import Decider
+from workorders.core.attribution import Attribution
 from workorders.core.definitions.trigger import Sequence
 from workorders.core.postgres.connection import Connection
 
@@ -70,7 +70,7 @@ def test_one_group_may_have_them_all(working: Working) -> None:
 def test_what_an_operator_releases_is_claimed_in_order(working: Working) -> None:
     come(working, 9, 4, 7, start=0)
     gaps.release(
-        working.connection, working.trigger, gaps.find(working.connection, working.trigger, "k"), Decider("a", "b")
+        working.connection, working.trigger, gaps.find(working.connection, working.trigger, "k"), Attribution("a", "b")
     )
     working.connection.commit()
     assert claimed(working) == [4, 7, 9]

@@ -13,7 +13,7 @@ from support.runs import finish_all
 from support.work_orders import accepted_range
 from workorders.core import triggers
 from workorders.core.admission import limits
-from workorders.core.admission.limits import LimitSettings
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import changes as rerun_step
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
@@ -45,7 +45,7 @@ def trigger(connection: Connection, name: str) -> Iterator[Trigger]:
 
 def written(connection: Connection, name: str, kind: str = "rerun", *, ago: timedelta = A_MINUTE) -> int:
     """Write a job down, as `--detach` does, some time ago."""
-    job = jobs.create_job(connection, kind, Filter(trigger=name), actor="ada", reason="a test")
+    job = jobs.create_job(connection, kind, Filter(trigger=name), Attribution("ada", "a test"))
     age(connection, job.id, ago)
     return job.id
 
@@ -117,7 +117,7 @@ def test_a_job_that_waits_too_long_for_a_lock_is_reported_continues_later_and_de
     rerun, cancel = written(connection, name), written(connection, name, "cancel")
     with connect(stack.database_url) as other:
         # A session that creates work orders of the workflow locks its count for a moment.
-        limits.lock(other, trigger.workflow_id, LimitSettings(waiting=100, per_day=None, waits=True), own=0)
+        limits.lock_count(other, trigger.workflow_id)
         connection.execute("SET lock_timeout = 100")
         connection.commit()
         worked = runner.resume_orphaned(connection)

@@ -8,6 +8,7 @@ from local_stack.stack import LocalStack
 from support.runs import claim, finish_all
 from support.work_orders import REQUEST, accepted, accepted_range, rejected
 from workorders.core import triggers, workflows
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job, JobUnavailableError
 from workorders.core.creation.work_orders import create_for
@@ -41,7 +42,7 @@ def create(connection: Connection, trigger: Trigger, items: list[Item]) -> list[
 
 
 def do(connection: Connection, kind: str, wanted: Filter, *, step: int = 3, **options: Any) -> Job:
-    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test", options=options)
+    job = jobs.create_job(connection, kind, wanted, Attribution("ada", "a test"), options=options)
     connection.commit()
     return runner.run_job(connection, job.id, step=step)
 
@@ -50,7 +51,7 @@ def rerun_of_failed(connection: Connection, trigger: Trigger, count: int) -> Job
     """Create work orders that failed, and a job that reruns them."""
     create(connection, trigger, accepted_range("s", 0, count))
     finish_all(connection, trigger.name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=trigger.name), actor="ada", reason="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=trigger.name), Attribution("ada", "a test"))
     connection.commit()
     return job
 
@@ -126,7 +127,7 @@ def test_a_job_continues_where_a_crash_left_it_and_does_nothing_twice(
 ) -> None:
     ids = create(connection, trigger, accepted_range("s", 0, 7))
     finish_all(connection, name, "failed")
-    job = jobs.create_job(connection, "rerun", Filter(trigger=name), actor="ada", reason="a test")
+    job = jobs.create_job(connection, "rerun", Filter(trigger=name), Attribution("ada", "a test"))
     connection.commit()
     seen: list[int] = []
 
@@ -225,9 +226,9 @@ def test_what_is_created_after_the_job_does_not_belong_to_it(
 
 def test_a_job_needs_a_reason_and_a_work_order_that_is_there(connection: Connection, name: str) -> None:
     with pytest.raises(ConfigurationError, match="A rerun needs a reason"):
-        jobs.create_job(connection, "rerun", Filter(), actor="ada", reason=" ")
+        jobs.create_job(connection, "rerun", Filter(), Attribution("ada", " "))
     with pytest.raises(UnknownNameError, match="There is no work order"):
-        jobs.create_job(connection, "rerun", Filter(selected=(uuid4(),)), actor="ada", reason="a test")
+        jobs.create_job(connection, "rerun", Filter(selected=(uuid4(),)), Attribution("ada", "a test"))
     with pytest.raises(UnknownNameError, match="There is no bulk operation 0"):
         jobs.get_job(connection, 0)
 

@@ -5,6 +5,7 @@ import pytest
 from support.admission import events, ids, limit, register
 from support.runs import finish_all
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
@@ -31,7 +32,7 @@ def limited(connection: Connection, name: str, on_reached: str = "reject", **lim
 
 
 def rerun(connection: Connection, wanted: Filter) -> Job:
-    job = jobs.create_job(connection, "rerun", wanted, actor="ada", reason="a test")
+    job = jobs.create_job(connection, "rerun", wanted, Attribution("ada", "a test"))
     connection.commit()
     return runner.run_job(connection, job.id, step=2)
 

@@ -9,6 +9,7 @@ import pytest
 from local_stack.stack import LocalStack
 from support.admission import register
 from support.work_orders import REQUEST, rejected
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.bulk.jobs import Job
 from workorders.core.creation.work_orders import create_for
@@ -40,7 +41,7 @@ def too_large(position: int) -> Item:
 
 def made(connection: Connection, kind: str, wanted: Filter) -> Job:
     connection.commit()
-    job = jobs.create_job(connection, kind, wanted, actor="ada", reason="a test")
+    job = jobs.create_job(connection, kind, wanted, Attribution("ada", "a test"))
     connection.commit()
     return job
 

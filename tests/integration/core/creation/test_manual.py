@@ -2,6 +2,7 @@ from uuid import UUID
 
 import pytest
 
+from workorders.core.attribution import Attribution
 from workorders.core.creation.create_one import CreateResult
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
 from workorders.core.history import work_orders
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 
 def wish(body: bytes = b'{"a":1}', key: str | None = None) -> ManualRequest:
-    return ManualRequest(body, "ada", "a test", key)
+    return ManualRequest(body, Attribution("ada", "a test"), key)
 
 
 def test_it_records_the_actor_and_the_reason(connection: Connection, trigger: Trigger) -> None:

@@ -4,6 +4,7 @@ from support.finished_steps import add_step
 from support.runs import finish_all
 from support.work_orders import accepted
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import runs
@@ -24,7 +25,7 @@ def test_a_run_has_the_steps_of_its_generation_that_were_finished_when_it_ended(
         (run,) = finish_all(connection, name, "failed")
         add_step(connection, run.run_id, "label" if from_start else f"step {run.attempt}", {"n": run.attempt})
         finished.append(run)
-        rerun_work_orders(connection, [run.work_order_id], actor="ada", reason="a test", from_start=from_start)
+        rerun_work_orders(connection, [run.work_order_id], Attribution("ada", "a test"), from_start=from_start)
     (again,) = finish_all(connection, name, "failed")
     add_step(connection, again.run_id, "step 1", "again", committed_elsewhere=True)
     found = list_steps(connection, again.work_order_id)

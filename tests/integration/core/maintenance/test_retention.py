@@ -15,6 +15,7 @@ from support.finished_steps import add_step
 from support.runs import finish_all, keeping
 from support.work_orders import accepted, accepted_range, age, positions, rejected
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs
 from workorders.core.creation.create_one import CreateResult, create_one
 from workorders.core.creation.work_orders import create_for
@@ -330,7 +331,7 @@ def test_the_words_that_an_ended_job_looked_for_are_erased_and_it_never_continue
 ) -> None:
     keeping(connection, name, erase_after="1d")
     wanted = Filter.from_json({"workflow": name, field: "Jane Doe"})
-    ended, waiting = (jobs.create_job(connection, "rerun", wanted, actor="ada", reason="a test") for _ in range(2))
+    ended, waiting = (jobs.create_job(connection, "rerun", wanted, Attribution("ada", "a test")) for _ in range(2))
     connection.execute(
         "UPDATE workorders.bulk_jobs SET state = %s, error = %s WHERE id = %s",
         (state, "x" if state == "failed" else None, ended.id),

@@ -17,6 +17,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.executing import Executing
 from support.step_functions import CONNECTION, user_database
+from workorders.core.attribution import Attribution
 from workorders.core.bulk.changes import rerun_work_orders
 from workorders.core.exceptions import OwnershipLostError
 from workorders.core.postgres.connection import connect
@@ -388,7 +389,7 @@ def test_a_rerun_continues_after_committed_steps_and_one_from_the_start_executes
     ids = [UUID(id_) for id_ in executing.ids()]
     for from_start, number in ((False, 1), (True, 2), (False, 3)):
         with connect(executing.url) as connection:
-            rerun_work_orders(connection, ids, actor="ada", reason="a test", from_start=from_start)
+            rerun_work_orders(connection, ids, Attribution("ada", "a test"), from_start=from_start)
         assert work(executing, shop) == {"success": 1}
         assert (numbers(shop, [name]), len(file.read_text().splitlines())) == ([number], number)
     assert [(row[0], *row[3:]) for row in executing.rows(STEPS)] == [

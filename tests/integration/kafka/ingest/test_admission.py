@@ -8,7 +8,7 @@ from support.in_process_trigger import InProcessTrigger, kept
 from support.ingesting import row
 from support.topics import Topics
 from workorders.core import triggers
-from workorders.core.admission import duplicates
+from workorders.core.history.work_orders import get_work_order
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.ingest.attempt import RangeOutcome
@@ -54,7 +54,7 @@ def test_a_message_that_a_producer_sent_again_is_a_duplicate_also_in_a_later_bat
     assert attempt(stack, kafka_trigger, first).created.existing == 3
     trigger = triggers.find(connection, name)
     original_b, repeat_b = ids(connection, trigger)[1], ids(connection, trigger)[-1]
-    assert duplicates.original(connection, repeat_b) == original_b
+    assert get_work_order(connection, repeat_b).duplicate_of == original_b
     assert [len(places) for places in kept(connection, name).values()] == [15]
 
 

@@ -16,6 +16,7 @@ from support.definitions import define
 from support.hostile import records
 from workorders.core import triggers
 from workorders.core import workflows as workflows_
+from workorders.core.attribution import Attribution
 from workorders.core.bulk import jobs, runner
 from workorders.core.creation.work_orders import create_for
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -198,7 +199,7 @@ class Scene:
         ).fetchall()
 
     def _rerun_job(self) -> int:
-        job = jobs.create_job(self.connection, "rerun", Filter(workflow=self.name), actor="ada", reason="a test")
+        job = jobs.create_job(self.connection, "rerun", Filter(workflow=self.name), Attribution("ada", "a test"))
         self.connection.commit()
         return job.id
 

@@ -13,6 +13,7 @@ from support.in_process_trigger import TEN, InProcessTrigger
 from support.ingesting import attempt, no_proof, partition_of, plan
 from support.topics import Topics
 from workorders.core import triggers
+from workorders.core.attribution import Attribution
 from workorders.core.creation.create_one import create_one
 from workorders.core.creation.work_orders import Created, create_for
 from workorders.core.items import Item
@@ -145,7 +146,7 @@ def test_other_partitions_are_planned_and_ingested_while_a_decision_sets_the_gro
     slow = Slow(client_settings(stack.kafka_settings))
     with connect(stack.database_url) as own:
         shown = preview(own, slow, DecisionRequest(DecisionKind.SEEK, name, name, (0,), 3))
-        apply(own, slow, shown, actor="ada", reason="a test", group=trigger.definition.consumer_group)
+        apply(own, slow, shown, Attribution("ada", "a test"), group=trigger.definition.consumer_group)
     assert slow.asked == 1
     moved = {
         partition.partition: position.next_offset for partition, position in ledger.positions(connection, name).items()

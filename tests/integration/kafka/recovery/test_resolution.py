@@ -15,6 +15,7 @@ from support.ingesting import everything, finish, row, waits_for_a_lock
 from support.runs import keeping
 from support.topics import Topics
 from support.work_orders import remove
+from workorders.core.attribution import Attribution
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.core.triggers import find as find_trigger
@@ -398,7 +399,7 @@ def test_what_has_changed_since_it_was_shown_is_not_done(
         connect(stack.database_url) as own,
         pytest.raises(DecisionRefusedError, match="has changed since the preview; nothing was changed"),
     ):
-        apply(own, cluster, shown, actor="ada", reason="again", group="g")
+        apply(own, cluster, shown, Attribution("ada", "again"), group="g")
     assert everything(connection, found(connection, name)) == before
     assert len(list_decisions(connection, name)) == 1
 
@@ -438,7 +439,7 @@ def test_a_decision_without_actor_or_reason_is_refused(
 ) -> None:
     shown = considered(stack, cluster, DecisionRequest(DecisionKind.SKIP_LOST, name, name))
     with connect(stack.database_url) as own, pytest.raises(DecisionRefusedError, match="needs an actor and a reason"):
-        apply(own, cluster, shown, actor=actor, reason=reason, group="g")
+        apply(own, cluster, shown, Attribution(actor, reason), group="g")
 
 
 class Cutting(KafkaAdmin):
@@ -472,14 +473,14 @@ def test_a_lost_connection_is_not_reported_as_nothing_changed(
         cluster.pid = own.info.backend_pid
         shown = preview(own, cluster, DecisionRequest(DecisionKind.SEEK, name, name, (0,), offset))
         if made:
-            (warning,) = apply(own, cluster, shown, actor="ada", reason="a test", group="g").warnings
+            (warning,) = apply(own, cluster, shown, Attribution("ada", "a test"), group="g").warnings
             assert warning.startswith(
                 "The decision was made; the consumer group's offsets follow with the next batch ("
             )
         else:
             uncertain = "so the decision was made or was not; see `workorders decisions list`"
             with pytest.raises(DecisionUncertainError, match=uncertain):
-                apply(own, cluster, shown, actor="ada", reason="a test", group="g")
+                apply(own, cluster, shown, Attribution("ada", "a test"), group="g")
     assert len(list_decisions(connection, name)) == made
     assert next_offsets(connection, name) == {0: offset if made else 10}
 

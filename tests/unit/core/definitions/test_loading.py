@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, Definitions, Kind, read_folder
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, Definitions, Kind, read
 from workorders.core.exceptions import ConfigurationError
 
 TRIGGER = "name: bad\ntype: kafka\nworkflow: ship\ntopics: [bad]\n"
@@ -42,7 +42,7 @@ def test_a_mistake_is_told_with_its_file_and_line_and_hides_no_other_file(
     good = (TRIGGER if kind is TRIGGERS else WORKFLOW).replace("bad", "good")
     for name, content in (("a.yaml", good), ("bad.yaml", text), ("c.yml", good.replace("good", "last"))):
         (tmp_path / name).write_text(content, encoding="utf-8")
-    found = read_folder(kind, tmp_path)
+    found = read(kind, kind.files(tmp_path))
     assert found.sources == {"good": tmp_path / "a.yaml", "last": tmp_path / "c.yml"}
     (mistake,) = found.mistakes
     assert mistake.source == tmp_path / "bad.yaml"
@@ -61,7 +61,7 @@ def test_what_cannot_be_read_is_a_mistake_like_another(
     tmp_path: Path, make: Callable[[Path], object], reason: str
 ) -> None:
     make(tmp_path / "bad.yaml")
-    (mistake,) = read_folder(WORKFLOWS, tmp_path).mistakes
+    (mistake,) = read(WORKFLOWS, WORKFLOWS.files(tmp_path)).mistakes
     assert str(mistake.error).startswith(f"bad.yaml: {reason}")
 
 
@@ -71,12 +71,12 @@ def test_the_files_of_a_folder_come_by_name_and_a_missing_folder_is_reported(tmp
     assert [path.name for path in WORKFLOWS.files(tmp_path)] == [".hidden.yaml", "a.yml", "b.yaml"]
     assert WORKFLOWS.files(tmp_path / "missing", may_be_missing=True) == []
     with pytest.raises(ConfigurationError, match="does not exist; create it or name another"):
-        read_folder(WORKFLOWS, tmp_path / "missing")
+        WORKFLOWS.files(tmp_path / "missing")
 
 
 def test_decorated_functions_of_modules_are_read_as_well(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("name: second\ncallable: shop:ship\n", encoding="utf-8")
-    found = read_folder(WORKFLOWS, tmp_path, ["support.decorated_workflows", "support.nowhere"])
+    found = read(WORKFLOWS, [*WORKFLOWS.files(tmp_path), "support.decorated_workflows", "support.nowhere"])
     assert found.sources == {"second": tmp_path / "a.yaml", "first_steps": "support.decorated_workflows"}
     twice, missing = (str(mistake.error) for mistake in found.mistakes)
     assert twice.startswith("support.decorated_workflows: name: workflow second is already defined in a.yaml")
@@ -87,7 +87,7 @@ def test_a_workflow_is_found_by_its_name_and_otherwise_the_mistake_of_a_source_t
     tmp_path: Path,
 ) -> None:
     def found(name: str, *modules: str) -> Any:
-        definitions: Definitions[Any] = read_folder(WORKFLOWS, tmp_path, modules)
+        definitions: Definitions[Any] = read(WORKFLOWS, [*WORKFLOWS.files(tmp_path), *modules])
         return definitions.find(name)
 
     (tmp_path / "a.yaml").write_text("name: ship\ncallable: shop:ship\n", encoding="utf-8")

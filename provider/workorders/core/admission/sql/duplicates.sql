@@ -1,12 +1,6 @@
--- name: count_ignored
--- Locks no work order: a claim skips locked rows, and would run the others out of order. So a work order that is deleted
--- at this moment may leave its count behind.
-INSERT INTO workorders.ignored_repeats AS stored (work_order_id, count, last_at)
-SELECT id, 1, now() FROM workorders.work_orders WHERE id = %(id)s
-ON CONFLICT (work_order_id) DO UPDATE SET count = stored.count + 1, last_at = EXCLUDED.last_at;
-
 -- name: ignore
--- Counts as `count_ignored` does, in the order of the holders, so that no two transactions wait for each other.
+-- Locks no holder: a claim skips locked rows, and would run the others out of order. So a holder that is deleted at this
+-- moment may leave its count behind. Counts in the order of the holders, so that no two transactions wait for each other.
 WITH given AS MATERIALIZED (
     SELECT id, holder FROM unnest(%(ids)s::uuid[], %(holders)s::uuid[]) AS given (id, holder)
 ),
@@ -29,9 +23,6 @@ counted AS (
     ON CONFLICT (work_order_id) DO UPDATE SET count = stored.count + EXCLUDED.count, last_at = EXCLUDED.last_at
 )
 SELECT (SELECT count(*) FROM clips), (SELECT count(*) FROM rejected);
-
--- name: original
-SELECT original_id FROM workorders.rejections WHERE work_order_id = %(id)s;
 
 -- name: counts
 SELECT kept.number, coalesce(stored.count, 0), greatest(stored.last_at, kept.last_at)

@@ -64,44 +64,33 @@ VALUES (%(actor)s, %(reason)s, %(trigger_id)s, %(key)s, %(kind)s, %(from_number)
 -- name: drop
 DELETE FROM workorders.sequences WHERE trigger_id = %(trigger_id)s AND key = %(key)s;
 
--- name: claim_open
+-- name: claim_alerts
 -- The statement that finds a gap also records its alert, so of concurrent callers one gets the gap. A locked row is being
--- decided at this moment, and is left to the next caller.
+-- decided at this moment, and is left to the next caller. A gap that was alerted of has closed if its time is not that of
+-- the present gap, which may be due as well.
 WITH due AS (
-    SELECT sequences.trigger_id, sequences.key
+    SELECT sequences.trigger_id, sequences.key, alerted_since AS closed_since, present.open_since
     FROM workorders.sequences
     JOIN workorders.triggers ON triggers.id = sequences.trigger_id
+    CROSS JOIN LATERAL (
+        SELECT CASE
+            WHEN parked > (definition #>> '{sequence,alert_above_parked}')::integer
+                OR parked_since
+                    <= now() - make_interval(secs => (definition #>> '{sequence,alert_after}')::double precision)
+            THEN parked_since
+        END AS open_since
+    ) AS present
     WHERE sequences.trigger_id = %(trigger_id)s
         AND (parked > 0 OR alerted_since IS NOT NULL)
-        AND parked > 0
         AND alerted_since IS DISTINCT FROM parked_since
-        AND (
-            parked > (definition #>> '{sequence,alert_above_parked}')::integer
-            OR parked_since
-                <= now() - make_interval(secs => (definition #>> '{sequence,alert_after}')::double precision)
-        )
+        AND coalesce(alerted_since, present.open_since) IS NOT NULL
     FOR UPDATE OF sequences SKIP LOCKED
 )
 UPDATE workorders.sequences
-SET alerted_since = sequences.parked_since
+SET alerted_since = due.open_since
 FROM due
 WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
-RETURNING sequences.key, sequences.high_water_mark, sequences.parked, sequences.parked_since;
-
--- name: claim_closed
-WITH due AS (
-    SELECT trigger_id, key, alerted_since
-    FROM workorders.sequences
-    WHERE trigger_id = %(trigger_id)s
-        AND alerted_since IS NOT NULL
-        AND alerted_since IS DISTINCT FROM parked_since
-    FOR UPDATE SKIP LOCKED
-)
-UPDATE workorders.sequences
-SET alerted_since = NULL
-FROM due
-WHERE (sequences.trigger_id, sequences.key) = (due.trigger_id, due.key)
-RETURNING sequences.key, sequences.high_water_mark, sequences.parked, due.alerted_since;
+RETURNING sequences.key, sequences.high_water_mark, sequences.parked, due.closed_since, due.open_since;
 
 -- name: watched
 SELECT name, coalesce(nullif(definition -> 'notify', 'null'), '[]')

@@ -28,11 +28,6 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS stored;
 
--- name: find_holder
-SELECT work_order_id
-FROM workorders.idempotency_keys
-WHERE trigger_id = %(trigger_id)s AND key = %(key)s AND coalesce(expires_at > now(), true);
-
 -- name: expiry
 -- In microseconds since the year 2000, as Postgres copies times; from here, as in `acquire`.
 SELECT (

@@ -11,12 +11,8 @@ FROM (
         coalesce(newest.attempt, 0) AS attempts, newest.error_type, newest.error,
         workorders.json_shown(coalesce(dataclips.request, rejections.request))::json AS request,
         workorders.json_shown(dataclips.body)::json AS body
-    FROM workorders.work_orders
-    LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
-    LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-    LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+    -- use: named
     LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
-    LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
     LEFT JOIN LATERAL (
         SELECT attempt, error_type, error
         FROM workorders.runs

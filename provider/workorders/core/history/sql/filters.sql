@@ -4,6 +4,14 @@ FROM workorders.source_streams
 WHERE starts_with(name, %(beginning)s)
     AND (%(trigger_id)s::integer IS NULL OR trigger_id = %(trigger_id)s);
 
+-- block: named
+-- With the names of what a work order refers to, and its rejection.
+FROM workorders.work_orders
+LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
+LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
+LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
+
 -- block: filtered
 -- The tables that a filter reads. A join that no condition needs is left out when the query is planned.
 FROM workorders.work_orders

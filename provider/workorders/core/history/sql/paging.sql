@@ -52,16 +52,6 @@ LIMIT %(limit)s;
 SET LOCAL enable_seqscan = off;
 SET LOCAL max_parallel_workers_per_gather = 0;
 
--- name: newest_of
--- Those of some ids that pass all of the filter but its words.
-SELECT work_orders.id
--- use: filtered
-WHERE work_orders.id = ANY (%(ids)s)
-    AND
-    -- use: passes
-ORDER BY work_orders.id DESC
-LIMIT %(limit)s;
-
 -- name: newest_waiting
 -- A page of each workflow, by the index of pending work orders: the primary key finds a few old ones last.
 SELECT waiting.id

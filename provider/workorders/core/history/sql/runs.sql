@@ -7,15 +7,15 @@
     CASE WHEN runs.state = 'started' AND workers.expires_at >= statement_timestamp()
         THEN coalesce(runs.started_at, runs.claimed_at) ELSE runs.started_at END AS started_at,
     runs.finished_at, runs.error_type, runs.error, runs.actor, runs.reason
+FROM workorders.runs
+JOIN workorders.workflows ON workflows.id = runs.workflow_id
+LEFT JOIN workorders.workers ON workers.id = runs.worker_id
 
 -- name: runs
 -- Newest first, by the primary key: a page of a rare workflow or state reads many runs of others. The runs of one work
 -- order are found by their unique key.
 SELECT
     -- use: row
-FROM workorders.runs
-JOIN workorders.workflows ON workflows.id = runs.workflow_id
-LEFT JOIN workorders.workers ON workers.id = runs.worker_id
 WHERE (%(workflow_id)s::integer IS NULL OR runs.workflow_id = %(workflow_id)s)
     AND (%(state)s::workorders.run_state IS NULL OR runs.state = %(state)s)
     AND (%(work_order_id)s::uuid IS NULL OR runs.work_order_id = %(work_order_id)s)
@@ -30,9 +30,6 @@ SELECT workers.expires_at, runs.worker_id, runs.retry,
     texts.log, coalesce(octet_length(run_results.log) > octet_length(texts.log), false) AS has_earlier_log,
     coalesce(run_results.log_truncated, false) AS log_truncated,
     -- use: row
-FROM workorders.runs
-JOIN workorders.workflows ON workflows.id = runs.workflow_id
-LEFT JOIN workorders.workers ON workers.id = runs.worker_id
 LEFT JOIN workorders.run_results ON run_results.run_id = runs.id
 CROSS JOIN LATERAL (
     SELECT workorders.json_shown(run_results.output, true) AS output,

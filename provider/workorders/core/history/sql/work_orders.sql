@@ -23,11 +23,7 @@ WHERE triggers.name = ANY (%(triggers)s);
 -- A page whose ids are known.
 SELECT work_orders.id, triggers.name AS trigger, workflows.name AS workflow, work_orders.state::text AS state,
     work_orders.created_at, source_streams.name AS stream, work_orders.position, rejections.code AS reason
-FROM workorders.work_orders
-LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
-LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
-LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+-- use: named
 WHERE work_orders.id = ANY (%(ids)s)
 ORDER BY work_orders.id DESC;
 
@@ -98,14 +94,10 @@ SELECT work_orders.id, triggers.name AS trigger, triggers.type AS trigger_type, 
     work_orders.state::text AS state, work_orders.created_at, source_streams.name AS stream, work_orders.position,
     left(texts.request, %(max_characters)s) AS request, octet_length(texts.request) AS request_bytes,
     left(texts.body, %(max_characters)s) AS body, octet_length(texts.body) AS body_bytes,
-    rejections.code AS reason, rejections.detail,
+    rejections.code AS reason, rejections.detail, rejections.original_id AS duplicate_of,
     substring(rejections.raw FROM 1 FOR %(max_bytes)s) AS raw, octet_length(rejections.raw) AS raw_bytes
-FROM workorders.work_orders
-LEFT JOIN workorders.triggers ON triggers.id = work_orders.trigger_id
-LEFT JOIN workorders.workflows ON workflows.id = work_orders.workflow_id
-LEFT JOIN workorders.source_streams ON source_streams.id = work_orders.stream_id
+-- use: named
 LEFT JOIN workorders.dataclips ON dataclips.id = work_orders.id
-LEFT JOIN workorders.rejections ON rejections.work_order_id = work_orders.id
 CROSS JOIN LATERAL (
     SELECT workorders.json_shown(coalesce(dataclips.request, rejections.request), true) AS request,
         workorders.json_shown(dataclips.body, true) AS body

@@ -1,15 +1,11 @@
--- block: topic_is_not_held
--- A held key waits while its topic is held. Once both are due, either may be retried: all messages of the topic may have
--- held keys.
-NOT EXISTS (
-    SELECT FROM workorders.outbox_holds AS of_topic WHERE of_topic.kind = 'topic' AND of_topic.topic = hold.topic
-        AND (of_topic.next_try_at <= clock_timestamp()) IS NOT TRUE
-)
-
 -- block: due
 next_try_at <= clock_timestamp() AND (
-    kind = 'key' AND bucket = ANY (%(buckets)s) AND
-    -- use: topic_is_not_held
+    -- A held key waits while its topic is held. Once both are due, either may be retried: all messages of the topic may
+    -- have held keys.
+    kind = 'key' AND bucket = ANY (%(buckets)s) AND NOT EXISTS (
+        SELECT FROM workorders.outbox_holds AS of_topic WHERE of_topic.kind = 'topic' AND of_topic.topic = hold.topic
+            AND (of_topic.next_try_at <= clock_timestamp()) IS NOT TRUE
+    )
     -- A topic is retried by a shard that has messages of it.
     OR kind = 'topic' AND EXISTS (
         SELECT FROM workorders.outbox_messages AS message

@@ -105,7 +105,7 @@ def _outcome(case: Case, registry: Registered) -> str:
     from workorders.kafka.ingest.record_mapping import RecordMapping
     from workorders.kafka.partitions import Record
 
-    module, has_registry, _ = FORMATS[case.format]
+    module, has_registry, *_ = FORMATS[case.format]
     if has_registry:
         decoder = RegistryDecoder(registry, import_module(module).parse, "value")
     else:

@@ -69,14 +69,14 @@ class Registered(SchemaRegistry):
         names = list(self._references) if refers is None else refers
         self._schema = None if schema is None else _schema(schema, names)
 
-    def schema(self, _schema_id: int, *, serialized: bool = False) -> Schema:
+    def schema(self, _schema_id: int, fmt: str | None = None) -> Schema:
         """Return the schema."""
         self.asked += 1
         if self._schema is None:
-            raise UnknownSchemaError
+            raise UnknownSchemaError("does not have")
         return self._schema
 
-    def reference(self, subject: str, _version: int, *, serialized: bool = False) -> Schema:
+    def reference(self, subject: str, _version: int, fmt: str | None = None) -> Schema:
         """Return the schema of a name."""
         self.asked += 1
         return _schema(*self._references[subject])

@@ -345,7 +345,7 @@ TRANSACTIONS_AND_LOSS = (
     Mutation(
         "end-proved-with-uncommitted-messages",
         9,
-        (Change("kafka/client/new_client.py", '"read_committed",', '"read_uncommitted",'),),
+        (Change("kafka/client/range_consumer.py", '"read_committed",', '"read_uncommitted",'),),
         (f"{RANGE_END}::test_an_aborted_tail_is_invisible",),
     ),
     Mutation(

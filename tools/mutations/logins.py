@@ -38,9 +38,7 @@ LOGINS = (
         5,
         (
             Change(
-                "kafka/client/new_client.py",
-                "error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else message",
-                "False else message",
+                "kafka/client/range_consumer.py", "code() == KafkaError.GROUP_AUTHORIZATION_FAILED:", "code() == -1:"
             ),
         ),
         (f"{RIGHTS}::test_the_rights_of_the_page_are_enough",),

@@ -20,7 +20,7 @@ from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import PartitionOffsets, PartitionState
 from workorders.kafka.status import partition_status
 from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers
-from workorders.kafka.status.partition_status import KafkaSource, absence
+from workorders.kafka.status.partition_status import absence
 
 if TYPE_CHECKING:
     from workorders.audit.rereading import Rereading, SettingsOf
@@ -83,8 +83,7 @@ class Audit:
         """Check everything, or one Kafka trigger; `progress` gets the number of partitions that are done, and of all.
 
         Raises:
-            UnknownNameError: no trigger has that name.
-            ConfigurationError: the trigger of that name does not read Kafka.
+            UnknownNameError: no trigger that reads Kafka has that name.
             psycopg.Error: the database failed.
         """
         tasks = self._tasks(trigger)
@@ -141,8 +140,7 @@ class Audit:
             if rows and answer.problem is not None:
                 self._problems.append(f"{found.name}: {answer.problem}")
             logs = {log.partition.topic_partition: log for log in answer.logs or ()}
-            group = KafkaSource.of(found).consumer_group
-            tasks += [_Task(row, logs.get((row.topic, row.partition)), answer, group) for row in rows]
+            tasks += [_Task(row, logs.get((row.topic, row.partition)), answer, found.consumer_group) for row in rows]
         return tasks
 
     def _check(self, task: _Task) -> None:

@@ -21,7 +21,8 @@ from workorders.kafka.recovery.resolution import (
     preview,
     remove_topic,
 )
-from workorders.kafka.status.partition_status import KafkaSource, source_of
+from workorders.kafka.status.kafka_answers import KafkaSource
+from workorders.kafka.status.partition_status import source_of
 from workorders.visible_text import safe
 
 if TYPE_CHECKING:

@@ -29,12 +29,7 @@ class PartitionState(StrEnum):
     @property
     def rank(self) -> int:
         """Return the place in a list that begins with the worst."""
-        return _RANKS[self]
-
-    @property
-    def tone(self) -> str:
-        """Return the kind of its color: bad, warn, busy, good, or idle."""
-        return _TONES[self]
+        return list(PartitionState).index(self)
 
     @property
     def is_contradiction(self) -> bool:
@@ -45,19 +40,6 @@ class PartitionState(StrEnum):
     def needs_attention(self) -> bool:
         """Return whether the partition stays where it is until someone or something else changes."""
         return self.rank <= PartitionState.STALLED.rank
-
-
-_RANKS: Final = {state: rank for rank, state in enumerate(PartitionState)}
-_TONES: Final = {
-    **dict.fromkeys((state for state in PartitionState if state.needs_attention), "bad"),
-    PartitionState.OPEN_TRANSACTION: "warn",
-    PartitionState.BEHIND: "warn",
-    PartitionState.IN_BATCH: "busy",
-    PartitionState.NOT_PLANNED: "warn",
-    PartitionState.UNKNOWN: "idle",
-    PartitionState.UP_TO_DATE: "good",
-    PartitionState.TOPIC_DELETED: "idle",
-}
 
 
 E = TypeVar("E")

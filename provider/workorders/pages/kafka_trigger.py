@@ -47,7 +47,6 @@ def page(
     # Asked first, so that no one finds out which triggers exist.
     viewer.require(Right.READ, dag_ids.ingest(name))
     with site.reading() as connection:
-        source = partition_status.source_of(connection, name)
         found = batches.summaries(connection, name, limit=_BATCHES)
         decisions = list_decisions(connection, name, limit=_DECISIONS)
         waiting = gaps.list_gaps(connection, trigger=name, limit=_GAPS)
@@ -63,7 +62,6 @@ def page(
         rows=sorted(status.partitions, key=states.rank),
         word=states.word_of_trigger(status, is_paused=paused.get(listener, True)),
         oldest_age=oldest_age,
-        source=source,
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,
         batches=found,

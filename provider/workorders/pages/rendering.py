@@ -162,21 +162,21 @@ def key_text(key: bytes | None) -> str:
 
 _TONES: Final = {
     "bad": {
+        *(state for state in PartitionState if state.needs_attention),
         *("failed", "crashed", "killed", "lost", "exception", "error", "failing", "held", "not running", OWNER_GONE),
     },
     "warn": {
+        *(PartitionState.OPEN_TRANSACTION, PartitionState.BEHIND, PartitionState.NOT_PLANNED),
         *("rejected", "parked", "paused", "not moving", "not polling", "stuck", "unknown", "cancelled"),
     },
-    "busy": {"running", "claimed", "started", "unfinished"},
-    "good": {"success", "finished", "working"},
+    "busy": {PartitionState.IN_BATCH, "running", "claimed", "started", "unfinished"},
+    "good": {PartitionState.UP_TO_DATE, "success", "finished", "working"},
 }
-"""Colors of other states; each state has its word as well, because no one has to tell colors apart."""
+"""Colors of states; each state has its word as well, because no one has to tell colors apart."""
 
 
 def tone(state: str) -> str:
     """Return the kind of color of a state: bad, warn, busy, good, or idle."""
-    for partition_state in PartitionState:
-        # The number of a batch may follow.
-        if state.startswith(partition_state):
-            return partition_state.tone
+    # The number of a batch may follow.
+    state = PartitionState.IN_BATCH if state.startswith(PartitionState.IN_BATCH) else state
     return next((tone for tone, words in _TONES.items() if state in words), "idle")

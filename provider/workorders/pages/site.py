@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, Request
@@ -17,8 +16,6 @@ from workorders.pages.access import Viewer
 _CONNECT_SECONDS: Final = 5
 """A person waits for the page."""
 _KAFKA_SECONDS: Final = 2.0
-_KAFKA_KEPT_SECONDS: Final = 1.0
-"""However many people look, a broker is asked about the same trigger once in this time."""
 _READ_SECONDS: Final = 5
 
 
@@ -39,10 +36,10 @@ class Site:
     origin: str | None = None
     """Scheme and host of Airflow by its configuration, such as https://airflow.example.org; None if it has none."""
 
-    @cached_property
+    @property
     def kafka(self) -> KafkaAnswers:
-        """Return what asks Kafka for all requests together."""
-        return KafkaAnswers(self.kafka_settings, kept_seconds=_KAFKA_KEPT_SECONDS, timeout_seconds=_KAFKA_SECONDS)
+        """Return what asks Kafka."""
+        return KafkaAnswers(self.kafka_settings, _KAFKA_SECONDS)
 
     def record(self, actor: Viewer, event: str, dag_ids: Sequence[str], **details: str | int | Sequence[str]) -> None:
         """Record a change before it is committed: an entry without a change is possible, and none without an entry.

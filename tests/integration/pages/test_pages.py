@@ -101,6 +101,15 @@ def test_a_trigger_shows_how_long_its_oldest_message_waits(
     assert "Oldest waiting: 28 min" in text_of(client.get(f"/workorders/kafka/{name}").text)
 
 
+def test_a_trigger_of_another_type_has_no_page_of_kafka(client: TestClient, connection: Connection, name: str) -> None:
+    triggers.register(connection, name=name, type_="cron", workflow=name, definition={})
+    connection.commit()
+    for page in ("", "/resolve?topic=orders&partition=0"):
+        answer = client.get(f"/workorders/kafka/{name}{page}")
+        assert answer.status_code == 404
+        assert f"Trigger {name} is of type cron, which reads no partitions" in text_of(answer.text)
+
+
 def test_how_long_messages_wait_is_unknown_while_the_listener_does_not_look(
     client: TestClient, connection: Connection, name: str
 ) -> None:

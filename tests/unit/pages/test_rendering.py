@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from workorders.kafka.partitions import PartitionState
 from workorders.pages.rendering import (
     NOTHING,
     Place,
@@ -58,6 +59,12 @@ def test_text_from_outside_cannot_hide_or_turn_around_what_is_next_to_it() -> No
     assert visible("abc\u202edef\0") == "abc\\u202edef\\u0000"
     assert first_line("a\nb\tc") == "a b\\u0009c"
     assert first_line("x" * 200) == "x" * 159 + "…"
+
+
+def test_the_partitions_that_need_attention_are_bad() -> None:
+    assert {state for state in PartitionState if tone(state) == "bad"} == {
+        state for state in PartitionState if state.needs_attention
+    }
 
 
 def test_every_state_has_a_tone() -> None:

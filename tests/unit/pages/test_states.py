@@ -32,7 +32,7 @@ PROBLEM = Problem(about=Subject.TRIGGER, key="orders", subject="orders: orders 1
 
 
 def line(*rows: PartitionRow, is_paused: bool = False, problem: str | None = None) -> KafkaLine:
-    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", problem, rows), is_paused)
+    return KafkaLine(TriggerStatus("orders", "ship", "g", "kafka_default", ("orders",), problem, rows), is_paused)
 
 
 def problems_of(*lines: KafkaLine) -> list[str]:

@@ -4,7 +4,6 @@ Asynchronous, because the triggerer asks for hundreds of triggers at once; `run`
 """
 
 import asyncio
-import re
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -18,9 +17,10 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from workorders.core.exceptions import WorkOrdersError
+from workorders.kafka.client.broker_errors import refused_error
 from workorders.kafka.client.group_offsets import ConsumerGroups
 from workorders.kafka.client.requests import Answers
-from workorders.kafka.definition.fields import REGEX_MARK
+from workorders.kafka.definition.fields import REGEX_MARK, is_subscribed
 from workorders.kafka.exceptions import (
     KafkaUnavailableError,
     TopicForbiddenError,
@@ -30,6 +30,7 @@ from workorders.kafka.partitions import Partition, PartitionOffsets, Place
 
 T = TypeVar("T")
 
+_FORBIDDEN: Final = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
 _NO_SUCH_MESSAGE: Final = -1
 """A broker's answer if no message is as young as a timestamp; every other negative number is no answer."""
 _OFFSETS_SECONDS: Final = 5.0
@@ -37,14 +38,17 @@ _OFFSETS_SECONDS: Final = 5.0
 librdkafka connects to it again without a pause, which takes a whole core."""
 
 
-@lru_cache(maxsize=4)
-def _shared_admin(settings: frozenset[tuple[str, str]]) -> "KafkaAdmin":
-    return KafkaAdmin(dict(settings))
+@lru_cache(maxsize=16)
+def _shared_admin(settings: frozenset[tuple[str, str]], **options: float) -> "KafkaAdmin":
+    return KafkaAdmin(dict(settings), **options)
 
 
-def shared_admin(settings: Mapping[str, str]) -> "KafkaAdmin":
-    """Return the one client of this process for these settings, which are `client_settings`."""
-    return _shared_admin(frozenset(settings.items()))
+def shared_admin(settings: Mapping[str, str], **options: float) -> "KafkaAdmin":
+    """Return this process's client for these settings, which are `client_settings`, with options of `KafkaAdmin`.
+
+    Threads may share it.
+    """
+    return _shared_admin(frozenset(settings.items()), **options)
 
 
 def run(question: Coroutine[Any, Any, T]) -> T:
@@ -93,7 +97,7 @@ class KafkaAdmin(ConsumerGroups):
     async def _describe(self, names: Sequence[str], *, to_read: bool = False) -> Answers[list[Partition]]:
         described = await self._descriptions(names)
         forbidden: dict[Place, WorkOrdersError] = {
-            (name, None): self._forbidden(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), f"Read on topic {name}")
+            (name, None): refused_error(self._servers, _FORBIDDEN, f"Read on topic {name}")
             for name, topic in described.found.items()
             if to_read and not _may(topic, AclOperation.READ)
         }
@@ -105,8 +109,7 @@ class KafkaAdmin(ConsumerGroups):
         ]
         return Answers(found, {**described.errors, **forbidden})
 
-    async def _matching(self, patterns: Iterable[str]) -> list[str]:
-        compiled = [re.compile(pattern) for pattern in patterns]
+    async def _matching(self, patterns: Sequence[str]) -> list[str]:
         # The only question that librdkafka answers by blocking only.
         metadata = await self._ask_one(
             lambda client: [asyncio.ensure_future(asyncio.to_thread(client.list_topics, timeout=self._timeout))]
@@ -114,7 +117,7 @@ class KafkaAdmin(ConsumerGroups):
         return [
             name
             for name in metadata.topics
-            if not name.startswith("__") and any(pattern.match(name) for pattern in compiled)
+            if not name.startswith("__") and any(is_subscribed(pattern, name) for pattern in patterns)
         ]
 
     async def last_stable_offsets(self, partitions: Iterable[Partition]) -> Answers[dict[Partition, int]]:

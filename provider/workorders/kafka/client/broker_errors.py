@@ -4,14 +4,16 @@ Why a client's connections fail, librdkafka reports to a callback alone; its req
 """
 
 import time
-from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from workorders.kafka.exceptions import CoordinatorMovingError, KafkaRefusedError, KafkaUnavailableError
-
-T = TypeVar("T")
+from workorders.kafka.exceptions import (
+    CoordinatorMovingError,
+    KafkaRefusedError,
+    KafkaUnavailableError,
+    TopicForbiddenError,
+)
 
 REQUEST_TIMEOUT_SECONDS: Final = 15.0
 FORBIDDEN: Final = frozenset(
@@ -77,12 +79,6 @@ class ConnectionErrors:
         return f" (last failure of a connection: {self._last.str()})" if self._last else ""
 
 
-def error_of(exception: KafkaException) -> KafkaError:
-    """Return the error of an exception, with its code."""
-    error: KafkaError = exception.args[0]
-    return error
-
-
 def request_error(
     servers: str, error: KafkaError, connections: ConnectionErrors, *, about: str = "", right: str = ""
 ) -> KafkaRefusedError | KafkaUnavailableError:
@@ -102,21 +98,8 @@ def request_error(
     return unavailable_error(servers, error, about, connections.reason)
 
 
-def first_answer(
-    servers: str,
-    connections: ConnectionErrors,
-    ask: Callable[[float], T],
-    poll: Callable[[float], object],
-    seconds: float,
-) -> T:
+def wait_for_answer(servers: str, client: Producer, connections: ConnectionErrors, seconds: float) -> None:
     """Ask with a new client until the cluster answers or the time is over. A refused login need not wait so long.
-
-    Args:
-        servers: addresses of the cluster.
-        connections: what the client's connections have failed with.
-        ask: asks, with a limit in seconds.
-        poll: the client's own, which stores why connections fail.
-        seconds: the whole time.
 
     Raises:
         KafkaRefusedError: the cluster refused the client.
@@ -125,24 +108,22 @@ def first_answer(
     deadline = time.monotonic() + seconds
     while True:
         try:
-            return ask(min(seconds, REQUEST_TIMEOUT_SECONDS))
+            client.list_topics(timeout=min(seconds, REQUEST_TIMEOUT_SECONDS))
         except KafkaException as error:
-            poll(0)
+            client.poll(0)  # stores why connections fail
             if connections.refusal is not None:
                 raise refused_error(servers, connections.refusal) from error
-            if error_of(error).code() not in _NO_ANSWER or time.monotonic() >= deadline:
+            if error.args[0].code() not in _NO_ANSWER or time.monotonic() >= deadline:
                 raise
+        else:
+            return
 
 
 def refused_error(servers: str, error: KafkaError, right: str = "") -> KafkaRefusedError:
-    """Return the error of a cluster that refused the client, which lacks a right if one is named."""
-    return KafkaRefusedError(refused_text(servers, error, right))
-
-
-def refused_text(servers: str, error: KafkaError, right: str = "") -> str:
-    """Return the sentence for a cluster that refused the client."""
+    """Return the error of a cluster that refused the client, or a topic to it; it lacks a right if one is named."""
+    kind = TopicForbiddenError if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED else KafkaRefusedError
     to_do = f"grant {right} to the user" if right else "check the credentials and permissions"
-    return f"Kafka at {servers} refused the client: {error.str()}; {to_do} of the Airflow Kafka connection."
+    return kind(f"Kafka at {servers} refused the client: {error.str()}; {to_do} of the Airflow Kafka connection.")
 
 
 def unavailable_error(servers: str, error: KafkaError, about: str = "", why: str = "") -> KafkaUnavailableError:

@@ -1,4 +1,4 @@
-"""Reads and commits the offsets of a consumer group, and names its members, without joining it."""
+"""Reads and commits the offsets of a consumer group, without joining it."""
 
 import asyncio
 import time
@@ -12,13 +12,13 @@ from workorders.kafka.client.broker_errors import (
     COORDINATOR_UNAVAILABLE,
     FORBIDDEN,
     ConnectionErrors,
-    error_of,
+    refused_error,
     request_error,
     unavailable_error,
 )
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.client.requests import Answers, ClusterClient
-from workorders.kafka.exceptions import GroupCommitError, KafkaUnavailableError
+from workorders.kafka.exceptions import GroupCommitError
 from workorders.kafka.partitions import Partition, Place
 
 _AGAIN_SECONDS = 0.2
@@ -59,33 +59,17 @@ class ConsumerGroups(ClusterClient):
             ).values()
         )
         if isinstance(answer, KafkaException):
-            refusal = error_of(answer)
+            refusal = answer.args[0]
             if refusal.code() not in _GROUP_ACTIVE:
                 raise self._to_domain_error(answer, f"Read on group {group}") from answer
-            raise await self._not_committed(group, str(refusal.str()), {refusal.code()}) from answer
+            raise _not_committed(group, str(refusal.str()), {refusal.code()}) from answer
         # A live member does not make the call raise: each partition of the answer has the error.
         refused = [found for found in answer.topic_partitions if found.error is not None]
         if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
             raise unavailable_error(self._servers, refused[0].error)
         if refused:
             places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
-            raise await self._not_committed(group, places, {found.error.code() for found in refused})
-
-    async def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
-        text = f"Kafka refused the offsets of consumer group {group}: {reason}"
-        if codes & FORBIDDEN:
-            resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
-            return GroupCommitError(f"{text}; grant the user of the Airflow Kafka connection Read on {resource}.")
-        if not codes & _GROUP_ACTIVE:
-            return GroupCommitError(f"{text}.")
-        try:
-            members = ", ".join(await self.members(group))
-        except KafkaUnavailableError:
-            members = ""
-        return GroupCommitError(
-            f"{text}; another consumer is in this group{f' ({members})' if members else ''}: stop it, or give the "
-            f"trigger another group."
-        )
+            raise _not_committed(group, places, {found.error.code() for found in refused})
 
     async def require_commits(self, group: str) -> None:
         """Raise unless the client may commit the group's offsets, whose coordinator must have answered just now.
@@ -94,6 +78,8 @@ class ConsumerGroups(ClusterClient):
             KafkaRefusedError: it lacks the right.
             KafkaUnavailableError: the coordinator did not answer.
         """
+        # Before its coordinator has answered, librdkafka may abort the process if the connection breaks
+        # (https://github.com/confluentinc/librdkafka/issues/4605).
         found = await self._ask_one(
             lambda client: client.describe_consumer_groups(
                 [group], include_authorized_operations=True, request_timeout=self._timeout
@@ -103,23 +89,20 @@ class ConsumerGroups(ClusterClient):
         # Brokers that do not know the client's rights list none.
         if found.authorized_operations and AclOperation.READ not in found.authorized_operations:
             error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
-            raise self._to_domain_error(KafkaException(error), f"Read on group {group}")
+            raise refused_error(self._servers, error, f"Read on group {group}")
 
-    async def members(self, group: str) -> tuple[str, ...]:
-        """Return the current consumers of a group, as client id and host; none of them is ours.
 
-        Raises:
-            KafkaUnavailableError: the group's coordinator did not answer in time, or refused to tell.
-        """
-        # Asked only after the group's coordinator has just answered: librdkafka may abort the process if its
-        # connection breaks meanwhile (https://github.com/confluentinc/librdkafka/issues/4605).
-        (found,) = await self._ask(
-            lambda client: client.describe_consumer_groups([group], request_timeout=self._timeout).values()
+def _not_committed(group: str, reason: str, codes: set[int]) -> GroupCommitError:
+    to_do = ""
+    if codes & FORBIDDEN:
+        resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
+        to_do = f"; grant the user of the Airflow Kafka connection Read on {resource}"
+    elif codes & _GROUP_ACTIVE:
+        to_do = (
+            f"; another consumer is in this group: stop the one that `kafka-consumer-groups.sh --describe --members "
+            f"--group {group}` names, or give the trigger another group"
         )
-        if isinstance(found, KafkaException):
-            about = f"the members of consumer group {group} are unknown"
-            raise unavailable_error(self._servers, error_of(found), about) from found
-        return tuple(f"{member.client_id} at {member.host.removeprefix('/')}" for member in found.members)
+    return GroupCommitError(f"Kafka refused the offsets of consumer group {group}: {reason}{to_do}.")
 
 
 def _ask(
@@ -144,7 +127,7 @@ def _ask(
     except KafkaException as error:
         # A missing right to the group lets the request time out, and comes as an event.
         event = consumer.poll(0)
-        raise to_domain_error((event.error() if event is not None else None) or error_of(error)) from error
+        raise to_domain_error((event.error() if event is not None else None) or error.args[0]) from error
     finally:
         consumer.close()
     answers = {(answer.topic, answer.partition): answer for answer in found}
@@ -169,6 +152,6 @@ def _until_coordinated(consumer: Consumer, wanted: Iterable[Partition], deadline
         try:
             return consumer.committed(places, max(deadline - time.monotonic(), _AGAIN_SECONDS))
         except KafkaException as error:
-            if error_of(error).code() not in COORDINATOR_UNAVAILABLE or time.monotonic() > deadline:
+            if error.args[0].code() not in COORDINATOR_UNAVAILABLE or time.monotonic() > deadline:
                 raise
             consumer.poll(_AGAIN_SECONDS)

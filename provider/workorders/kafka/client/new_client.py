@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaException
 
 from workorders.core.exceptions import one_line
 from workorders.core.secrets import is_secret_setting
@@ -15,8 +15,6 @@ from workorders.kafka.exceptions import ClientSettingsError
 
 Client = TypeVar("Client")
 
-GROUP_NEVER_JOINED: Final = "workorders-range-reader"
-"""Group of consumers that are assigned their partitions: librdkafka requires one. No right to it is needed."""
 _HTTPS_AUTHORITIES: Final = {"https.ca.location", "https.ca.pem"}
 _DEBIAN_AUTHORITIES: Final = "/etc/ssl/certs/ca-certificates.crt"
 _HIDDEN: Final = "***"
@@ -52,39 +50,6 @@ def _system_authorities() -> dict[str, str]:
     """
     found = ssl.get_default_verify_paths().cafile or _DEBIAN_AUTHORITIES
     return {"https.ca.location": found} if Path(found).exists() else {}
-
-
-def assigned_consumer(settings: Mapping[str, Any], position: TopicPartition) -> Consumer:
-    """Start a `read_committed` consumer at a position. It joins no group, commits nothing, and reports the end.
-
-    Raises:
-        ClientSettingsError: the client cannot start with these settings.
-    """
-    own = {
-        "group.id": GROUP_NEVER_JOINED,
-        "enable.auto.commit": False,
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-        "auto.offset.reset": "error",
-        # At the end of a quiet partition the broker would withhold its answer for half a second.
-        "fetch.wait.max.ms": 10,
-        # Limits what is fetched ahead; a single larger message still arrives.
-        "queued.max.messages.kbytes": 16384,
-    }
-    consumer = new_client(Consumer, {**settings, **own})
-    consumer.assign([position])
-    return consumer
-
-
-def next_message(consumer: Consumer, seconds: float) -> Message | None:
-    """Return the next message or error of a consumer that is assigned its partition; None if none comes in time.
-
-    The client may have no right to the group, whose coordinator librdkafka looks for all the same: this is no error,
-    because nothing is joined or committed.
-    """
-    message = consumer.poll(seconds)
-    error = message.error() if message is not None else None
-    return None if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED else message
 
 
 def _reason(message: str, settings: Mapping[str, Any]) -> str:

@@ -7,11 +7,12 @@ which Spark's source cannot turn into a row.
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from operator import methodcaller
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, refused_text
-from workorders.kafka.client.new_client import assigned_consumer, next_message
+from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, refused_error
+from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import IncompleteReadError, KafkaRefusedError, KafkaUnavailableError
 from workorders.kafka.partitions import OffsetRange, Record
 
@@ -20,6 +21,19 @@ TIMEOUT_SECONDS = 60.0
 UNREADABLE_HEADERS = "workorders.unreadable-headers"
 """Name of the one header that replaces those of a message if a header name is not UTF-8."""
 _POLL_SECONDS = 1.0
+GROUP_NEVER_JOINED: Final = "workorders-range-reader"
+"""Group of consumers that are assigned their partitions: librdkafka requires one. No right to it is needed."""
+_SETTINGS: Final = {
+    "group.id": GROUP_NEVER_JOINED,
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "error",
+    # At the end of a quiet partition the broker would withhold its answer for half a second.
+    "fetch.wait.max.ms": 10,
+    # Limits what is fetched ahead; a single larger message still arrives.
+    "queued.max.messages.kbytes": 16384,
+}
 # For a name that is not UTF-8 the client sets an exception and still returns a broken list. Python notices that in a
 # call by C, but not in one that its interpreter has specialized: there, the next operation fails or crashes.
 _ASK_HEADERS: Callable[[Message], Sequence[tuple[str, bytes | None]] | None] = methodcaller("headers")
@@ -37,10 +51,8 @@ def read_range(settings: Mapping[str, str], range_: OffsetRange, from_offset: in
         KafkaException: Kafka refused, for example because the offset was deleted.
     """
     partition, errors = range_.partition, ConnectionErrors()
-    consumer = assigned_consumer(
-        {"log_level": 2, **settings, "error_cb": errors},
-        TopicPartition(partition.topic, partition.partition, from_offset),
-    )
+    consumer = new_client(Consumer, {"log_level": 2, **settings, **_SETTINGS, "error_cb": errors})
+    consumer.assign([TopicPartition(partition.topic, partition.partition, from_offset)])
     servers = settings.get("bootstrap.servers", "")
     try:
         while (message := _next(consumer, range_, servers, errors)) is not None:
@@ -58,10 +70,13 @@ def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: Connect
     """Return the next message of the range; None at its end."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     while time.monotonic() < deadline:
-        message = next_message(consumer, _POLL_SECONDS)
+        message = consumer.poll(_POLL_SECONDS)
         if message is None:
             continue
         error, offset = message.error(), message.offset()
+        # librdkafka looks for the group's coordinator, although nothing is joined or committed.
+        if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            continue
         if error is None and offset is not None:
             return message if offset < range_.end else None
         if error is not None and error.code() == KafkaError._PARTITION_EOF:
@@ -73,16 +88,16 @@ def _next(consumer: Consumer, range_: OffsetRange, servers: str, errors: Connect
                 )
             return None
         if error is not None and error.code() in FORBIDDEN:
-            raise _refused(range_, refused_text(servers, error, f"Read on topic {range_.partition.topic}"))
+            raise _refused(range_, refused_error(servers, error, f"Read on topic {range_.partition.topic}"))
         if error is not None and (error.fatal() or not error.retriable()):
             raise KafkaException(error)
     if errors.refusal is not None:
-        raise _refused(range_, refused_text(servers, errors.refusal))
+        raise _refused(range_, refused_error(servers, errors.refusal))
     raise KafkaUnavailableError(f"{range_}: Kafka did not answer within {TIMEOUT_SECONDS:.0f} s{errors.reason}.")
 
 
-def _refused(range_: OffsetRange, text: str) -> KafkaRefusedError:
-    return KafkaRefusedError(f"{range_}: nothing was committed there. {text}")
+def _refused(range_: OffsetRange, error: KafkaRefusedError) -> KafkaRefusedError:
+    return KafkaRefusedError(f"{range_}: nothing was committed there. {error}")
 
 
 def _record(message: Message) -> Record:

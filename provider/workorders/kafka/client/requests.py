@@ -14,12 +14,10 @@ from workorders.kafka.client.broker_errors import (
     LEADER_UNAVAILABLE,
     REQUEST_TIMEOUT_SECONDS,
     ConnectionErrors,
-    error_of,
-    refused_text,
     request_error,
 )
 from workorders.kafka.client.new_client import new_client
-from workorders.kafka.exceptions import TopicForbiddenError, UnknownTopicError
+from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.partitions import Place
 
 T = TypeVar("T")
@@ -122,18 +120,13 @@ class ClusterClient:
 
     def _to_domain_error(self, exception: KafkaException, right: str = "") -> WorkOrdersError:
         """Return the error of this package for one of the client's."""
-        error = error_of(exception)
+        error: KafkaError = exception.args[0]
         if error.code() in _UNKNOWN_TOPIC:
             return UnknownTopicError(f"Kafka at {self._servers} does not have the topic: {error.str()}.")
-        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            return self._forbidden(error, right)
         return request_error(self._servers, error, self._errors, right=right)
-
-    def _forbidden(self, error: KafkaError, right: str) -> TopicForbiddenError:
-        return TopicForbiddenError(refused_text(self._servers, error, right))
 
 
 def _is_unanswered(failure: BaseException) -> bool:
     """Return whether no broker answered: other negative codes are errors of the client itself."""
-    code = error_of(failure).code() if isinstance(failure, KafkaException) else 0
+    code: int = failure.args[0].code() if isinstance(failure, KafkaException) else 0
     return code < 0 and code not in _UNKNOWN_TOPIC | LEADER_UNAVAILABLE

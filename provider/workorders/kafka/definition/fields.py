@@ -1,9 +1,11 @@
 """Types of fields of Kafka triggers and of the outbox relay."""
 
 import re
-from typing import Annotated, Final, Literal
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from workorders.core.definitions.fields import Number, Text, expecting
 
@@ -12,6 +14,12 @@ REGEX_MARK: Final = "^"
 _NAME: Final = r"^[a-zA-Z0-9._-]+$"
 _NAME_IN_WORDS: Final = "of a-z, A-Z, 0-9, '.', '_' and '-'"
 _MAX_NAME: Final = 249
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME: Final = r"^2(00[2-9]|0[1-9][0-9]|1[0-9]{2})-[0-9]{2}-[0-9]{2}[T ][0-9:.,]+([zZ]|[+-][0-9]{2}:?[0-9]{2})$"
+"""With a year that has 13 digits of Unix time in milliseconds."""
+_MIN_TIME: Final = 1_000_000_000_000
+"""In 2001. A smaller number is more likely in seconds; Kafka is younger."""
+_MAX_TIME: Final = 9_999_999_999_999
 
 
 def _topic(value: str) -> str:
@@ -35,6 +43,16 @@ def is_subscribed(subscription: str, topic: str) -> bool:
     return subscription == topic
 
 
+def _in_milliseconds(value: Any) -> Any:
+    """Return a time with its offset as Unix milliseconds, and any other value as it is."""
+    if isinstance(value, str) and re.fullmatch(_TIME, value):
+        with suppress(ValueError):
+            value = datetime.fromisoformat(value)
+    if isinstance(value, datetime) and value.utcoffset() is not None:
+        return (value - _EPOCH) // timedelta(milliseconds=1)
+    return value
+
+
 TopicOrPattern = Annotated[str, expecting("a topic's name, in quotes if it is a number"), AfterValidator(_topic)]
 """A topic's name, or a regular expression that begins with `^`."""
 TopicName = Annotated[
@@ -52,3 +70,22 @@ HeaderNames = Annotated[
     Literal["all", "none"] | Annotated[tuple[Text, ...], Field(min_length=1)],
     expecting("all, none or a list of header names such as [traceparent]"),
 ]
+StartingOffsets = Annotated[
+    Literal["earliest", "latest", "committed"] | Annotated[int, Field(ge=_MIN_TIME, le=_MAX_TIME)],
+    BeforeValidator(_in_milliseconds),
+    expecting(
+        "earliest, latest, committed, an ISO 8601 time of the years 2002 to 2199 with its UTC offset such as "
+        "2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
+    ),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["earliest", "latest", "committed"]},
+                {"type": "string", "format": "date-time", "pattern": _TIME},
+                {"type": "integer", "minimum": _MIN_TIME, "maximum": _MAX_TIME},
+            ]
+        }
+    ),
+]
+"""A policy, or a time in Unix milliseconds: the first message that is not older. It is resolved to offsets, which are
+stored before the first message is read. `committed` is the earliest offset if the consumer group has none."""

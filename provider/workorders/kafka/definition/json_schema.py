@@ -42,26 +42,15 @@ class Validator:
             raise ValueError(f"its regular expressions have more than {_PATTERN_CHARACTERS} characters")
         size = _PATTERN_BYTES // max(6, len(patterns))
         slow = {pattern for pattern in patterns if not _is_linear(jsonschema_rs, pattern, size)}
-        self._cost = SchemaCost(schema, references, slow)
+        #: Tells whether the time to validate a value has a bound.
+        self.cost = SchemaCost(schema, references, slow)
         options: dict[str, Any] = {
             "pattern_options": jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=size)
         }
         if references:
             options |= {"registry": jsonschema_rs.Registry(list(references)), "base_uri": BASE}
-        self._validator = jsonschema_rs.validator_for(schema, offline=True, **options)
-
-    def can_check(self, payload: bytes, value: Any) -> bool:
-        """Return whether the time to validate a value, of which the bytes are given too, has a bound."""
-        return self._cost.allows(payload, value)
-
-    def validate(self, value: Any) -> None:
-        """Validate a value that `can_check` accepts.
-
-        Raises:
-            jsonschema_rs.ValidationError: a rule does not hold.
-            ValueError: a rule does not hold, and the value has too many levels for that error.
-        """
-        self._validator.validate(value)
+        #: The library's validator, for values that the cost allows.
+        self.rules = jsonschema_rs.validator_for(schema, offline=True, **options)
 
 
 def _is_linear(jsonschema_rs: Any, pattern: str, size: int) -> bool:

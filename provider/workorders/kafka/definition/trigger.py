@@ -24,6 +24,7 @@ from workorders.kafka.definition.fields import (
     HeaderNames,
     Rate,
     Share,
+    StartingOffsets,
     TopicName,
     TopicOrPattern,
     is_subscribed,
@@ -32,7 +33,6 @@ from workorders.kafka.definition.filter import FilterField
 from workorders.kafka.definition.formats import FORMATS, REGISTRY_FORMATS
 from workorders.kafka.definition.json_schema import JsonSchemaField
 from workorders.kafka.definition.spark import SparkSettings
-from workorders.kafka.definition.starting_offsets import StartingOffsets
 from workorders.kafka.partitions import DEFAULT_MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from workorders.kafka.formats.decoded import (
     UnsafeSchemaError,
     require_short,
 )
-from workorders.kafka.formats.registry import SchemaRegistry
 
 _BYTES: Final = {"float": 4, "double": 8, "null": 0}
 _MARK: Final = "workorders-"
@@ -47,15 +46,15 @@ _DAYS_OF_400_YEARS: Final = 146_097
 _UUID: Final = re.compile("[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
-def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
+def parse(texts: dict[str, str]) -> ReadPayload:
     """Return what reads the payloads of a schema.
 
     Raises:
-        UnsafeSchemaError: it is no Avro schema, or a few bytes could exhaust the process by it.
-        UnknownSchemaError: the registry does not have it, or one that it refers to.
+        UnsafeSchemaError: a few bytes could exhaust the process by it.
+        Exception: it is no Avro schema.
     """
     named: dict[str, Any] = {}
-    *references, text = registry.texts(schema_id).values()
+    *references, text = texts.values()
     for reference in dict.fromkeys(references):
         fastavro.parse_schema(_marked(orjson.loads(reference)), named_schemas=named)
     main = _marked(orjson.loads(text))

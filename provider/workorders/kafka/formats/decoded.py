@@ -60,6 +60,9 @@ class Decoder(Protocol):
 
 ReadPayload = Callable[[bytes, Budget], bytes]
 """Returns a payload as JSON. Raises `RefusedPayloadError`, or anything else if the bytes are malformed."""
+ParseSchema = Callable[[dict[str, str]], ReadPayload]
+"""Takes the texts of a schema as `SchemaRegistry.texts` returns them, and returns what reads payloads by it. Raises
+anything if the schema cannot be used."""
 
 
 class OverBudgetError(ValueError):

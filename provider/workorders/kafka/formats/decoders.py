@@ -2,17 +2,13 @@
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from workorders.core.creation.foreign_bytes import recognize
 from workorders.core.items import Rejection
 from workorders.kafka.exceptions import RegistryError
-from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ReadPayload, UnsafeSchemaError
+from workorders.kafka.formats.decoded import Budget, Decoded, Headers, ParseSchema, ReadPayload, UnsafeSchemaError
 from workorders.kafka.formats.registry import SchemaRegistry, UnknownSchemaError
-
-ParseSchema = Callable[[SchemaRegistry, int], ReadPayload]
-"""Gets a schema, and returns what reads payloads by it. Raises anything if the schema cannot be used."""
 
 MAX_UNKNOWN: Final = 20
 """Senders choose the ids, and each is a request."""
@@ -60,11 +56,12 @@ class _Known(NamedTuple):
 class RegistryDecoder:
     """Decodes payloads that begin with the id of their schema: a zero byte, and four bytes of the id."""
 
-    def __init__(self, registry: SchemaRegistry, parse: ParseSchema, kind: str) -> None:
-        """Decode the `key` or the `value` of messages."""
+    def __init__(self, registry: SchemaRegistry, parse: ParseSchema, kind: str, fmt: str | None = None) -> None:
+        """Decode the `key` or the `value` of messages, by schemas that the registry gives in this format."""
         self._registry = registry
         self._parse = parse
         self._kind = kind
+        self._fmt = fmt
         self._known: OrderedDict[int, _Known] = OrderedDict()
         self._characters = 0
 
@@ -88,12 +85,11 @@ class RegistryDecoder:
 
     def _ask(self, schema_id: int) -> _Known:
         fault = unknown_ids.fault(self, schema_id)
-        before = self._registry.characters
         try:
             if fault is None:
-                read = self._parse(self._registry, schema_id)
-                characters = max(self._registry.characters - before, _MIN_CHARACTERS)
-                return self._keep(schema_id, _Known(read, characters))
+                texts = self._registry.texts(schema_id, self._fmt)
+                characters = max(sum(map(len, texts.values())), _MIN_CHARACTERS)
+                return self._keep(schema_id, _Known(self._parse(texts), characters))
         except RegistryError:
             raise
         except UnknownSchemaError as error:

@@ -10,19 +10,17 @@ import orjson
 
 from workorders.kafka.definition.json_schema import Validator
 from workorders.kafka.formats.decoded import BAD_VALUE, Budget, Decoded, Headers, ReadPayload, RefusedPayloadError
-from workorders.kafka.formats.registry import SchemaRegistry
 
 _MAX_RULE: Final = 200
 
 
-def parse(registry: SchemaRegistry, schema_id: int) -> ReadPayload:
+def parse(texts: dict[str, str]) -> ReadPayload:
     """Return what checks the payloads of a schema.
 
     Raises:
         ValueError: it is no JSON Schema, or it refers to one that is not registered as its reference.
-        UnknownSchemaError: the registry does not have it, or one that it refers to.
     """
-    *references, (_, schema) = ((name, json.loads(text)) for name, text in registry.texts(schema_id).items())
+    *references, (_, schema) = ((name, json.loads(text)) for name, text in texts.items())
     return partial(_read, Validator(schema, references))
 
 
@@ -36,10 +34,10 @@ def _read(validator: Validator, payload: bytes, _budget: Budget) -> bytes:
 
 def _require_valid(validator: Validator, payload: bytes) -> None:
     value = orjson.loads(payload)
-    if not validator.can_check(payload, value):
+    if not validator.cost.allows(payload, value):
         raise RefusedPayloadError("to check it would take too long; the sender must split it", "too-large")
     try:
-        validator.validate(value)
+        validator.rules.validate(value)
     except jsonschema_rs.ValidationError as error:
         # Its own message quotes the value. Of both paths, only that into the schema is free of the message's words.
         rule = "/".join(map(str, error.schema_path))[:_MAX_RULE]

@@ -134,4 +134,4 @@ def _decoder(format_: str, kind: str, registry: str | None, json_schema: str | N
     from workorders.kafka.formats.decoders import RegistryDecoder  # noqa: PLC0415
     from workorders.kafka.formats.registry import SchemaRegistry  # noqa: PLC0415
 
-    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind)
+    return RegistryDecoder(SchemaRegistry(orjson.loads(registry)), module.parse, kind, found.registry_format)

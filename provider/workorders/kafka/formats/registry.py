@@ -3,8 +3,9 @@
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaRegistryError
@@ -15,8 +16,6 @@ from workorders.core.private_files import write_private
 from workorders.kafka.exceptions import RegistryRefusedError, RegistryUnavailableError
 from workorders.kafka.formats.decoded import UnsafeSchemaError
 
-T = TypeVar("T")
-
 _DEFAULTS: Final = {"timeout": 10, "max.retries": 2, "retries.wait.ms": 200, "retries.max.wait.ms": 1000}
 """The client's own default is to wait indefinitely."""
 _PEM_FILES: Final = {
@@ -24,13 +23,9 @@ _PEM_FILES: Final = {
     "ssl.certificate.pem": "ssl.certificate.location",
     "ssl.key.pem": "ssl.key.location",
 }
-_NOT_FOUND: Final = 404
 _UNKNOWN: Final = frozenset({40401, 40402, 40403})
 """The registry's own codes: no such subject, no such version, no such schema."""
 _SHOWN_CHARACTERS: Final = 200
-_UNAUTHORIZED: Final = 401
-_FORBIDDEN: Final = 403
-_TOO_MANY_REQUESTS: Final = 429
 _ABOUT_A_SCHEMA: Final = frozenset({400, 403, 404, 422})
 """May be about the schema alone: senders choose ids that no registry can read, or that it does not show."""
 _MAX_WAIT_SECONDS: Final = 30
@@ -43,10 +38,7 @@ _MAX_ANSWER_BYTES: Final = 4 * _MAX_SCHEMA_CHARACTERS
 
 
 class UnknownSchemaError(LookupError):
-    """The registry does not have a schema of that id, or does not show it; the text names which."""
-
-    def __init__(self, clause: str = "does not have") -> None:
-        super().__init__(clause)
+    """The registry does not have a schema of that id, or does not show it; the text is what it does not do."""
 
 
 class _TooMuchError(Exception):
@@ -55,9 +47,6 @@ class _TooMuchError(Exception):
 
 class SchemaRegistry:
     """A registry. Nothing is cached here, because a schema is parsed once and kept by its decoder."""
-
-    characters = 0
-    """Of all texts that were returned, so that the decoder knows how long the schemas are that it keeps."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Make a client.
@@ -87,30 +76,26 @@ class SchemaRegistry:
                 f"({type(error).__name__}); no message was read. Correct the connection's extra."
             ) from None
 
-    def schema(self, schema_id: int, *, serialized: bool = False) -> Schema:
-        """Return a schema; with `serialized`, one of Protobuf as a descriptor in base64, where the registry can.
+    def schema(self, schema_id: int, fmt: str | None = None) -> Schema:
+        """Return a schema; by the format `serialized`, one of Protobuf as a descriptor in base64, where they are known.
 
         Raises:
             UnknownSchemaError: the registry does not have it.
             RegistryUnavailableError: no answer, or none that helps; a later retry may succeed.
             RegistryRefusedError: the registry refused the client.
         """
-        return self._with_text(
-            self._ask(lambda: self._client.get_schema(schema_id, fmt="serialized" if serialized else None))
-        )
+        return self._ask(lambda: self._client.get_schema(schema_id, fmt=fmt))
 
-    def reference(self, subject: str, version: int, *, serialized: bool = False) -> Schema:
+    def reference(self, subject: str, version: int, fmt: str | None = None) -> Schema:
         """Return a schema that another one refers to; raises as `schema` does."""
-        fmt = "serialized" if serialized else None
-        return self._with_text(self._ask(lambda: self._client.get_version(subject, version, fmt=fmt)).schema)
+        return self._ask(lambda: self._client.get_version(subject, version, fmt=fmt).schema)
 
-    def texts(self, schema_id: int, name: str = "", *, serialized: bool = False) -> dict[str, str]:
-        """Return the texts of a schema and of all that it refers to by their names, the referred ones first.
+    def texts(self, schema_id: int, fmt: str | None = None) -> dict[str, str]:
+        """Return the texts of a schema and of all that it refers to by their names, its own last and without a name.
 
         Args:
             schema_id: the schema.
-            name: of the schema itself.
-            serialized: as for `schema`, whose errors are raised.
+            fmt: as for `schema`, whose errors are raised.
 
         Raises:
             UnsafeSchemaError: it refers to very many schemas, or to very long ones.
@@ -123,48 +108,23 @@ class SchemaRegistry:
                 place = (reference.subject, reference.version)
                 if place not in asked:
                     _require_few([*asked, place], asked.values(), depth)
-                    referred = self.reference(*place, serialized=serialized)
+                    referred = self.reference(*place, fmt)
                     asked[place] = referred.schema_str or ""
                     collect(referred, depth + 1)
                 texts.setdefault(reference.name, asked[place])
 
-        main = self.schema(schema_id, serialized=serialized)
+        main = self.schema(schema_id, fmt)
         collect(main, 0)
-        found = {**texts, name: main.schema_str or ""}
+        found = {**texts, "": main.schema_str or ""}
         _require_few(texts, found.values())
-        self.characters += sum(map(len, found.values()))
         return found
 
-    def _with_text(self, schema: Schema) -> Schema:
-        if not isinstance(schema.schema_str, str):
-            raise self._misled("answered with JSON that is not a schema")
-        return schema
-
-    def _ask(self, request: Callable[[], T]) -> T:
+    def _ask(self, request: Callable[[], Schema]) -> Schema:
         try:
-            return request()
+            schema = request()
         except SchemaRegistryError as error:
-            answer = (
-                f"answered {error.http_status_code}: {one_line(error.error_message or 'no reason')[:_SHOWN_CHARACTERS]}"
-            )
-            if error.http_status_code == _NOT_FOUND and error.error_code in _UNKNOWN:
-                raise UnknownSchemaError from None
-            if error.http_status_code in _ABOUT_A_SCHEMA and self._shows_subjects():
-                is_forbidden = error.http_status_code == _FORBIDDEN
-                raise UnknownSchemaError(*(["does not let its client read"] if is_forbidden else [])) from None
-            if error.http_status_code in {_UNAUTHORIZED, _FORBIDDEN}:
-                raise RegistryRefusedError(
-                    f"{self._where} {answer}; nothing was committed there. Correct the login of its connection."
-                ) from None
-            if error.http_status_code != _NOT_FOUND:
-                raise RegistryUnavailableError(f"{self._where} {answer}; nothing was committed there.") from None
-            raise self._misled(answer) from None
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            LookupError,
-        ) as error:  # an answer that is no JSON, or another JSON
+            raise self._error_of(error) from None
+        except (ValueError, TypeError, AttributeError, LookupError) as error:  # no JSON, or another JSON
             raise self._misled(f"answered with something else than a schema ({type(error).__name__})") from None
         except Exception as error:  # noqa: BLE001 - a network has many failures
             reason = f"{type(error).__name__}: {one_line(error)}"
@@ -173,6 +133,26 @@ class SchemaRegistry:
             ) from None
         finally:
             self._client.clear_caches()  # without a bound
+        if not isinstance(schema.schema_str, str):
+            raise self._misled("answered with JSON that is not a schema")
+        return schema
+
+    def _error_of(self, error: SchemaRegistryError) -> Exception:
+        """Return the error for an answer that is no schema."""
+        status = error.http_status_code
+        if status == HTTPStatus.NOT_FOUND and error.error_code in _UNKNOWN:
+            return UnknownSchemaError("does not have")
+        if status in _ABOUT_A_SCHEMA and self._shows_subjects():
+            is_forbidden = status == HTTPStatus.FORBIDDEN
+            return UnknownSchemaError("does not let its client read" if is_forbidden else "does not have")
+        answer = f"answered {status}: {one_line(error.error_message or 'no reason')[:_SHOWN_CHARACTERS]}"
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            return RegistryRefusedError(
+                f"{self._where} {answer}; nothing was committed there. Correct the login of its connection."
+            )
+        if status == HTTPStatus.NOT_FOUND:
+            return self._misled(answer)
+        return RegistryUnavailableError(f"{self._where} {answer}; nothing was committed there.")
 
     def _shows_subjects(self) -> bool:
         """Return whether this is a registry that shows the client any subject, so that it refuses one schema alone."""
@@ -216,7 +196,7 @@ def _client(settings: Mapping[str, Any]) -> SchemaRegistryClient:
 def _wait(response: Any) -> None:
     """Wait for as long as the registry asks, before the client retries."""
     seconds = response.headers.get("retry-after", "")
-    if response.status_code == _TOO_MANY_REQUESTS and seconds.isdecimal():
+    if response.status_code == HTTPStatus.TOO_MANY_REQUESTS and seconds.isdecimal():
         time.sleep(min(int(seconds[:9]), _MAX_WAIT_SECONDS))
 
 

@@ -147,14 +147,8 @@ def _skip_lost(state: PartitionFacts, offset: int | None) -> Decision:
             raise _refused(state, "Kafka does not have it any more, and no batch holds it")
         _require_none(state, offset)
         lost = (start, state.held.end)
-        return Decision(
-            DecisionKind.SKIP_LOST,
-            state,
-            state.partition,
-            state.held.end,
-            f"{_lost_text(lost)}, with their topic",
-            lost,
-        )
+        effect = f"{_lost_text(lost)}, with their topic"
+        return Decision(DecisionKind.SKIP_LOST, state, state.partition, state.held.end, effect, lost)
     if log.high_watermark < max(start, state.stored_end):
         return _skip_after_truncation(state, log, offset)
     _require_none(state, offset)

@@ -1,13 +1,12 @@
 """Kafka's answers about the topics and the consumer group of a trigger, for people who look at them."""
 
 import asyncio
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.kafka.client.settings import client_settings, open_admin
+from workorders.kafka.client.settings import open_admin
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
 
@@ -19,16 +18,15 @@ TIMEOUT_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What Kafka is asked about one trigger."""
+class KafkaSource:
+    """The needed fields of a stored trigger, whose definition an older version of this package may have written."""
 
+    name: str
+    workflow: str
+    consumer_group: str
     kafka_connection: str
     topics: tuple[str, ...]
     """Topics and patterns of the definition."""
-    known_topics: frozenset[str]
-    """Topics of the ledger, which the definition may no longer name."""
-    group: str | None
-    """The consumer group; None to ask about the topics only, which takes no connection to the group's coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,82 +43,63 @@ class KafkaAnswer:
     """What is unknown, and why."""
 
 
+@dataclass(frozen=True, slots=True)
 class KafkaAnswers:
-    """Asks Kafka, and keeps clients and answers for those who ask next.
+    """Asks Kafka; threads may share it."""
 
-    Threads may share it. Two that ask the same at the same moment both ask Kafka: neither waits for the other.
+    settings_of: Callable[[str], Mapping[str, Any]]
+    """Returns librdkafka settings by the id of a Kafka connection, and may raise a ConfigurationError. It is called
+    each time, so that a changed connection counts."""
+    timeout_seconds: float = TIMEOUT_SECONDS
+    """Limit of each request."""
 
-    Args:
-        settings_of: returns librdkafka settings by the id of a Kafka connection, and may raise a ConfigurationError. It
-            is called each time, so that a changed connection counts.
-        kept_seconds: how old an answer may be.
-        timeout_seconds: limit of each request.
-    """
+    def ask(self, sources: Sequence[tuple[KafkaSource, set[str]]], *, with_groups: bool) -> list[KafkaAnswer]:
+        """Return the answer about each trigger; one that failed names its problem.
 
-    def __init__(
-        self,
-        settings_of: Callable[[str], Mapping[str, Any]],
-        *,
-        kept_seconds: float = 0.0,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-    ) -> None:
-        self._settings_of = settings_of
-        self._kept_seconds = kept_seconds
-        self._timeout_seconds = timeout_seconds
-        self._clients: dict[str, tuple[Mapping[str, str], KafkaAdmin]] = {}
-        self._answers: dict[Question, tuple[float, KafkaAnswer]] = {}
+        All clusters are asked at the same time.
 
-    def ask(self, questions: Collection[Question]) -> Mapping[Question, KafkaAnswer]:
-        """Return the answers, asking all clusters at the same time; an answer that failed names its problem."""
-        oldest = time.monotonic() - self._kept_seconds
-        kept = {question: answer for question, (at, answer) in self._answers.copy().items() if at > oldest}
-        missing = [question for question in dict.fromkeys(questions) if question not in kept]
-        if not missing:
-            return kept
-        clusters = {name: self._client(name) for name in {question.kafka_connection for question in missing}}
+        Args:
+            sources: the triggers, each with the topics of its ledger, which its definition may no longer name.
+            with_groups: whether to ask about consumer groups, which takes a connection to the coordinator of each.
+        """
+        clusters = {name: self._client(name) for name in {source.kafka_connection for source, _ in sources}}
 
         async def ask_all() -> list[KafkaAnswer]:
-            return await asyncio.gather(*(_ask(clusters[asked.kafka_connection], asked) for asked in missing))
+            questions = (
+                _ask(clusters[source.kafka_connection], source, known_topics, with_groups=with_groups)
+                for source, known_topics in sources
+            )
+            return await asyncio.gather(*questions)
 
-        found = dict(zip(missing, asyncio.run(ask_all()), strict=True))
-        now = time.monotonic()
-        self._answers = {
-            **{question: entry for question, entry in self._answers.copy().items() if question in kept},
-            **{question: (now, answer) for question, answer in found.items()},
-        }
-        return {**kept, **found}
+        return asyncio.run(ask_all())
 
     def _client(self, connection_id: str) -> "KafkaAdmin | ConfigurationError":
         try:
-            extra = self._settings_of(connection_id)
-            settings = client_settings(extra)  # with the certificates of now, which files may hold
-            used, client = self._clients.get(connection_id, (None, None))
-            if client is None or used != settings:
-                client = open_admin(connection_id, lambda _: extra, timeout_seconds=self._timeout_seconds)
-                self._clients[connection_id] = (settings, client)
+            return open_admin(connection_id, self.settings_of, is_shared=True, timeout_seconds=self.timeout_seconds)
         except ConfigurationError as error:
             return error  # the ledger is shown anyway
-        return client
 
 
-async def _ask(cluster: "KafkaAdmin | ConfigurationError", asked: Question) -> KafkaAnswer:
+async def _ask(
+    cluster: "KafkaAdmin | ConfigurationError", source: KafkaSource, known_topics: set[str], *, with_groups: bool
+) -> KafkaAnswer:
     if isinstance(cluster, ConfigurationError):
         return KafkaAnswer(problem=str(cluster))
     answer = KafkaAnswer()
     try:
-        described = await cluster.partitions([*asked.topics, *asked.known_topics])
+        described = await cluster.partitions([*source.topics, *known_topics])
         found = await cluster.offsets(described.found)
         errors = {**described.errors, **found.errors}
-        answer = KafkaAnswer(found.found, errors=errors, problem=_problem(asked, errors))
-        if asked.group is not None:
-            committed = await cluster.committed(asked.group, [log.partition for log in found.found])
+        answer = KafkaAnswer(found.found, errors=errors, problem=_problem(source, errors))
+        if with_groups:
+            committed = await cluster.committed(source.consumer_group, [log.partition for log in found.found])
             answer = replace(answer, committed=committed.found)
     except WorkOrdersError as error:
         return replace(answer, problem=str(error))
     return answer
 
 
-def _problem(asked: Question, errors: Mapping[Place, WorkOrdersError]) -> str | None:
+def _problem(source: KafkaSource, errors: Mapping[Place, WorkOrdersError]) -> str | None:
     """Return what Kafka did not answer; a topic that only the ledger names may well be gone."""
     missing = [topic for (topic, _), error in errors.items() if isinstance(error, UnknownTopicError)]
     sentences = [
@@ -128,7 +107,7 @@ def _problem(asked: Question, errors: Mapping[Place, WorkOrdersError]) -> str | 
         for (topic, number), error in errors.items()
         if topic not in missing
     ]
-    named = [topic for topic in missing if topic in asked.topics]
+    named = [topic for topic in missing if topic in source.topics]
     if named:
         sentences.append(f"Kafka does not have the topic {', '.join(named)}.")
     return " ".join(sentences) or None

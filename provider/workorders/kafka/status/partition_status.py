@@ -1,45 +1,20 @@
 """Status of every partition of a trigger: the ledger, compared with Kafka."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from workorders.core import triggers
-from workorders.core.exceptions import ConfigurationError
-from workorders.core.history import work_orders
-from workorders.core.history.work_orders import RegisteredTrigger
+from workorders.core.exceptions import UnknownNameError
+from workorders.core.history.work_orders import registered_triggers
 from workorders.core.postgres.connection import Connection
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.ledger import positions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import Partition, PartitionOffsets, PartitionState, error_at
-from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, Question
+from workorders.kafka.status.kafka_answers import KafkaAnswer, KafkaAnswers, KafkaSource
 
 TRIGGER_TYPE = "kafka"
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaSource:
-    """The needed fields of a stored definition, which an older version of this package may have written."""
-
-    topics: tuple[str, ...]
-    consumer_group: str
-    kafka_connection: str
-
-    @classmethod
-    def of(cls, trigger: RegisteredTrigger) -> "KafkaSource":
-        """Read the definition, with the defaults of `KafkaTriggerDefinition` for missing fields."""
-        stored = trigger.definition
-        return cls(
-            tuple(stored.get("topics", ())),
-            stored.get("consumer_group") or f"workorders-{trigger.name}",
-            stored.get("kafka_connection", "kafka_default"),
-        )
-
-    def question(self, rows: Iterable[PartitionStatus], *, with_group: bool = True) -> Question:
-        """Return what Kafka is asked about the trigger, which has these rows in the ledger."""
-        known, group = frozenset(row.topic for row in rows), self.consumer_group if with_group else None
-        return Question(self.kafka_connection, self.topics, known, group)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +56,9 @@ class PartitionRow:
 
 
 @dataclass(frozen=True, slots=True)
-class TriggerStatus:
+class TriggerStatus(KafkaSource):
     """A trigger with its partitions, sorted by topic and partition."""
 
-    name: str
-    workflow: str
-    consumer_group: str
-    kafka_connection: str
     problem: str | None
     """One sentence on what Kafka did not answer; None if it answered everything."""
     partitions: tuple[PartitionRow, ...]
@@ -102,46 +73,56 @@ def collect(
     separate connection.
 
     Raises:
-        UnknownNameError: no trigger has that name.
-        ConfigurationError: the trigger of that name does not read Kafka.
+        UnknownNameError: no trigger that reads Kafka has that name.
         psycopg.Error: the database failed.
     """
-    return [_status(*found) for found in ask(connection, kafka, trigger, with_groups=with_groups)]
+    return [
+        TriggerStatus(**asdict(source), problem=answer.problem, partitions=tuple(merge(rows, answer)))
+        for source, rows, answer in ask(connection, kafka, trigger, with_groups=with_groups)
+    ]
 
 
 def ask(
     connection: Connection, kafka: KafkaAnswers | None, trigger: str | None = None, *, with_groups: bool = True
-) -> list[tuple[RegisteredTrigger, Sequence[PartitionStatus], KafkaAnswer]]:
+) -> list[tuple[KafkaSource, Sequence[PartitionStatus], KafkaAnswer]]:
     """Return Kafka triggers as `collect`, each with the rows of its ledger and Kafka's answer about it."""
-    known = _kafka_triggers(connection, trigger)
+    sources = _sources(connection, trigger)
     rows = positions.status(connection, trigger)
     # Kafka is asked outside of any transaction, which must not wait for a network.
     connection.rollback()
-    rows_of = {found.name: [row for row in rows if row.trigger == found.name] for found in known}
-    asked = {found.name: KafkaSource.of(found).question(rows_of[found.name], with_group=with_groups) for found in known}
-    answers = {} if kafka is None else kafka.ask(asked.values())
-    return [(found, rows_of[found.name], answers.get(asked[found.name], KafkaAnswer())) for found in known]
+    found = [(source, [row for row in rows if row.trigger == source.name]) for source in sources]
+    known = [(source, {row.topic for row in own}) for source, own in found]
+    answers = [KafkaAnswer()] * len(found) if kafka is None else kafka.ask(known, with_groups=with_groups)
+    return [(source, own, answer) for (source, own), answer in zip(found, answers, strict=True)]
 
 
 def source_of(connection: Connection, trigger: str) -> KafkaSource:
     """Return the topics, the group, and the connection of a Kafka trigger.
 
     Raises:
-        UnknownNameError: no trigger has that name.
-        ConfigurationError: it is of another type.
+        UnknownNameError: no trigger has that name, or it is of another type.
         psycopg.Error: the database failed.
     """
-    return KafkaSource.of(_kafka_triggers(connection, trigger)[0])
+    return _sources(connection, trigger)[0]
 
 
-def _kafka_triggers(connection: Connection, only: str | None) -> list[RegisteredTrigger]:
-    """Return the Kafka triggers; if `only` is given, that one, unless it is unknown or of another type."""
-    found = [row for row in work_orders.registered_triggers(connection) if only in {None, row.name}]
+def _sources(connection: Connection, only: str | None) -> list[KafkaSource]:
+    """Return the Kafka triggers, or one of them, with the defaults of `KafkaTriggerDefinition` for missing fields."""
     if only is not None and (type_ := triggers.find(connection, only).type) != TRIGGER_TYPE:
-        raise ConfigurationError(
+        raise UnknownNameError(
             f"Trigger {only} is of type {type_}, which reads no partitions; see `workorders triggers list`."
         )
-    return [row for row in found if row.type == TRIGGER_TYPE]
+    return [
+        KafkaSource(
+            found.name,
+            found.workflow,
+            found.definition.get("consumer_group") or f"workorders-{found.name}",
+            found.definition.get("kafka_connection", "kafka_default"),
+            tuple(found.definition.get("topics", ())),
+        )
+        for found in registered_triggers(connection)
+        if found.type == TRIGGER_TYPE and only in {None, found.name}
+    ]
 
 
 def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[PartitionRow]:
@@ -149,51 +130,41 @@ def merge(rows: Iterable[PartitionStatus], answer: KafkaAnswer) -> list[Partitio
 
     A partition that is in only one of the two has a row as well.
     """
+    ledger = {(row.topic, row.partition): row for row in rows}
     logs = {log.partition.topic_partition: log for log in answer.logs or ()}
-    merged = []
-    for row in rows:
-        log = logs.pop((row.topic, row.partition), None)
-        merged.append(_known(row, log, answer))
-    merged += [_new(log, answer) for log in logs.values()]
-    return sorted(merged, key=lambda row: (row.topic, row.partition))
+    known = [
+        _merged(Partition(row.topic, row.partition, row.topic_id), row, logs.get(place), answer)
+        for place, row in ledger.items()
+    ]
+    new = [_merged(log.partition, None, log, answer) for place, log in logs.items() if place not in ledger]
+    return sorted([*known, *new], key=lambda row: (row.topic, row.partition))
 
 
-def _known(row: PartitionStatus, log: PartitionOffsets | None, answer: KafkaAnswer) -> PartitionRow:
-    state = _state(row, log, answer)
-    stalled = state is PartitionState.STALLED
+def _merged(
+    partition: Partition, row: PartitionStatus | None, log: PartitionOffsets | None, answer: KafkaAnswer
+) -> PartitionRow:
+    state = PartitionState.NOT_PLANNED if row is None else _state(row, log, answer)
+    stall = row if state is PartitionState.STALLED else None
+    next_offset = row.next_offset if row else None
+    committed_offset = answer.committed.get(log.partition) if log else None
     # Offsets of a re-created topic count other messages and cannot be compared.
-    same = log is not None and log.partition.topic_id == row.topic_id
-    committed_offset = None if log is None else answer.committed.get(log.partition)
+    same = log if log and log.partition == partition else None
     return PartitionRow(
-        topic=row.topic,
-        partition=row.partition,
-        topic_id=row.topic_id,
-        next_offset=row.next_offset,
+        topic=partition.topic,
+        partition=partition.partition,
+        topic_id=partition.topic_id,
+        next_offset=next_offset,
         committed_offset=committed_offset,
         last_stable=log.last_stable if log else None,
         high_watermark=log.high_watermark if log else None,
-        lag=_lag(log, row.next_offset) if same else None,
-        committed_lag=_lag(log, committed_offset) if same else None,
+        lag=_lag(same, next_offset),
+        committed_lag=_lag(same, committed_offset),
         state=state,
-        since=row.status_since if stalled else None,
-        attempts=row.attempts,
-        next_attempt_at=row.next_attempt_at if stalled else None,
-        last_error=row.last_error,
-        batch_id=row.batch_id,
-    )
-
-
-def _new(log: PartitionOffsets, answer: KafkaAnswer) -> PartitionRow:
-    committed_offset = answer.committed.get(log.partition)
-    return PartitionRow(
-        topic=log.partition.topic,
-        partition=log.partition.partition,
-        topic_id=log.partition.topic_id,
-        committed_offset=committed_offset,
-        last_stable=log.last_stable,
-        high_watermark=log.high_watermark,
-        committed_lag=_lag(log, committed_offset),
-        state=PartitionState.NOT_PLANNED,
+        since=stall.status_since if stall else None,
+        attempts=row.attempts if row else 0,
+        next_attempt_at=stall.next_attempt_at if stall else None,
+        last_error=row.last_error if row else None,
+        batch_id=row.batch_id if row else None,
     )
 
 
@@ -228,15 +199,3 @@ def _progress(row: PartitionStatus, log: PartitionOffsets) -> PartitionState:
     if log.last_stable < log.high_watermark:
         return PartitionState.OPEN_TRANSACTION
     return PartitionState.UP_TO_DATE
-
-
-def _status(trigger: RegisteredTrigger, rows: Sequence[PartitionStatus], answer: KafkaAnswer) -> TriggerStatus:
-    source = KafkaSource.of(trigger)
-    return TriggerStatus(
-        name=trigger.name,
-        workflow=trigger.workflow,
-        consumer_group=source.consumer_group,
-        kafka_connection=source.kafka_connection,
-        problem=answer.problem,
-        partitions=tuple(merge(rows, answer)),
-    )

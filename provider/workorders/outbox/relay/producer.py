@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, first_answer, refused_error
+from workorders.kafka.client.broker_errors import FORBIDDEN, ConnectionErrors, refused_error, wait_for_answer
 from workorders.kafka.client.new_client import new_client
 from workorders.kafka.exceptions import KafkaUnavailableError
 from workorders.outbox.relay.checkpoints import Checkpoint
@@ -137,13 +137,7 @@ class TransactionalProducer:
         try:
             # A client drops its first broker once it knows the cluster. Half of the time, that loses its request for
             # the coordinator, repeated after half a second. Requesting a single topic does not always help.
-            first_answer(
-                servers,
-                connections,
-                lambda limit: self._producer.list_topics(timeout=limit),
-                self._producer.poll,
-                SECONDS,
-            )
+            wait_for_answer(servers, self._producer, connections, SECONDS)
             self._producer.init_transactions(SECONDS)
         except KafkaException as error:
             if error.args[0].code() in FORBIDDEN:

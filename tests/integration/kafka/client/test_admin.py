@@ -95,20 +95,16 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     topics.create(name, partitions=2)
     topics.produce(name, THREE)
     first, second = run(cluster.partitions([name])).require()
-    with member(stack.kafka_settings, name, name):
-        with pytest.raises(GroupCommitError) as raised:
-            run(cluster.commit(name, {first: 7, second: 9}))
-        (found,) = run(cluster.members(name))
+    with member(stack.kafka_settings, name, name), pytest.raises(GroupCommitError) as raised:
+        run(cluster.commit(name, {first: 7, second: 9}))
     text = str(raised.value)
     assert text.startswith(f"Kafka refused the offsets of consumer group {name}: {name} 0: ")
     assert f", {name} 1: " in text
     assert text.endswith(
-        "another consumer is in this group (rdkafka at 127.0.0.1): stop it, or give the trigger another group. "
-        "[WO-GROUP-COMMIT]"
+        "another consumer is in this group: stop the one that `kafka-consumer-groups.sh --describe --members "
+        f"--group {name}` names, or give the trigger another group. [WO-GROUP-COMMIT]"
     )
-    assert found == "rdkafka at 127.0.0.1"
     assert run(cluster.committed(name, [second])).require() == {second: None}
-    assert wait_until(lambda: run(cluster.members(name)) == (), seconds=30)
 
 
 def test_a_topic_that_is_gone_is_no_other_consumer(cluster: KafkaAdmin, topics: Topics, name: str) -> None:

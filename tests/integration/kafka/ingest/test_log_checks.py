@@ -8,7 +8,7 @@ from confluent_kafka import KafkaException
 from local_stack.ports import free_port
 from local_stack.stack import LocalStack
 from support.topics import Topics
-from workorders.kafka.client import new_client, range_consumer
+from workorders.kafka.client import range_consumer
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.exceptions import IncompleteReadError, KafkaUnavailableError
@@ -126,4 +126,4 @@ def test_an_open_transaction_inside_the_range_proves_nothing(log: Log) -> None:
 def test_no_group_is_left_behind(log: Log, cluster: KafkaAdmin) -> None:
     log.topics.produce_committed(log.name, THREE)
     log.prove(3, 4)
-    assert run(cluster.committed(new_client.GROUP_NEVER_JOINED, [log.partition])).require() == {log.partition: None}
+    assert run(cluster.committed(range_consumer.GROUP_NEVER_JOINED, [log.partition])).require() == {log.partition: None}

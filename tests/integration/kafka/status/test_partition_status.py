@@ -8,7 +8,7 @@ from local_stack.stack import LocalStack
 from support.eventually import eventually
 from support.topics import Topics
 from workorders.core import triggers
-from workorders.core.exceptions import ConfigurationError
+from workorders.core.exceptions import UnknownNameError
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import register_definition
 from workorders.kafka.client.admin import KafkaAdmin, run
@@ -180,7 +180,7 @@ def test_the_ledger_is_shown_when_the_kafka_client_refuses_its_settings(
 def test_triggers_of_other_types_are_left_out(connection: Connection, stack: LocalStack, name: str) -> None:
     triggers.register(connection, name=name, type_="cron", workflow="admit", definition={})
     connection.commit()
-    with pytest.raises(ConfigurationError, match="is of type cron"):
+    with pytest.raises(UnknownNameError, match="is of type cron"):
         look(connection, stack, name)
     assert name not in [found.name for found in collect(connection, None)]
 

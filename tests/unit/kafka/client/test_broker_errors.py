@@ -1,9 +1,16 @@
 """The errors when Kafka could not answer, and what is remembered of connections that fail."""
 
+from typing import Any
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from workorders.kafka.client.broker_errors import ConnectionErrors, first_answer, request_error, unavailable_error
+from workorders.kafka.client.broker_errors import (
+    ConnectionErrors,
+    request_error,
+    unavailable_error,
+    wait_for_answer,
+)
 from workorders.kafka.exceptions import KafkaRefusedError, KafkaUnavailableError
 
 
@@ -82,31 +89,39 @@ def test_a_right_that_is_missing_is_named() -> None:
     assert "; grant Read on group g to the user of the Airflow Kafka connection. [WO-KAFKA-REFUSED]" in text
 
 
+class NewClient:
+    """A client of which each request fails with the next error; the one after them is answered."""
+
+    def __init__(self, *errors: KafkaError) -> None:
+        self._errors = list(errors)
+        self.asked: list[float] = []
+
+    def list_topics(self, timeout: float) -> None:
+        self.asked.append(timeout)
+        if self._errors:
+            raise KafkaException(self._errors.pop(0))
+
+    def poll(self, timeout: float) -> None:
+        pass
+
+
+def wait(client: Any, connections: ConnectionErrors, seconds: float = 60.0) -> None:
+    wait_for_answer("b:1", client, connections, seconds)
+
+
 def test_a_new_client_asks_again_until_it_is_answered_or_refused() -> None:
-    connections, asked = ConnectionErrors(), []
-
-    def ask(limit: float) -> str:
-        asked.append(limit)
-        if len(asked) < 3:
-            raise KafkaException(TIMED_OUT)
-        return "answer"
-
-    assert first_answer("b:1", connections, ask, lambda _: None, 60.0) == "answer"
-    assert asked == [15.0] * 3
-
-    def refuse(_: float) -> None:
-        connections(KafkaError(KafkaError._AUTHENTICATION, "wrong password"))
-
-    asked.clear()
+    answered = NewClient(TIMED_OUT, TIMED_OUT)
+    wait(answered, ConnectionErrors())
+    assert answered.asked == [15.0] * 3
+    refused = NewClient(TIMED_OUT, TIMED_OUT)
     with pytest.raises(KafkaRefusedError, match="wrong password"):
-        first_answer("b:1", connections, ask, refuse, 60.0)
-    assert len(asked) == 1
+        wait(refused, remembered(KafkaError(KafkaError._AUTHENTICATION, "wrong password")))
+    assert len(refused.asked) == 1
 
 
 def test_a_new_client_that_gets_another_error_or_no_answer_in_time_fails() -> None:
-    def ask(limit: float) -> str:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT if limit == 0 else KafkaError.REQUEST_TIMED_OUT))
-
-    for seconds in (0.0, 60.0):
+    for error, seconds in ((TIMED_OUT, 0.0), (KafkaError(KafkaError.REQUEST_TIMED_OUT), 60.0)):
+        client = NewClient(error)
         with pytest.raises(KafkaException):
-            first_answer("b:1", ConnectionErrors(), ask, lambda _: None, seconds)
+            wait(client, ConnectionErrors(), seconds)
+        assert len(client.asked) == 1

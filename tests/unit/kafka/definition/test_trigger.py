@@ -2,6 +2,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from support.definitions import define
@@ -170,9 +171,29 @@ def test_a_wrong_value_is_answered_with_the_field_and_the_right_form(more: str, 
 )
 def test_starting_offsets_that_could_mean_anything_are_refused(form: str) -> None:
     assert complaint(f"starting_offsets: {form}").startswith(
-        "orders.yaml: starting_offsets: expected earliest, latest, committed, an ISO 8601 time with its UTC offset "
-        "such as 2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
+        "orders.yaml: starting_offsets: expected earliest, latest, committed, an ISO 8601 time of the years 2002 to "
+        "2199 with its UTC offset such as 2026-03-01T00:00:00+01:00, or 13 digits of Unix time in milliseconds"
     )
+
+
+@pytest.mark.parametrize(
+    ("form", "is_taken"),
+    [
+        ("2001-12-31T23:59:59Z", False),
+        ("2002-01-01T00:00:00+14:00", True),
+        ("2199-12-31T23:59:59-12:00", True),
+        ("2200-01-01T00:00:00Z", False),
+    ],
+)
+def test_the_published_schema_takes_the_times_that_a_trigger_takes(form: str, *, is_taken: bool) -> None:
+    field = KafkaTriggerDefinition.model_json_schema()["properties"]["starting_offsets"]
+    assert jsonschema.Draft202012Validator(field).is_valid(form) is is_taken
+    try:
+        define("orders", starting_offsets=form)
+    except ValueError:
+        assert not is_taken
+    else:
+        assert is_taken
 
 
 @pytest.mark.parametrize(

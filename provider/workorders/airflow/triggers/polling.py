@@ -21,7 +21,7 @@ from airflow.triggers.base import (
 from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_failure_wrapped, reason
 from workorders.core.exceptions import one_line
-from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import is_outage
 
 if TYPE_CHECKING:
@@ -67,10 +67,6 @@ class PollingTrigger(BaseTrigger):
     def open_probe(self) -> AbstractAsyncContextManager[Probe]:
         """Open connections and return the probe; opened again after a failure, with connections looked up again."""
 
-    def max_delay(self, error: Exception) -> int:
-        """Return the maximum seconds to wait after this failure."""
-        return MAX_SECONDS
-
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the arguments of its constructor."""
         parameters = inspect.signature(type(self)).parameters.values()
@@ -99,7 +95,7 @@ class PollingTrigger(BaseTrigger):
                     yield TriggerEvent({FAILED: sentence})  # type: ignore[no-untyped-call]
                     return
                 self._failures += 1
-                delay = min(delay_seconds(self._failures), self.max_delay(error))
+                delay = delay_seconds(self._failures)
                 self.log.warning("%s Nothing was lost; the next look is in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar, Final
 
@@ -17,7 +17,6 @@ from workorders.core import workflows
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.workflows import Workflow
@@ -28,24 +27,30 @@ _PAUSE_FACTOR: Final = 9
 """A query takes at most a tenth of the time: it is slow if very many ordering keys wait for a retry."""
 
 
-class SharedPoller:
+class SharedPoller(TriggererDatabase):
     """Polls one database for all workflows that wait in this process, with one query for all."""
 
     def __init__(self, database_url: str) -> None:
-        self._database = TriggererDatabase(database_url)
+        super().__init__(database_url)
         self._names: Counter[str] = Counter()
         self._lock = asyncio.Lock()
         self._poll_at = 0.0
         self._claimable: frozenset[str] = frozenset()
 
-    @contextmanager
-    def subscribed(self, name: str) -> Iterator[None]:
-        """Poll for this workflow as well."""
-        self._names[name] += 1
+    @asynccontextmanager
+    async def subscribed(self, definition: WorkflowDefinition) -> AsyncIterator[Workflow]:
+        """Poll for a workflow as well, and store its definition if none is stored; give the workflow with this one.
+
+        A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
+        changed since, so tasks that read it store what is newer.
+        """
+        async with self._lock:
+            workflow = await self.run(workflows.register_unless_known, definition)
+        self._names[workflow.name] += 1
         try:
-            yield
+            yield workflow
         finally:
-            self._names -= Counter([name])
+            self._names -= Counter([workflow.name])
 
     async def is_claimable(self, name: str) -> bool:
         """Return whether the workflow has something to do, by a query that is at most about `POLL_SECONDS` old.
@@ -55,15 +60,11 @@ class SharedPoller:
         async with self._lock:
             begun = time.monotonic()
             if begun >= self._poll_at:
-                found = await self._database.run(claiming.list_claimable, list(self._names))
+                found = await self.run(claiming.list_claimable, list(self._names))
                 self._claimable = frozenset(claimable.workflow for claimable in found)
                 now = time.monotonic()
                 self._poll_at = max(begun + POLL_SECONDS, now + _PAUSE_FACTOR * (now - begun))
             return name in self._claimable
-
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._database.close()
 
 
 class WaitForRunsTrigger(PollingTrigger):
@@ -94,29 +95,18 @@ class WaitForRunsTrigger(PollingTrigger):
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
-        """Register the workflow, and subscribe to the query that the triggers of this process share."""
+        """Register the workflow, so that ordering keys and limits apply before any run starts, and poll for it."""
         database_url = await async_database_url(self.database_connection)
-        # In a thread, because it blocks. Ordering keys and limits apply from here on, before any run starts.
-        await asyncio.to_thread(register, database_url, self.definition)
-        name = str(self.definition["name"])
-        async with resources.use(SharedPoller, database_url) as poller:
+        definition = validate(self.definition, WorkflowDefinition, where=str(self.definition["name"]))
+        async with (
+            resources.use(SharedPoller, database_url) as poller,
+            poller.subscribed(definition) as workflow,
+        ):
+            yield partial(self.probe, poller, workflow, definition)
 
-            async def probe() -> str | None:
-                return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(name) else None
-
-            with poller.subscribed(name):
-                yield probe
-
-
-def register(database_url: str, definition: dict[str, Any]) -> Workflow:
-    """Store a workflow's definition if none is stored, and return the workflow with this one.
-
-    A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
-    changed since, so tasks that read it store what is newer.
-    """
-    with connect(database_url, application_name="workorders register") as connection:
-        found = validate(definition, WorkflowDefinition, where=str(definition.get("name")))
-        return workflows.register_unless_known(connection, found)
+    async def probe(self, poller: SharedPoller, workflow: Workflow, definition: WorkflowDefinition) -> str | None:
+        """Return why the wait has ended; None while it has not."""
+        return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(workflow.name) else None
 
 
 class WaitForDagRunsTrigger(WaitForRunsTrigger):
@@ -128,23 +118,9 @@ class WaitForDagRunsTrigger(WaitForRunsTrigger):
     probe_seconds = 2.0
     awaited = "runs of workflow {}, and for the ends of its Dag runs"
 
-    @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Probe]:
-        """Register the workflow, and watch its runs and its Dag runs."""
-        database_url = await async_database_url(self.database_connection)
-        definition = validate(self.definition, WorkflowDefinition, where=self.subject)
-        workflow = await asyncio.to_thread(register, database_url, self.definition)
-        async with (
-            resources.use(TriggererDatabase, database_url) as database,
-            resources.use(SharedPoller, database_url) as poller,
-        ):
-            with poller.subscribed(workflow.name):
-                yield partial(self._probe, workflow, definition, database, poller)
-
-    async def _probe(
-        self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, poller: SharedPoller
-    ) -> str | None:
-        runs = await database.run(delegation.list_delegated, workflow)
+    async def probe(self, poller: SharedPoller, workflow: Workflow, definition: WorkflowDefinition) -> str | None:
+        """Return why the wait has ended; None while it has not."""
+        runs = await poller.run(delegation.list_delegated, workflow)
         if any(run.seconds > definition.timeout for run in runs):
             return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
         if await _has_ended(DagRuns(str(definition.dag_id)), runs):

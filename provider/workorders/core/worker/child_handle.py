@@ -70,11 +70,9 @@ class ChildProcess:
         self._commands_read, self.commands = os.pipe()
         self._tokens_read, self._tokens = os.pipe()
         self.results, results_write = os.pipe()
+        descriptors = (self._commands_read, self._tokens_read, results_write, self._log)
         settings = {
-            "commands": self._commands_read,
-            "tokens": self._tokens_read,
-            "results": results_write,
-            "log": self._log,
+            "descriptors": descriptors,
             "max_log_bytes": captured_bytes,
             "callable": definition.callable,
             "max_output_bytes": definition.max_output_bytes,
@@ -88,7 +86,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                pass_fds=(self._commands_read, self._tokens_read, results_write, self._log),
+                pass_fds=descriptors,
                 env=_environment(self._mark),
                 # So that kill() also reaches what its callables have started.
                 start_new_session=True,

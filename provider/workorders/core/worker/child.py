@@ -73,13 +73,6 @@ class _RunHandler(logging.Handler):
             self.handleError(record)
 
 
-def _install_handler() -> _RunHandler:
-    """Send all logging to standard error, at level INFO and above."""
-    handler = _RunHandler()
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    return handler
-
-
 class Child:
     """Executes runs, and sends their steps and their results."""
 
@@ -98,7 +91,8 @@ class Child:
         # A function may have threads.
         self._sending = threading.Lock()
         self._asking = threading.Lock()
-        self._logging = _install_handler()
+        self._logging = _RunHandler()
+        logging.basicConfig(level=logging.INFO, handlers=[self._logging], force=True)
         for descriptor in settings["descriptors"]:
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)

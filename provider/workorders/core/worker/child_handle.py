@@ -26,6 +26,8 @@ from workorders.core.worker.steps import MAX_STEP_BYTES
 
 MAX_SENT: Final = 256
 """Maximum number of runs that a process has or that were sent ahead."""
+START_SECONDS: Final = 60.0
+"""A process that has not imported its callable by then is late."""
 _TOKENS: Final = 1 << 32
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
@@ -63,6 +65,7 @@ class ChildProcess:
         self._asked_at = 0.0
         self._was_emptied = False
         self._mark = uuid4().hex
+        self._timeout = definition.timeout
         self._captured_bytes = captured_bytes
         self._log = captured_text.create_log()
         database = definition.database if user_database else None
@@ -215,11 +218,17 @@ class ChildProcess:
         """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
         return 0.0 if self.in_flight is None else (self._asked_at if self.is_asking else time.monotonic()) - self._since
 
-    def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
-        """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""
+    @property
+    def seconds_left(self) -> float:
+        """How many seconds the run in flight, or the start, may still take; negative if it is late."""
         if not self.ready:
-            return start_seconds - (time.monotonic() - self._since)
-        return timeout_seconds - self.run_seconds
+            return START_SECONDS - (time.monotonic() - self._since)
+        return self._timeout - self.run_seconds
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it must be killed, because its run or its start lasts too long."""
+        return self.seconds_left < 0
 
     def captured_output(self) -> str:
         """Return what it has written since the last result."""

@@ -12,7 +12,7 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker import child
-from workorders.core.worker.child_handle import MAX_SENT, ChildProcess, ended_by, wait_for
+from workorders.core.worker.child_handle import MAX_SENT, START_SECONDS, ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.ordered_queue import OrderedQueue
@@ -20,8 +20,6 @@ from workorders.core.worker.run_results import ResultMaker, finished_step
 from workorders.core.worker.run_spans import RunSpans
 from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 
-START_SECONDS: Final = 60.0
-"""A process that has not imported its callable by then is killed."""
 _MAX_STARTS: Final = 3
 _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
@@ -221,21 +219,22 @@ class ProcessPool:
                 time.sleep(_PAUSE_SECONDS)
                 readable = None
             else:
-                readable = wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
+                left = max(min(process.seconds_left for process in self._processes), 0.001)
+                readable = wait_for(self._processes, min(deadline - now, left, _CHECK_SECONDS))
 
     def _step(self, readable: Collection[int] | None) -> list[RunResult]:
         """Take a step, and return the results of the processes whose pipes are `readable`, or of all."""
         results: list[RunResult] = []
         is_check = self._is_check_due()
         for process in list(self._processes):
-            looks = is_check or readable is None or process.results in readable or self._is_late(process)
+            looks = is_check or readable is None or process.results in readable or process.is_late
             # Read first: a run whose result has arrived, if only in part, was neither killed nor crashed.
             received = self._received(process) if looks else []
             results += received
             if received:
                 continue
             has_ended = looks and process.ended
-            if has_ended or process.fault or self._is_late(process):
+            if has_ended or process.fault or process.is_late:
                 results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
                 self._take_back(process)
@@ -372,13 +371,6 @@ class ProcessPool:
             size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
-
-    def _is_late(self, process: ChildProcess) -> bool:
-        return process.seconds_left(self._definition.timeout, START_SECONDS) < 0
-
-    def _until_time_out(self) -> float:
-        limit = self._definition.timeout
-        return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
     def _is_check_due(self) -> bool:
         now = time.monotonic()

@@ -18,7 +18,8 @@ def prometheus_name(metric: Metric) -> str:
 
     Dots become underscores; a unit of measure and, for a counter, `total` are appended.
     """
-    return f"{_stem(metric)}_total" if metric.kind == "counter" else _stem(metric)
+    total = "total" if metric.kind == "counter" else None
+    return "_".join(filter(None, [metric.name.replace(".", "_"), _UNITS.get(metric.unit), total]))
 
 
 def render(readings: Iterable[Reading], samples: Iterable[Sample]) -> bytes:
@@ -43,9 +44,4 @@ class _Samples(Collector):
 
 def _family(metric: Metric, labels: Sequence[str]) -> CounterMetricFamily | GaugeMetricFamily:
     family = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    return family(_stem(metric), metric.meaning, labels=labels)
-
-
-def _stem(metric: Metric) -> str:
-    unit = _UNITS.get(metric.unit)
-    return "_".join(filter(None, [metric.name.replace(".", "_"), unit]))
+    return family(prometheus_name(metric), metric.meaning, labels=labels)

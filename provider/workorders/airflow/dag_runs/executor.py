@@ -12,7 +12,7 @@ from workorders.airflow.dag_runs.client import DagRuns, is_outage
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
-from workorders.core.runs import delegation, lifecycle
+from workorders.core.runs import claiming, delegation, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.runs.lifecycle import RunResult
@@ -80,7 +80,7 @@ class DagRunExecutor:
         claimed = self._do(delegation.claim, self._workflow, limit=capacity)
         # Those that wait for the Dag run of an earlier attempt, and those of a task that died.
         but = started + [run.run_id for run in claimed]
-        left = self._do(delegation.read_inputs, self._workflow, but=but)
+        left = self._do(claiming.claimed, self._workflow, self.owner, but=but)
         inputs = {run.run_id: run for run in left + claimed}
         delegated = {run.run_id: run for run in self._do(delegation.list_delegated, self._workflow)}
         waiting = [delegated[run_id] for run_id in inputs if run_id in delegated]

@@ -141,7 +141,7 @@ class ExecuteRunsOperator(WorkflowOperator):
 class RunDagsOperator(WorkflowOperator):
     """Records the ends of Dag runs, and starts one for each run that can be claimed, with the input as its conf.
 
-    It waits for none of them: `WaitForDagRunsSensor` does so in the triggerer. It attaches to a Dag run that exists, so
+    It waits for none of them: `WaitForRunsSensor` does so in the triggerer. It attaches to a Dag run that exists, so
     a task that dies costs no second one. `processes` times `workers` of the definition is how many run at a time.
     """
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
@@ -23,6 +23,8 @@ from workorders.core.workflows import Workflow
 
 POLL_SECONDS: Final = 1.0
 """Time between two queries of one database, however many workflows wait."""
+DAG_RUNS_POLL_SECONDS: Final = 2.0
+"""Time between two questions to Airflow about the Dag runs of a workflow."""
 _PAUSE_FACTOR: Final = 9
 """A query takes at most a tenth of the time: it is slow if very many ordering keys wait for a retry."""
 
@@ -70,11 +72,9 @@ class SharedPoller(TriggererDatabase):
 class WaitForRunsTrigger(PollingTrigger):
     """Fires when a workflow has a run that can be claimed, or a lost one.
 
-    The definition is registered when the wait begins.
+    For a workflow that runs a Dag, it fires as well when a Dag run has ended or lasted too long; and for a run only if
+    another Dag run may be started. The definition is registered when the wait begins.
     """
-
-    probe_seconds: ClassVar[float] = POLL_SECONDS
-    awaited: ClassVar[str] = "runs of workflow {}"
 
     def __init__(
         self,
@@ -84,10 +84,12 @@ class WaitForRunsTrigger(PollingTrigger):
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
+        runs_dag = definition.get("dag_id") is not None
+        awaited = f"runs of workflow {definition['name']}"
         super().__init__(
             subject=f"Workflow {definition['name']}",
-            waiting_for=self.awaited.format(definition["name"]),
-            poll_interval=self.probe_seconds,
+            waiting_for=f"{awaited}, and for the ends of its Dag runs" if runs_dag else awaited,
+            poll_interval=DAG_RUNS_POLL_SECONDS if runs_dag else POLL_SECONDS,
             idle_after=idle_after,
         )
         self.definition = definition
@@ -98,36 +100,27 @@ class WaitForRunsTrigger(PollingTrigger):
         """Register the workflow, so that ordering keys and limits apply before any run starts, and poll for it."""
         database_url = await async_database_url(self.database_connection)
         definition = validate(self.definition, WorkflowDefinition, where=str(self.definition["name"]))
+        probe = _look_for_runs if definition.dag_id is None else _look_for_dag_runs
         async with (
             resources.use(SharedPoller, database_url) as poller,
             poller.subscribed(definition) as workflow,
         ):
-            yield partial(self.probe, poller, workflow, definition)
-
-    async def probe(self, poller: SharedPoller, workflow: Workflow, definition: WorkflowDefinition) -> str | None:
-        """Return why the wait has ended; None while it has not."""
-        return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(workflow.name) else None
+            yield partial(probe, poller, workflow, definition)
 
 
-class WaitForDagRunsTrigger(WaitForRunsTrigger):
-    """Fires when a Dag run of a workflow has ended or lasted too long, or when another one may be started.
+async def _look_for_runs(poller: SharedPoller, workflow: Workflow, _: WorkflowDefinition) -> str | None:
+    return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(workflow.name) else None
 
-    See `WaitForRunsTrigger`.
-    """
 
-    probe_seconds = 2.0
-    awaited = "runs of workflow {}, and for the ends of its Dag runs"
-
-    async def probe(self, poller: SharedPoller, workflow: Workflow, definition: WorkflowDefinition) -> str | None:
-        """Return why the wait has ended; None while it has not."""
-        runs = await poller.run(delegation.list_delegated, workflow)
-        if any(run.seconds > definition.timeout for run in runs):
-            return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
-        if await _has_ended(DagRuns(str(definition.dag_id)), runs):
-            return "A Dag run has ended."
-        if len(runs) >= definition.max_dag_runs or not await poller.is_claimable(workflow.name):
-            return None
-        return "There are runs to claim."
+async def _look_for_dag_runs(poller: SharedPoller, workflow: Workflow, definition: WorkflowDefinition) -> str | None:
+    runs = await poller.run(delegation.list_delegated, workflow)
+    if any(run.seconds > definition.timeout for run in runs):
+        return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
+    if await _has_ended(DagRuns(str(definition.dag_id)), runs):
+        return "A Dag run has ended."
+    if len(runs) >= definition.max_dag_runs or not await poller.is_claimable(workflow.name):
+        return None
+    return "There are runs to claim."
 
 
 async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
@@ -142,7 +135,7 @@ async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
 
 
 class WaitForRunsSensor(PollingSensor):
-    """Waits until a workflow has runs that can be claimed, or lost ones to recover.
+    """Waits until a workflow has runs to claim or to recover, or a Dag run of it has ended or lasted too long.
 
     It is skipped if there are none within an hour. It waits out an outage of the database; any other failure fails the
     task.
@@ -155,12 +148,3 @@ class WaitForRunsSensor(PollingSensor):
         super().__init__(**kwargs)
         self.database_connection = definition.database_connection
         self.start(definition=definition.model_dump(mode="json"))
-
-
-class WaitForDagRunsSensor(WaitForRunsSensor):
-    """Waits until a workflow has runs that can be claimed, or a Dag run of it has ended or lasted too long.
-
-    See `WaitForRunsSensor`.
-    """
-
-    trigger_class = WaitForDagRunsTrigger

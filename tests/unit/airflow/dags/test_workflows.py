@@ -10,7 +10,7 @@ from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.workflows import make_dag, workflow_dags
 from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
 from workorders.airflow.retries import UNLIMITED_RETRIES
-from workorders.airflow.triggers.runs import WaitForDagRunsSensor, WaitForRunsSensor
+from workorders.airflow.triggers.runs import WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"
@@ -30,9 +30,9 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
     assert executes.operator_class is ExecuteRunsOperator
     assert isinstance(runs_dags, RunDagsOperator)
     assert {dag.is_paused_upon_creation for dag in dags.values()} == {False}
-    for dag, sensor in ((dags["admit_runs"], WaitForRunsSensor), (dags["visit_runs"], WaitForDagRunsSensor)):
+    for dag in dags.values():
         wait = dag.get_task("wait_for_runs")
-        assert type(wait) is sensor
+        assert type(wait) is WaitForRunsSensor
         assert wait.downstream_task_ids == {"execute_runs"}
         assert wait.retries == dag.get_task("execute_runs").retries == UNLIMITED_RETRIES
 

@@ -97,7 +97,7 @@ def through_postgres(stack: LocalStack, count: int, what: str = "no step") -> Ex
 
 
 def _create(connection: Connection, count: int, fields: Mapping[str, Any]) -> None:
-    definition = WorkflowDefinition.model_validate({"name": _NAME, **fields})
+    definition = WorkflowDefinition.model_validate({"name": _NAME, "linger": 0, **fields})
     workflows.register(connection, definition)
     trigger = triggers.register(connection, name=_NAME, type_="kafka", workflow=_NAME, definition={})
     create_for(connection, trigger, (Item(None, None, _REQUEST, _BODY) for _ in range(count)), fresh=True)

@@ -70,8 +70,6 @@ def _execute(url: str, definition: WorkflowDefinition) -> None:
             database_url=url,
             user_database=os.environ["EFFECTS_URL"],
             enqueue=enqueue_published,
-            claim_seconds=definition.time_slice,
-            linger=definition.linger,
         ),
     ).work()
 

@@ -135,8 +135,6 @@ def execute(connections: JobSecrets, definition: WorkflowDefinition) -> int:
         database_url=connections.database_url,
         enqueue=enqueue_published,
         user_database=os.environ[USER_DATABASE],
-        claim_seconds=definition.time_slice,
-        linger=definition.linger,
     )
     Worker(workflow, config).work()
     return 0

@@ -107,8 +107,6 @@ class ExecuteRunsOperator(WorkflowOperator):
                 user_database=user_database,
                 mask=mask,
                 log=partial(self.log.info, "%s"),
-                claim_seconds=self.definition.time_slice,
-                linger=self.definition.linger,
                 may_wait=self._may_wait,
             ),
         )

@@ -56,10 +56,6 @@ class WorkerConfig:
     user_database: str | None = None
     mask: Mask = NO_SECRETS
     log: Callable[[str], None] = print
-    claim_seconds: float = 120.0
-    """The time slice: after it the worker begins no more runs, and ends when those that have begun are finished."""
-    linger: float = 0.0
-    """How long (seconds) to wait for more runs before ending, within the time slice."""
     may_wait: Callable[[], bool] = lambda: True
     """Whether the wait may continue. It is asked every few seconds, and only during a wait."""
     heartbeat_seconds: float = workers.HEARTBEAT_SECONDS
@@ -67,7 +63,10 @@ class WorkerConfig:
 
 
 class Worker:
-    """Executes runs of one workflow."""
+    """Executes runs of one workflow, and waits for more as long as its definition says.
+
+    After the time slice it begins no more runs, and ends when those that have begun are finished.
+    """
 
     def __init__(self, workflow: Workflow, config: WorkerConfig) -> None:
         if workflow.definition is None or workflow.definition.callable is None:
@@ -87,8 +86,8 @@ class Worker:
         self._ask_at = 0.0
         self._mean_bytes = 1.0
         now = time.monotonic()
-        self._linger_ends_at = now + config.linger
-        self._slice_ends_at = now + config.claim_seconds
+        self._linger_ends_at = now + self._definition.linger
+        self._slice_ends_at = now + self._definition.time_slice
         self._store = ResultStore(
             config.database_url,
             self.id,
@@ -145,7 +144,7 @@ class Worker:
             self._store.close()
         if self._slice_is_over:
             self._config.log(
-                f"Workflow {self._workflow.name}: the time slice of {self._config.claim_seconds:g} s is over; "
+                f"Workflow {self._workflow.name}: the time slice of {self._definition.time_slice:g} s is over; "
                 "the next Dag run claims the runs that are available."
             )
         return self.summary
@@ -173,7 +172,7 @@ class Worker:
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
         self._take_steps()
         self._store_when_due()
-        self._linger_ends_at = time.monotonic() + self._config.linger
+        self._linger_ends_at = time.monotonic() + self._definition.linger
         return True
 
     def _wait(self) -> bool:

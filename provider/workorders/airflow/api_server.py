@@ -7,7 +7,6 @@ not made, and every request fails.
 """
 
 from collections.abc import Collection
-from typing import Any
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
@@ -33,7 +32,7 @@ async def get_user(request: Request) -> BaseUser:
 
 def may_see_plugins(user: BaseUser) -> bool:
     """Return whether a user may see the pages of plugins."""
-    return bool(_auth_manager().is_authorized_view(access_view=AccessView.PLUGINS, user=user))
+    return bool(get_auth_manager().is_authorized_view(access_view=AccessView.PLUGINS, user=user))
 
 
 def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_id: str) -> bool:
@@ -46,7 +45,7 @@ def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_i
         return False
     team = DagModel.get_team_name(dag_id) if has_teams else None
     return bool(
-        _auth_manager().is_authorized_dag(
+        get_auth_manager().is_authorized_dag(
             method=method, access_entity=entity, details=DagDetails(id=dag_id, team_name=team), user=user
         )
     )
@@ -57,7 +56,3 @@ def write_audit_log(event: str, dag_ids: Collection[str], user: str, extra: str)
     with create_session(scoped=False) as session:
         for dag_id in dag_ids:
             session.add(Log(event=event, dag_id=dag_id, owner=user, owner_display_name=user, extra=extra))
-
-
-def _auth_manager() -> Any:
-    return get_auth_manager()

@@ -99,7 +99,9 @@ class ChildProcess:
         for descriptor in (self.commands, self._tokens_read, self.results):
             os.set_blocking(descriptor, False)
         for descriptor in (self.commands, self.results):
-            _enlarge(descriptor)
+            # Beyond 64 KiB, so that large bodies block neither side, unless the user has reached the kernel's limit.
+            with suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         first_bytes = max(definition.max_output_bytes, MAX_STEP_BYTES)
         header_bytes = _MAX_HEADER_BYTES + _MAX_ESCAPE_BYTES * captured_bytes
         self._reader = FrameReader((header_bytes, first_bytes, definition.max_published_bytes))
@@ -290,13 +292,6 @@ def ended_by(exit_code: int) -> tuple[str, str]:
 def _environment(mark: str) -> dict[str, str]:
     """Return this process's environment, with its module search path and a mark."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", _MARK: mark}
-
-
-def _enlarge(descriptor: int) -> None:
-    """Enlarge a pipe beyond 64 KiB, so that large bodies block neither side."""
-    # The user may have reached the kernel's limit for pipes; a small one works too.
-    with suppress(OSError):
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _kill_marked(mark: str) -> None:

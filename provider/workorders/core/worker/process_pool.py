@@ -68,7 +68,8 @@ class ProcessPool:
         self._log = log
         self._queue = OrderedQueue()
         self._spans = RunSpans(definition.name)
-        self._held_keys: list[int] = []
+        #: Ordering keys that are held after a failure.
+        self.held_keys: list[int] = []
         self._steps: list[FinishedStep] = []
         self._mean_seconds: float | None = None
         #: About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer;
@@ -116,11 +117,6 @@ class ProcessPool:
     def _sent(self) -> int:
         return sum(len(process.sent) for process in self._processes)
 
-    @property
-    def has_held_keys(self) -> bool:
-        """Whether an ordering key is held after a failure."""
-        return len(self._held_keys) > 0
-
     def submit(self, runs: Iterable[ClaimedRun]) -> None:
         """Add runs."""
         self._queue.put(runs)
@@ -150,8 +146,8 @@ class ProcessPool:
 
     def resume(self) -> None:
         """Continue with the ordering keys that were held after failures."""
-        while self._held_keys:
-            self._queue.free(self._held_keys.pop())
+        while self.held_keys:
+            self._queue.free(self.held_keys.pop())
 
     def run_ids(self) -> set[UUID]:
         """Return the ids of all runs that have no result yet."""
@@ -265,7 +261,9 @@ class ProcessPool:
                 self._log_output(process)
                 raise CallableUnavailableError(self._result_maker.error_text(error))
             case [child.LEFT_BEHIND, str(run_id), str(text), bool(is_restored)]:
-                self._note_left_behind(process, run_id, text, is_restored=is_restored)
+                became = "it was restored" if is_restored else "its process was replaced"
+                what = self._result_maker.error_text(text)
+                self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
             case [child.STEP, run_id, *_] if run and run_id == str(run.run_id):
                 step = finished_step(run, frame)
                 self._steps.append(step)
@@ -287,11 +285,6 @@ class ProcessPool:
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
 
-    def _note_left_behind(self, process: ChildProcess, run_id: str, text: str, *, is_restored: bool) -> None:
-        became = "it was restored" if is_restored else "its process was replaced"
-        what = self._result_maker.error_text(text)
-        self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
-
     def _take_back(self, process: ChildProcess) -> None:
         for run in reversed(process.take_back()):
             self._queue.put_back(run)
@@ -300,7 +293,7 @@ class ProcessPool:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
         self._spans.end(result)
         if run.ordering_key is not None and result.state != "success":
-            self._held_keys.append(run.ordering_key)
+            self.held_keys.append(run.ordering_key)
         else:
             self._queue.free(run.ordering_key)
         return result

@@ -291,7 +291,7 @@ class Worker:
             or self._ended_bytes >= MAX_STORED_BYTES
             or waited > MAX_STORE_DELAY_SECONDS
             or idle
-            or self._pool.has_held_keys
+            or len(self._pool.held_keys) > 0
         )
         if self._store.is_due or ((self._ended or self._steps) and is_due):
             self._store_results()

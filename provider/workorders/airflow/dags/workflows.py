@@ -7,7 +7,7 @@ from airflow.sdk import DAG
 
 from workorders import dag_ids
 from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags, retried_task
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.triggers.runs import WaitForRunsSensor
 from workorders.core.definitions.loading import WORKFLOWS
@@ -51,7 +51,7 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
                 worker=list(range(1, definition.workers + 1))
             )
         else:
-            wait >> RunDagsOperator(**settings)
+            wait >> ExecuteRunsOperator(**settings)
     return dag
 
 

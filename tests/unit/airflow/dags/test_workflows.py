@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.workflows import make_dag, workflow_dags
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.retries import UNLIMITED_RETRIES
 from workorders.airflow.triggers.runs import WaitForRunsSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -28,7 +28,7 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
     executes, runs_dags = dags["admit_runs"].get_task("execute_runs"), dags["visit_runs"].get_task("execute_runs")
     assert isinstance(executes, MappedOperator)
     assert executes.operator_class is ExecuteRunsOperator
-    assert isinstance(runs_dags, RunDagsOperator)
+    assert isinstance(runs_dags, ExecuteRunsOperator)
     assert {dag.is_paused_upon_creation for dag in dags.values()} == {False}
     for dag in dags.values():
         wait = dag.get_task("wait_for_runs")

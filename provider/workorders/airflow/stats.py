@@ -4,7 +4,7 @@ A deferred task does so, because the triggerer lives on where a task would end.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -103,10 +103,8 @@ class ReportMetricsTrigger(PollingTrigger):
 class ReportMetricsSensor(PollingSensor):
     """Sends all metrics from the triggerer, for an hour."""
 
-    template_fields: Sequence[str] = ("database_connection",)
     trigger_class = ReportMetricsTrigger
 
     def __init__(self, *, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.database_connection = database_connection
-        self.start()
+        self.start(database_connection=database_connection)

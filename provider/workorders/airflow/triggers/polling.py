@@ -127,8 +127,7 @@ def path_of(trigger: type[PollingTrigger]) -> str:
 class PollingSensor(BaseSensorOperator):
     """Waits by a `PollingTrigger`.
 
-    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`. Its template fields are arguments
-    of the trigger.
+    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`.
     """
 
     ui_color = "#e8f1fa"
@@ -140,26 +139,19 @@ class PollingSensor(BaseSensorOperator):
     def trigger_class(self) -> type[PollingTrigger]:
         """The trigger that waits."""
 
-    def start(self, *, from_trigger: bool = True, **fixed: Any) -> None:
-        """Set where the task starts, and the arguments of the trigger that are no template fields.
-
-        Unless it starts in the triggerer, a worker defers at once.
-        """
-        self._fixed = fixed
+    def start(self, *, from_trigger: bool = True, **arguments: Any) -> None:
+        """Set the arguments of the trigger, and where the task starts: in the triggerer, or on a worker that defers."""
+        self._arguments = arguments
         self.start_from_trigger = from_trigger
         self.start_trigger_args = StartTriggerArgs(
             trigger_cls=path_of(self.trigger_class),
-            trigger_kwargs=self.arguments(),
+            trigger_kwargs=arguments,
             next_method="execute_complete",
         )
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the trigger; a worker has rendered the template fields among them."""
-        return {**{name: getattr(self, name) for name in self.template_fields}, **self._fixed}
-
     def execute(self, context: "Context") -> None:
         """Defer to the triggerer; runs only if a worker started the task."""
-        self.defer(trigger=self.trigger_class(**self.arguments()), method_name="execute_complete")
+        self.defer(trigger=self.trigger_class(**self._arguments), method_name="execute_complete")
 
     @log_failure_wrapped
     def execute_complete(self, context: "Context", event: Any = None) -> None:

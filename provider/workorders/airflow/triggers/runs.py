@@ -141,10 +141,9 @@ class WaitForRunsSensor(PollingSensor):
     task.
     """
 
-    template_fields: Sequence[str] = ("database_connection",)
     trigger_class = WaitForRunsTrigger
 
     def __init__(self, *, definition: WorkflowDefinition, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.database_connection = definition.database_connection
-        self.start(definition=definition.model_dump(mode="json"))
+        connection = definition.database_connection
+        self.start(definition=definition.model_dump(mode="json"), database_connection=connection)

@@ -113,14 +113,12 @@ class WaitForOutboxSensor(PollingSensor):
         shard: number of the shard.
     """
 
-    template_fields: Sequence[str] = ("database_connection",)
     trigger_class = OutboxTrigger
 
     def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.database_connection = definition.database_connection
         self.start(
-            from_trigger=True,
+            database_connection=definition.database_connection,
             buckets=buckets_of(shard, definition.shards),
             poll_interval=_POLL_SECONDS,
             idle_after=_IDLE_SECONDS,

@@ -134,10 +134,8 @@ class PollingSensor(BaseSensorOperator):
     # For mapped tasks, which read the class and always start on a worker.
     start_from_trigger = False
 
-    @property
-    @abstractmethod
-    def trigger_class(self) -> type[PollingTrigger]:
-        """The trigger that waits."""
+    trigger_class: ClassVar[type[PollingTrigger]]
+    """The trigger that waits."""
 
     def start(self, *, from_trigger: bool = True, **arguments: Any) -> None:
         """Set the arguments of the trigger, and where the task starts: in the triggerer, or on a worker that defers."""

@@ -16,7 +16,7 @@ from workorders.core.items import Item, Message
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import Recovered
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 
@@ -52,7 +52,7 @@ class Executing:
         if linger is not None and definition is not None:
             workflow = replace(workflow, definition=definition.model_copy(update={"linger": linger}))
         given = {"database_url": self.url, "enqueue": self._enqueue, "log": self.logged.append, **fields}
-        return Worker(workflow, WorkerConfig(**given))
+        return Worker(workflow, **given)
 
     def states(self) -> list[tuple[str, str | None]]:
         """Return the state of each work order and of its last run, in the order in which they were created."""

@@ -19,7 +19,7 @@ from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 from workorders.core.worker import result_store
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 
 
 def recover(database_url: str, workflow: str, worker_id: UUID) -> None:
@@ -40,8 +40,8 @@ def main(database_url: str, proxy_url: str, name: str, folder: str, seed: str) -
     assert found.definition is not None
     while True:
         definition = found.definition.model_copy(update={"time_slice": random.uniform(1, 10), "linger": 60})
-        config = WorkerConfig(database_url=proxy_url, enqueue=lambda connection, messages: None)
-        worker = Worker(replace(found, definition=definition), config)
+        workflow = replace(found, definition=definition)
+        worker = Worker(workflow, database_url=proxy_url, enqueue=lambda connection, messages: None)
         (Path(folder) / str(os.getpid())).write_text(str(worker.id))
         stop = Timer(random.uniform(1, 20), worker.stop)
         stop.start()

@@ -21,7 +21,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.process_pool import ProcessPool
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 
 _NAME: Final = "execute"
 _BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)
@@ -112,9 +112,7 @@ def _work(
 ) -> None:
     with connect(database_url) as connection:
         workflow = workflows.find(connection, _NAME)
-    group = Worker(
-        workflow, WorkerConfig(database_url=database_url, enqueue=lambda *_: None, user_database=user_database)
-    )
+    group = Worker(workflow, database_url=database_url, enqueue=lambda *_: None, user_database=user_database)
     begun, cpu = time.monotonic(), time.process_time()
     tally = group.work()
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu

@@ -22,7 +22,7 @@ from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.result_store import MAX_FAILURES, RunSummary
 from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published
 
@@ -87,14 +87,12 @@ class ExecuteRunsOperator(BaseOperator):
         mask = Mask({*secrets_of({**os.environ, "user_database": user_database or ""}), *secrets_in(url)})
         worker = Worker(
             workflow,
-            WorkerConfig(
-                database_url=url,
-                enqueue=enqueue_published,
-                user_database=user_database,
-                mask=mask,
-                log=partial(self.log.info, "%s"),
-                may_wait=self._may_wait,
-            ),
+            database_url=url,
+            enqueue=enqueue_published,
+            user_database=user_database,
+            mask=mask,
+            log=partial(self.log.info, "%s"),
+            may_wait=self._may_wait,
         )
         self._worker = worker
         if self._is_stopped:

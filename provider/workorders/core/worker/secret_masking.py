@@ -91,18 +91,17 @@ def _passwords_of_url(value: str) -> Iterator[str]:
             yield unquote(content)
 
 
-def _secrets_in_json(value: Any) -> Iterator[str]:
+def _secrets_in_json(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
-        for name, content in value.items():
-            if isinstance(content, str):
-                if is_secret_variable(str(name)):
-                    yield content
-                yield from secrets_in(content)
-            else:
-                yield from _secrets_in_json(content)
+        for key, content in value.items():
+            yield from _secrets_in_json(content, key)
     elif isinstance(value, list):
         for content in value:
             yield from _secrets_in_json(content)
+    elif isinstance(value, str):
+        if is_secret_variable(name):
+            yield value
+        yield from secrets_in(value)
 
 
 def _forms(secret: str) -> set[str]:

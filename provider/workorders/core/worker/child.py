@@ -81,8 +81,7 @@ class Child:
         self._commands, self._tokens, self._results, self._log = settings["descriptors"]
         self._context: dict[str, Any] = {**settings["context"], "step_host": self}
         self._database: UserDatabase | None = None
-        os.register_at_fork(after_in_child=self._become_copy)
-        self._is_copy = False
+        self._pid = os.getpid()
         files = os.fstat(self._results), os.fstat(self._log)
         self._files = [(file.st_dev, file.st_ino) for file in files]
         self._reader = FrameReader()
@@ -230,7 +229,7 @@ class Child:
             files = os.fstat(self._results), os.fstat(self._log)
         except OSError:
             os._exit(1)
-        if self._is_copy or [(file.st_dev, file.st_ino) for file in files] != self._files:
+        if os.getpid() != self._pid or [(file.st_dev, file.st_ino) for file in files] != self._files:
             os._exit(1)
         return files[1].st_size
 
@@ -243,9 +242,6 @@ class Child:
             # The handler of a signal raised an error, and what follows would be taken for the rest of this frame.
             except BaseException:  # noqa: BLE001
                 os._exit(1)
-
-    def _become_copy(self) -> None:
-        self._is_copy = True
 
 
 def load_function(name: str) -> WorkflowFunction:

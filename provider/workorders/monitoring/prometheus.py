@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -24,13 +24,11 @@ def prometheus_name(metric: Metric) -> str:
 
 def render(readings: Iterable[Reading], samples: Iterable[Sample]) -> bytes:
     """Return the text of all samples. A metric without a value has its head only."""
-    registry = CollectorRegistry()
-    registry.register(_Samples(readings, samples))
-    return generate_latest(registry)
+    return generate_latest(_Samples(readings, samples))
 
 
 class _Samples(Collector):
-    """The samples of one scrape, by metric."""
+    """The samples of one scrape, by metric; a registry of them alone."""
 
     def __init__(self, readings: Iterable[Reading], samples: Iterable[Sample]) -> None:
         self._families = {metric: _family(metric, reading.labels) for reading in readings for metric in reading.metrics}
@@ -38,7 +36,7 @@ class _Samples(Collector):
             self._families[sample.metric].add_metric([value for _, value in sample.labels], sample.value)
 
     def collect(self) -> Iterator[Family]:
-        """Give what the registry writes."""
+        """Give what is written."""
         yield from self._families.values()
 
 

@@ -60,8 +60,8 @@ class ChildProcess:
         #: the process started.
         self._since = time.monotonic()
         self._next_token = 0
-        #: The steps of the first run that it waits for.
-        self._asked: set[str] = set()
+        #: The step of the first run that it waits for: one at a time.
+        self._asked: str | None = None
         self._asked_at = 0.0
         self._was_emptied = False
         self._mark = uuid4().hex
@@ -156,26 +156,23 @@ class ChildProcess:
 
     def _begin_next(self) -> None:
         self._since = time.monotonic()
-        self._asked.clear()
+        self._asked = None
 
     @property
     def is_asking(self) -> bool:
         """Whether the run in flight waits until a step is stored."""
-        return len(self._asked) > 0
+        return self._asked is not None
 
     def note_step(self, name: str) -> None:
         """Note that the run in flight waits for a step."""
-        if not self._asked:
-            self._asked_at = time.monotonic()
-        self._asked.add(name)
+        self._asked, self._asked_at = name, time.monotonic()
 
     def answer_step(self, name: str, error: str | None) -> None:
         """Tell the run in flight that a step is stored, or why it cannot be."""
-        if name in self._asked and self.in_flight:
-            self._asked.remove(name)
-            if not self._asked:
-                # The time limit of a run does not include the time in which it waited for this process.
-                self._since += time.monotonic() - self._asked_at
+        if name == self._asked and self.in_flight:
+            self._asked = None
+            # The time limit of a run does not include the time in which it waited for this process.
+            self._since += time.monotonic() - self._asked_at
             self._write(Frame([STORED, self.in_flight.run_id, name, error]).encode())
 
     def _write(self, content: bytes) -> None:

@@ -12,7 +12,7 @@ from airflow.sdk import conf
 from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.metrics import Metric, Sample
@@ -96,13 +96,3 @@ class ReportMetricsTrigger(PollingTrigger):
                 return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
 
             yield probe
-
-
-class ReportMetricsSensor(PollingSensor):
-    """Sends all metrics from the triggerer, for an hour."""
-
-    trigger_class = ReportMetricsTrigger
-
-    def __init__(self, *, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.start(database_connection=database_connection)

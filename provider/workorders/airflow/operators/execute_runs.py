@@ -44,7 +44,7 @@ class ExecuteRunsOperator(BaseOperator):
     among its mapped ones.
 
     With a callable, it ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused
-    while it waits. With a Dag, it waits for no Dag run: `WaitForRunsSensor` does so in the triggerer. It attaches to
+    while it waits. With a Dag, it waits for no Dag run: `WaitForRunsTrigger` does so in the triggerer. It attaches to
     one that exists, so a task that dies costs no second one. `processes` times `workers` of the definition is how many
     run at a time.
     """

@@ -6,6 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseSensorOperator
@@ -71,7 +72,7 @@ class PollingTrigger(BaseTrigger):
         """Return the class's path and the arguments of its constructor."""
         parameters = inspect.signature(type(self)).parameters.values()
         names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-        return path_of(type(self)), {name: getattr(self, name) for name in names}
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     def log_wait(self) -> bool:
         """Log once what the task waits for, and return whether it was now."""
@@ -119,37 +120,30 @@ class PollingTrigger(BaseTrigger):
         return None
 
 
-def path_of(trigger: type[PollingTrigger]) -> str:
-    """Return the path by which Airflow imports a trigger."""
-    return f"{trigger.__module__}.{trigger.__qualname__}"
-
-
 class PollingSensor(BaseSensorOperator):
     """Waits by a `PollingTrigger`.
 
-    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`.
+    Args:
+        trigger: what waits; the triggerer makes it again from its arguments.
+        start_from_trigger: whether the task starts in the triggerer; otherwise a worker starts it and defers.
     """
 
     ui_color = "#e8f1fa"
     # For mapped tasks, which read the class and always start on a worker.
     start_from_trigger = False
 
-    trigger_class: ClassVar[type[PollingTrigger]]
-    """The trigger that waits."""
-
-    def start(self, *, from_trigger: bool = True, **arguments: Any) -> None:
-        """Set the arguments of the trigger, and where the task starts: in the triggerer, or on a worker that defers."""
-        self._arguments = arguments
-        self.start_from_trigger = from_trigger
+    def __init__(self, *, trigger: PollingTrigger, start_from_trigger: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        path, arguments = trigger.serialize()
+        self._make_trigger = partial(type(trigger), **arguments)
+        self.start_from_trigger = start_from_trigger
         self.start_trigger_args = StartTriggerArgs(
-            trigger_cls=path_of(self.trigger_class),
-            trigger_kwargs=arguments,
-            next_method="execute_complete",
+            trigger_cls=path, trigger_kwargs=arguments, next_method="execute_complete"
         )
 
     def execute(self, context: "Context") -> None:
         """Defer to the triggerer; runs only if a worker started the task."""
-        self.defer(trigger=self.trigger_class(**self._arguments), method_name="execute_complete")
+        self.defer(trigger=self._make_trigger(), method_name="execute_complete")
 
     @log_failure_wrapped
     def execute_complete(self, context: "Context", event: Any = None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
@@ -73,7 +73,8 @@ class WaitForRunsTrigger(PollingTrigger):
     """Fires when a workflow has a run that can be claimed, or a lost one.
 
     For a workflow that runs a Dag, it fires as well when a Dag run has ended or lasted too long; and for a run only if
-    another Dag run may be started. The definition is registered when the wait begins.
+    another Dag run may be started. The definition is registered when the wait begins. It waits out an outage of the
+    database; any other failure fails the task.
     """
 
     def __init__(
@@ -132,18 +133,3 @@ async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
         if not run.is_started and not await dag_runs.count_unfinished([dag_ids.run_of(one) for one in run.earlier]):
             return True
     return False
-
-
-class WaitForRunsSensor(PollingSensor):
-    """Waits until a workflow has runs to claim or to recover, or a Dag run of it has ended or lasted too long.
-
-    It is skipped if there are none within an hour. It waits out an outage of the database; any other failure fails the
-    task.
-    """
-
-    trigger_class = WaitForRunsTrigger
-
-    def __init__(self, *, definition: WorkflowDefinition, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        connection = definition.database_connection
-        self.start(definition=definition.model_dump(mode="json"), database_connection=connection)

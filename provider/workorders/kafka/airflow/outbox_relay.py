@@ -62,7 +62,13 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
         tags=["outbox", "workorders"],
         doc_md=_DOC.format(page=page_path("outbox")),
     ) as dag:
-        wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **unlimited_retries())
+        trigger = OutboxTrigger(
+            database_connection=definition.database_connection,
+            buckets=buckets_of(shard, definition.shards),
+            poll_interval=_POLL_SECONDS,
+            idle_after=_IDLE_SECONDS,
+        )
+        wait = PollingSensor(task_id="wait_for_outbox", trigger=trigger, **unlimited_retries())
         wait >> SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
     return dag
 
@@ -103,26 +109,6 @@ class OutboxTrigger(PollingTrigger):
                 return "Messages wait for Kafka." if is_waiting else None
 
             yield probe
-
-
-class WaitForOutboxSensor(PollingSensor):
-    """Waits until a message of a shard is in the outbox, or a hold is due.
-
-    Args:
-        definition: how the outbox is relayed.
-        shard: number of the shard.
-    """
-
-    trigger_class = OutboxTrigger
-
-    def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.start(
-            database_connection=definition.database_connection,
-            buckets=buckets_of(shard, definition.shards),
-            poll_interval=_POLL_SECONDS,
-            idle_after=_IDLE_SECONDS,
-        )
 
 
 class SendMessagesOperator(BaseOperator):

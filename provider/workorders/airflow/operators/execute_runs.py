@@ -12,7 +12,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.page_links import PageLink
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.core import identities, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import one_line
@@ -62,7 +62,6 @@ class ExecuteRunsOperator(BaseOperator):
         self._worker: Worker | None = None
         self._is_stopped = False
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Execute runs; what could not be executed is named by an ExecutionError."""
         runs_dag = self.definition.dag_id is not None

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifications import load_notifiers, notify_all
-from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, log_failure_wrapped, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, reason
 from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import runner
@@ -161,7 +161,6 @@ class MaintenanceOperator(BaseOperator):
         self.duty = duty
         self.database_connection = database_connection
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
         """Do it and return its results; what was done before a failure stays done."""
         duty = DUTIES[self.duty]

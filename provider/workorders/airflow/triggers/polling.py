@@ -20,7 +20,7 @@ from airflow.triggers.base import (
 )
 
 from workorders.airflow.retries import describe_next_retry
-from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_failure_wrapped, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_wrapped, reason
 from workorders.core.exceptions import one_line
 from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import is_outage
@@ -145,11 +145,12 @@ class PollingSensor(BaseSensorOperator):
         """Defer to the triggerer; runs only if a worker started the task."""
         self.defer(trigger=self._make_trigger(), method_name="execute_complete")
 
-    @log_failure_wrapped
     def execute_complete(self, context: "Context", event: Any = None) -> None:
         """Fail with the trigger's sentence and the time of the next try.
 
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
         """
         if isinstance(event, dict) and FAILED in event:
-            raise TaskFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")
+            sentence = f"{event[FAILED]} {describe_next_retry(self, context['ti'])}"
+            log_wrapped(self.log, sentence)
+            raise TaskFailedError(sentence)

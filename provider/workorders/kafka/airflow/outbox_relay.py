@@ -12,7 +12,7 @@ from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
 from workorders.airflow.page_links import PageLink, page_path
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.definitions.loading import Mistake
@@ -128,7 +128,6 @@ class SendMessagesOperator(BaseOperator):
         self.definition = definition
         self.shard = shard
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
         """Relay the shard.
 
@@ -140,7 +139,8 @@ class SendMessagesOperator(BaseOperator):
         from workorders.outbox.relay.relay import run_relay  # noqa: PLC0415
 
         definition = self.definition
-        with explain_failures(self, context, f"Outbox, shard {self.shard}", _UNSENT):
+        where = f"Outbox, shard {self.shard}"
+        with explain_failures(self, context, where, _UNSENT, passthrough=(HeldMessagesError,)):
             url = database_url(definition.database_connection)
             result = run_relay(
                 JobSecrets(url, kafka_settings(definition.kafka_connection)),
@@ -149,15 +149,15 @@ class SendMessagesOperator(BaseOperator):
                 linger=definition.linger,
                 max_duration=definition.max_task_duration,
             )
-        self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
-        if result.failures:
-            what_next = describe_next_retry(
-                self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
-            )
-            raise HeldMessagesError(
-                f"Outbox, shard {self.shard}: {len(result.failures)} refusals; {result.messages} messages were sent, "
-                f"and what was refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
-            )
+            self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
+            if result.failures:
+                what_next = describe_next_retry(
+                    self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
+                )
+                raise HeldMessagesError(
+                    f"{where}: {len(result.failures)} refusals; {result.messages} messages were sent, and what was "
+                    f"refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
+                )
         return {"messages": result.messages}
 
 

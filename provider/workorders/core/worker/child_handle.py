@@ -28,7 +28,6 @@ MAX_SENT: Final = 256
 """Maximum number of runs that a process has or that were sent ahead."""
 START_SECONDS: Final = 60.0
 """A process that has not imported its callable by then is late."""
-_TOKENS: Final = 1 << 32
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
 _EXIT_SECONDS: Final = 1.0
@@ -129,7 +128,7 @@ class ChildProcess:
             self._begin_next()
         tokens, frames = [], []
         for run, traceparent in runs:
-            self._next_token = (self._next_token + 1) % _TOKENS
+            self._next_token += 1
             header = [self._next_token, run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
             if run.stored:
                 header += [run.stored.generation, run.stored.results]

@@ -122,8 +122,9 @@ def test_without_its_connection_it_names_the_one_to_define(
 
 def test_where_a_dag_does_the_runs_it_names_those_that_were_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AIRFLOW_CONN_WORKORDERS_DB", raising=False)
-    arguments = {"definition": WorkflowDefinition(name="admit", dag_id="a")}
-    monkeypatch.setitem(HOW, ExecuteRunsOperator, (arguments, "Workflow admit: ", "the next try records their ends"))
+    kind: type[BaseOperator] = ExecuteRunsOperator
+    arguments: dict[str, Any] = {"definition": WorkflowDefinition(name="admit", dag_id="a")}
+    monkeypatch.setitem(HOW, kind, (arguments, "Workflow admit: ", "the next try records their ends"))
     assert failed(ExecuteRunsOperator)
 
 

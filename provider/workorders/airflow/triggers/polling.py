@@ -124,7 +124,7 @@ class PollingSensor(BaseSensorOperator):
     """Waits by a `PollingTrigger`.
 
     Args:
-        trigger: what waits; the triggerer makes it again from its arguments.
+        trigger: probes; the triggerer makes it again from its arguments.
         start_from_trigger: whether the task starts in the triggerer; otherwise a worker starts it and defers.
     """
 

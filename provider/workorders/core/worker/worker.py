@@ -47,7 +47,7 @@ _MAX_CLAIMED: Final = 1_000
 
 
 class Worker:
-    """Executes runs of one workflow, and waits for more as long as its definition says.
+    """Executes runs of one workflow, and waits for more for the `linger` of its definition.
 
     After the time slice it begins no more runs, and ends when those that have begun are finished. `may_wait` returns
     whether the wait may continue; it is asked every few seconds, and only during a wait.

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from support.eventually import eventually
@@ -15,7 +16,7 @@ from workorders.core.items import Item, Message
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.runs import claiming, lifecycle
 from workorders.core.runs.lifecycle import Recovered
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 from workorders.core.workers import add_worker
 from workorders.core.workflows import Workflow
 
@@ -45,10 +46,13 @@ class Executing:
             items = [Item(stream, number if stream else None, b"{}", body) for number, body in enumerate(bodies)]
             create_for(connection, trigger, items)
 
-    def worker(self, **fields: Any) -> Worker:
-        """Return a worker that has not begun."""
+    def worker(self, *, linger: float | None = None, **fields: Any) -> Worker:
+        """Return a worker that has not begun; with another `linger` than the workflow's if one is given."""
+        workflow, definition = self.workflow, self.workflow.definition
+        if linger is not None and definition is not None:
+            workflow = replace(workflow, definition=definition.model_copy(update={"linger": linger}))
         given = {"database_url": self.url, "enqueue": self._enqueue, "log": self.logged.append, **fields}
-        return Worker(self.workflow, WorkerConfig(**given))
+        return Worker(workflow, **given)
 
     def states(self) -> list[tuple[str, str | None]]:
         """Return the state of each work order and of its last run, in the order in which they were created."""

@@ -6,6 +6,7 @@ of this process, contains the id of the current worker.
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from threading import Timer
@@ -18,7 +19,7 @@ from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
 from workorders.core.worker import result_store
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 
 
 def recover(database_url: str, workflow: str, worker_id: UUID) -> None:
@@ -35,15 +36,12 @@ def main(database_url: str, proxy_url: str, name: str, folder: str, seed: str) -
     """Execute runs; some workers are stopped early."""
     random = Random(seed)
     with connect(database_url) as connection:
-        workflow = workflows.find(connection, name)
+        found = workflows.find(connection, name)
+    assert found.definition is not None
     while True:
-        config = WorkerConfig(
-            database_url=proxy_url,
-            enqueue=lambda connection, messages: None,
-            claim_seconds=random.uniform(1, 10),
-            linger=60,
-        )
-        worker = Worker(workflow, config)
+        definition = found.definition.model_copy(update={"time_slice": random.uniform(1, 10), "linger": 60})
+        workflow = replace(found, definition=definition)
+        worker = Worker(workflow, database_url=proxy_url, enqueue=lambda connection, messages: None)
         (Path(folder) / str(os.getpid())).write_text(str(worker.id))
         stop = Timer(random.uniform(1, 20), worker.stop)
         stop.start()

@@ -21,7 +21,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.process_pool import ProcessPool
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 
 _NAME: Final = "execute"
 _BODY: Final = b'{"resourceType":"Observation","note":"%b"}' % (b"x" * 300)
@@ -97,7 +97,7 @@ def through_postgres(stack: LocalStack, count: int, what: str = "no step") -> Ex
 
 
 def _create(connection: Connection, count: int, fields: Mapping[str, Any]) -> None:
-    definition = WorkflowDefinition.model_validate({"name": _NAME, **fields})
+    definition = WorkflowDefinition.model_validate({"name": _NAME, "linger": 0, **fields})
     workflows.register(connection, definition)
     trigger = triggers.register(connection, name=_NAME, type_="kafka", workflow=_NAME, definition={})
     create_for(connection, trigger, (Item(None, None, _REQUEST, _BODY) for _ in range(count)), fresh=True)
@@ -112,9 +112,7 @@ def _work(
 ) -> None:
     with connect(database_url) as connection:
         workflow = workflows.find(connection, _NAME)
-    group = Worker(
-        workflow, WorkerConfig(database_url=database_url, enqueue=lambda *_: None, user_database=user_database)
-    )
+    group = Worker(workflow, database_url=database_url, enqueue=lambda *_: None, user_database=user_database)
     begun, cpu = time.monotonic(), time.process_time()
     tally = group.work()
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu

@@ -18,7 +18,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import connect
 from workorders.core.runs import lifecycle
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.ledger import batches
@@ -64,16 +64,8 @@ def _execute(url: str, definition: WorkflowDefinition) -> None:
         workflow = workflows.register(connection, definition)
         connection.commit()
         lifecycle.recover_lost(connection, workflow)
-    Worker(
-        workflow,
-        WorkerConfig(
-            database_url=url,
-            user_database=os.environ["EFFECTS_URL"],
-            enqueue=enqueue_published,
-            claim_seconds=definition.time_slice,
-            linger=definition.linger,
-        ),
-    ).work()
+    worker = Worker(workflow, database_url=url, user_database=os.environ["EFFECTS_URL"], enqueue=enqueue_published)
+    worker.work()
 
 
 def main(trigger: str, workflow: str) -> None:

@@ -22,7 +22,7 @@ from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import WorkOrdersError
 from workorders.core.postgres.connection import connect, fetch_row
 from workorders.core.runs import lifecycle
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.client.secrets import JobSecrets
 from workorders.kafka.client.settings import client_settings
@@ -131,14 +131,13 @@ def execute(connections: JobSecrets, definition: WorkflowDefinition) -> int:
         workflow = workflows.register(database, definition)
         database.commit()
         lifecycle.recover_lost(database, workflow)
-    config = WorkerConfig(
+    worker = Worker(
+        workflow,
         database_url=connections.database_url,
         enqueue=enqueue_published,
         user_database=os.environ[USER_DATABASE],
-        claim_seconds=definition.time_slice,
-        linger=definition.linger,
     )
-    Worker(workflow, config).work()
+    worker.work()
     return 0
 
 

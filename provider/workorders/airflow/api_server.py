@@ -33,11 +33,11 @@ async def get_user(request: Request) -> BaseUser:
 
 def may_see_plugins(user: BaseUser) -> bool:
     """Return whether a user may see the pages of plugins."""
-    return bool(_auth_manager().is_authorized_view(access_view=AccessView.PLUGINS, user=user))
+    return get_auth_manager().is_authorized_view(access_view=AccessView.PLUGINS, user=user)
 
 
-def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_id: str) -> bool:
-    """Return whether a user has a right to a part of a Dag; without a part, to the Dag itself.
+def has_right(user: BaseUser, method: Any, entity: DagAccessEntity | None, dag_id: str) -> bool:
+    """Return whether a user has a right, such as "GET", to a part of a Dag; without a part, to the Dag itself.
 
     With teams, no user has one to a Dag that Airflow does not know: its team is unknown, and none would be compared.
     """
@@ -45,11 +45,8 @@ def has_right(user: BaseUser, method: str, entity: DagAccessEntity | None, dag_i
     if has_teams and DagModel.get_current(dag_id) is None:
         return False
     team = DagModel.get_team_name(dag_id) if has_teams else None
-    return bool(
-        _auth_manager().is_authorized_dag(
-            method=method, access_entity=entity, details=DagDetails(id=dag_id, team_name=team), user=user
-        )
-    )
+    details = DagDetails(id=dag_id, team_name=team)
+    return get_auth_manager().is_authorized_dag(method=method, access_entity=entity, details=details, user=user)
 
 
 def write_audit_log(event: str, dag_ids: Collection[str], user: str, extra: str) -> None:
@@ -57,7 +54,3 @@ def write_audit_log(event: str, dag_ids: Collection[str], user: str, extra: str)
     with create_session(scoped=False) as session:
         for dag_id in dag_ids:
             session.add(Log(event=event, dag_id=dag_id, owner=user, owner_display_name=user, extra=extra))
-
-
-def _auth_manager() -> Any:
-    return get_auth_manager()

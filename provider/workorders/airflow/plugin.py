@@ -4,13 +4,16 @@ Every component of Airflow loads plugins; only the API server serves, and only t
 So each application is made when its first request comes.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.plugins_manager import AirflowPlugin
 
 from workorders.airflow.page_links import ROOT, VIEW, airflow_path
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 WEB_APPS_GROUP = "workorders.web_apps"
 """Entry point group in which a package announces a function that makes an application; the name of the entry point is
@@ -19,21 +22,20 @@ its path below `/workorders/`. Airflow does not authenticate its callers: the ap
 PAGES_GROUP = "workorders.pages"
 """Entry point group of the function that makes the application of the pages, at `/workorders` itself."""
 
-_Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-_Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
 
 class LazyApp:
     """An ASGI application that is made when it is first called."""
 
     def __init__(self, point: EntryPoint) -> None:
         self._point = point
-        self._app: Callable[[MutableMapping[str, Any], _Receive, _Send], Awaitable[None]] | None = None
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
+    @cached_property
+    def _app(self) -> "ASGIApp":
+        app: ASGIApp = self._point.load()()
+        return app
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answer, as ASGI has it."""
-        if self._app is None:
-            self._app = self._point.load()()
         await self._app(scope, receive, send)
 
 

@@ -4,7 +4,7 @@ A deferred task does so, because the triggerer lives on where a task would end.
 """
 
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -12,13 +12,14 @@ from airflow.sdk import conf
 from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.metrics import Metric, Sample
 from workorders.monitoring import snapshot
 
 REPORT_SECONDS: Final = 15.0
+_DAG_RUN_SECONDS: Final = 3600.0
 _Series = tuple[Metric, tuple[tuple[str, str], ...]]
 
 
@@ -71,21 +72,18 @@ def _lacks_tags() -> bool:
 
 
 class ReportMetricsTrigger(PollingTrigger):
-    """Sends all metrics every 15 s, and ends after `duration`, so that the Dag run ends."""
+    """Sends all metrics every 15 s, and ends after an hour, so that the Dag run ends."""
 
-    def __init__(
-        self, *, database_connection: str = DATABASE_CONNECTION, duration: float = 3600.0, **_from_another_version: Any
-    ) -> None:
+    def __init__(self, *, database_connection: str = DATABASE_CONNECTION, **_from_another_version: Any) -> None:
         super().__init__(
             subject="Metrics",
             waiting_for=f"the next report of the metrics, every {REPORT_SECONDS:g} s",
             poll_interval=REPORT_SECONDS,
-            # An outage of the database may last beyond the duration.
-            idle_after=2 * duration,
+            # An outage of the database may last beyond the hour.
+            idle_after=2 * _DAG_RUN_SECONDS,
         )
         self.database_connection = database_connection
-        self.duration = duration
-        self._ends_at = time.monotonic() + duration
+        self._ends_at = time.monotonic() + _DAG_RUN_SECONDS
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
@@ -98,15 +96,3 @@ class ReportMetricsTrigger(PollingTrigger):
                 return "The next run of this Dag continues." if time.monotonic() > self._ends_at else None
 
             yield probe
-
-
-class ReportMetricsSensor(PollingSensor):
-    """Sends all metrics from the triggerer, for an hour."""
-
-    template_fields: Sequence[str] = ("database_connection",)
-    trigger_class = ReportMetricsTrigger
-
-    def __init__(self, *, database_connection: str = DATABASE_CONNECTION, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.database_connection = database_connection
-        self.start()

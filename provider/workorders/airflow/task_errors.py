@@ -2,10 +2,9 @@
 
 import logging
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
 from airflow.sdk.exceptions import (
@@ -33,29 +32,9 @@ EXPECTED_FAILURES: Final = (
 """Failures of a task that are no bug: Postgres, our own errors, a connection that Airflow does not have or give, and
 Airflow itself."""
 
-Execute = TypeVar("Execute", bound=Callable[..., Any])
-
 
 class TaskFailedError(WorkOrdersError):
     """A task failed; the sentence contains where, why, what was not done, and when the next try is."""
-
-
-def log_failure_wrapped(execute: Execute) -> Execute:
-    """Log the sentence of a failure of an operator's `execute` in short lines, right before it fails.
-
-    The exception ends the log with the same sentence, but Airflow's page shows it as one long line. Its end, with the
-    next try and what to do, would need scrolling.
-    """
-
-    @wraps(execute)
-    def executed(self: Any, context: Any, *arguments: Any, **named: Any) -> Any:
-        try:
-            return execute(self, context, *arguments, **named)
-        except WorkOrdersError as error:
-            log_wrapped(self.log, str(error))
-            raise
-
-    return executed  # type: ignore[return-value]
 
 
 @contextmanager
@@ -72,15 +51,18 @@ def explain_failures(
     """Raise expected failures again with the whole sentence: where, why, what was not done, when the next try is.
 
     Errors of `passthrough` already contain all of this but the next try; they are not changed. `again` is what happens
-    after the last try, for a task that needs no clear.
+    after the last try, for a task that needs no clear. The sentence is logged in short lines before.
     """
     try:
         yield
-    except passthrough:
+    except passthrough as error:
+        log_wrapped(task.log, str(error))
         raise
     except EXPECTED_FAILURES as error:
         what_next = describe_next_retry(task, context["ti"], again)
-        raise error_class(f"{where}: {reason(error)} {undone} {what_next}") from error
+        explained = error_class(f"{where}: {reason(error)} {undone} {what_next}")
+        log_wrapped(task.log, str(explained))
+        raise explained from error
 
 
 def reason(error: Exception) -> str:
@@ -95,7 +77,11 @@ def reason(error: Exception) -> str:
 
 
 def log_wrapped(log: "logging.Logger | Any", sentence: str) -> None:
-    """Log an error in lines that Airflow's page shows without being scrolled sideways."""
+    """Log an error in lines that Airflow's page shows without being scrolled sideways, right before a task fails by it.
+
+    The exception ends the log with the same sentence, but Airflow's page shows it as one long line. Its end, with the
+    next try and what to do, would need scrolling.
+    """
     # A path, a name, or a command to copy is never split.
     for line in textwrap.wrap(sentence, LINE_LENGTH, break_long_words=False, break_on_hyphens=False):
         log.error("%s", line)

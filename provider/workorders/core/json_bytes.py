@@ -1,4 +1,4 @@
-"""Bytes in JSON that are probably text, and the one escape that jsonb lacks."""
+"""Bytes in JSON that are probably text, and what Postgres lacks of text."""
 
 import re
 from base64 import b64decode, b64encode
@@ -23,3 +23,8 @@ def bytes_of(value: str | dict[str, str] | None) -> bytes | None:
     if isinstance(value, dict):
         return b64decode(value["base64"])
     return None if value is None else value.encode()
+
+
+def plain(text: str) -> str:
+    """Return a text that UTF-8 and Postgres can hold: halves of surrogate pairs and NUL characters are escaped."""
+    return str.encode(text, "utf-8", "backslashreplace").decode().replace("\0", "\\0")

@@ -21,15 +21,8 @@ def child_traceparent(traceparent: str | None) -> str:
     """
     match = _TRACE.fullmatch((traceparent or "").strip())
     if match is None or (match["version"] == "00" and match["more"]):
-        return f"00-{_random(16)}-{_random(8)}-00"
-    return f"00-{match['trace']}-{_random(8)}-{match['flags']}"
-
-
-def _random(length: int) -> str:
-    """Return this number of random bytes in hexadecimal, never all zero, because that would mean none."""
-    while not int(drawn := secrets.token_hex(length), 16):
-        pass
-    return drawn
+        return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+    return f"00-{match['trace']}-{secrets.token_hex(8)}-{match['flags']}"
 
 
 def first_header_values(request: Mapping[str, Any], names: Iterable[str]) -> dict[str, str]:

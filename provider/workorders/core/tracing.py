@@ -36,8 +36,7 @@ def tracer() -> "Tracer":
 
 def sent_context(headers: Mapping[str, str]) -> "Context":
     """Return the context that a sender gave in these headers; without one, that of a new trace."""
-    given = {name: headers[name] for name in HEADERS if name in headers}
-    return TraceContextTextMapPropagator().extract(given, context=trace.set_span_in_context(trace.INVALID_SPAN))
+    return TraceContextTextMapPropagator().extract(headers, context=trace.set_span_in_context(trace.INVALID_SPAN))
 
 
 def traceparent_of(span: "Span") -> str | None:

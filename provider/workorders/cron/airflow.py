@@ -9,7 +9,7 @@ from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import START, new_dag, owner_and_tags, retried_task
 from workorders.airflow.page_links import page_path
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.connection import connect
 from workorders.cron.definition import CronTriggerDefinition
@@ -70,7 +70,6 @@ class CreateScheduledOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> str | None:
         """Create the work order and return its id.
 

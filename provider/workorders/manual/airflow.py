@@ -9,7 +9,7 @@ from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dags.factories import new_dag, owner_and_tags, task_settings
 from workorders.airflow.page_links import page_path
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.core import triggers
 from workorders.core.attribution import Attribution
 from workorders.core.creation.manual import ManualRequest, NotAnInputError, create
@@ -68,7 +68,6 @@ class CreateByHandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.definition = definition
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> str | None:
         """Create the work order and return its id.
 

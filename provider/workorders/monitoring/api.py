@@ -25,7 +25,6 @@ TOKEN_VARIABLE: Final = "WORKORDERS_METRICS_TOKEN"  # noqa: S105 - a name
 _SESSION: Final = {"statement_timeout": "10s", "lock_timeout": "2s"}
 _KEEP_SECONDS: Final = 5.0
 """Minimum time between two reads of the database, however many callers there are."""
-_FAILURE_SECONDS: Final = 5.0
 
 Authorization = Annotated[str | None, Header()]
 
@@ -47,7 +46,7 @@ def make_router(samples: Callable[[], Sequence[Sample]]) -> APIRouter:
         lambda: prometheus.render(snapshot.readings(), samples()),
         time.monotonic,
         seconds=_KEEP_SECONDS,
-        failure_seconds=_FAILURE_SECONDS,
+        failure_seconds=_KEEP_SECONDS,
     )
 
     @router.get("/metrics")

@@ -1,6 +1,7 @@
 """What the metrics tell about each Kafka trigger: pure functions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,12 +28,20 @@ class TriggerHealth:
 
 def trigger_health(samples: Iterable[Sample]) -> dict[str, TriggerHealth]:
     """Return the health of each trigger that has a listener, by name."""
-    figures: dict[str, dict[str, list[float]]] = {}
+    figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for sample in samples:
         trigger = dict(sample.labels).get("trigger")
         if trigger is not None and sample.metric.name in TRIGGER_FIGURES:
-            figures.setdefault(trigger, {}).setdefault(sample.metric.name, []).append(sample.value)
-    return {trigger: _health(found) for trigger, found in figures.items()}
+            figures[trigger][sample.metric.name].append(sample.value)
+    return {
+        trigger: TriggerHealth(
+            oldest_age_seconds=max(found[OLDEST_AGE], default=None),
+            poll_age_seconds=min(found[POLL_AGE], default=None),
+            no_progress_seconds=max(found[NO_PROGRESS_AGE], default=0.0),
+            is_stalled=any(found[STALLED]),
+        )
+        for trigger, found in figures.items()
+    }
 
 
 def oldest_ages(samples: Iterable[Sample]) -> Mapping[str, float]:
@@ -42,12 +51,3 @@ def oldest_ages(samples: Iterable[Sample]) -> Mapping[str, float]:
     """
     ages = {trigger: found.oldest_age_seconds for trigger, found in trigger_health(samples).items()}
     return {trigger: age for trigger, age in ages.items() if age is not None}
-
-
-def _health(found: Mapping[str, Sequence[float]]) -> TriggerHealth:
-    return TriggerHealth(
-        oldest_age_seconds=max(found.get(OLDEST_AGE, ()), default=None),
-        poll_age_seconds=min(found.get(POLL_AGE, ()), default=None),
-        no_progress_seconds=max(found.get(NO_PROGRESS_AGE, ()), default=0.0),
-        is_stalled=any(found.get(STALLED, ())),
-    )

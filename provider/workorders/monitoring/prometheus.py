@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
@@ -18,18 +18,17 @@ def prometheus_name(metric: Metric) -> str:
 
     Dots become underscores; a unit of measure and, for a counter, `total` are appended.
     """
-    return f"{_stem(metric)}_total" if metric.kind == "counter" else _stem(metric)
+    total = "total" if metric.kind == "counter" else None
+    return "_".join(filter(None, [metric.name.replace(".", "_"), _UNITS.get(metric.unit), total]))
 
 
 def render(readings: Iterable[Reading], samples: Iterable[Sample]) -> bytes:
     """Return the text of all samples. A metric without a value has its head only."""
-    registry = CollectorRegistry()
-    registry.register(_Samples(readings, samples))
-    return generate_latest(registry)
+    return generate_latest(_Samples(readings, samples))
 
 
 class _Samples(Collector):
-    """The samples of one scrape, by metric."""
+    """The samples of one scrape, by metric; a registry of them alone."""
 
     def __init__(self, readings: Iterable[Reading], samples: Iterable[Sample]) -> None:
         self._families = {metric: _family(metric, reading.labels) for reading in readings for metric in reading.metrics}
@@ -37,15 +36,10 @@ class _Samples(Collector):
             self._families[sample.metric].add_metric([value for _, value in sample.labels], sample.value)
 
     def collect(self) -> Iterator[Family]:
-        """Give what the registry writes."""
+        """Give what is written."""
         yield from self._families.values()
 
 
 def _family(metric: Metric, labels: Sequence[str]) -> CounterMetricFamily | GaugeMetricFamily:
     family = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    return family(_stem(metric), metric.meaning, labels=labels)
-
-
-def _stem(metric: Metric) -> str:
-    unit = _UNITS.get(metric.unit)
-    return "_".join(filter(None, [metric.name.replace(".", "_"), unit]))
+    return family(prometheus_name(metric), metric.meaning, labels=labels)

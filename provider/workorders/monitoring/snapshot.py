@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
-from workorders.core.metrics import METRICS_GROUP, Metric, Reading, Sample, samples
+from workorders.core.metrics import METRICS_GROUP, Reading, Sample, samples
 from workorders.core.postgres.connection import Connection
 
 
@@ -13,11 +13,6 @@ def readings() -> tuple[Reading, ...]:
     """Return the readings of all packages, in the order of the packages' names."""
     points = sorted(entry_points(group=METRICS_GROUP), key=lambda point: point.name)
     return tuple(reading for point in points for reading in point.load())
-
-
-def metrics() -> tuple[Metric, ...]:
-    """Return all metrics."""
-    return tuple(metric for reading in readings() for metric in reading.metrics)
 
 
 def take(connection: Connection, names: Collection[str] | None = None) -> Sequence[Sample]:

@@ -78,7 +78,7 @@ def backend() -> Iterator[Backend]:
 
 @pytest.mark.usefixtures("client")
 def test_the_triggerer_sends_the_same_figures_to_airflows_stats(backend: Backend, workflow: str) -> None:
-    trigger = ReportMetricsTrigger(duration=60)
+    trigger = ReportMetricsTrigger()
     trigger._ends_at = 0.0
 
     async def event() -> Any:

@@ -562,7 +562,7 @@ def parts_of(route: Callable[..., object]) -> tuple[str, ...]:
 
 def test_with_teams_no_user_has_a_right_to_a_dag_that_airflow_does_not_know(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its team is unknown, and an auth manager that gets no team compares none."""
-    monkeypatch.setattr(api_server, "_auth_manager", lambda: SimpleNamespace(is_authorized_dag=lambda **_: True))
+    monkeypatch.setattr(api_server, "get_auth_manager", lambda: SimpleNamespace(is_authorized_dag=lambda **_: True))
     dags = {"known": SimpleNamespace(dag_id="known")}
     monkeypatch.setattr(DagModel, "get_current", dags.get)
     monkeypatch.setattr(DagModel, "get_team_name", lambda dag_id: "blue")

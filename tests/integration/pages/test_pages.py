@@ -356,9 +356,8 @@ def test_a_rerun_finishes_a_lost_run_that_had_committed_its_last_step_and_publis
 ) -> None:
     name, file = f"shop-{token_hex(4)}", tmp_path / "process"
     shop = user_database(stack, name)
-    executing = Executing(
-        stack.database_url, name, None, callable="support.step_functions:count_and_stay", database=CONNECTION
-    )
+    function = "support.step_functions:count_and_stay"
+    executing = Executing(stack.database_url, name, None, callable=function, database=CONNECTION, linger=0)
     executing.create([{"file": str(file)}])
     executing.lose(file.exists, user_database=shop)
     (order,) = executing.ids()

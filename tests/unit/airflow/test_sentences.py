@@ -1,6 +1,6 @@
 """The failure of every operator of ours contains all that a person needs, if its surroundings fail."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from support.definitions import define
 from support.operators import subclasses
 from support.tries import a_try
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.operators.maintenance import MaintenanceOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -31,7 +31,7 @@ from workorders.outbox.relay.definition import RelayDefinition
 
 Make = Callable[..., BaseOperator]
 
-HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
+HOW: Final[dict[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
     PlanBatchOperator: (
         {"definition": define("orders"), "ingest_dag_id": "orders_ingest"},
         "Trigger orders: ",
@@ -52,11 +52,6 @@ HOW: Final[Mapping[type[BaseOperator], tuple[dict[str, Any], str, str]]] = {
         {"definition": WorkflowDefinition(name="admit", callable="a.module:function")},
         "Workflow admit: ",
         "not begun wait again",
-    ),
-    RunDagsOperator: (
-        {"definition": WorkflowDefinition(name="admit", dag_id="a")},
-        "Workflow admit: ",
-        "the next try records their ends",
     ),
     MaintenanceOperator: (
         {"duty": "check_gaps"},
@@ -123,6 +118,14 @@ def test_without_its_connection_it_names_the_one_to_define(
     sentence = failed(kind)
     assert "workorders_db" in sentence or "kafka_default" in sentence
     assert "define this connection in Airflow" in sentence
+
+
+def test_where_a_dag_does_the_runs_it_names_those_that_were_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_WORKORDERS_DB", raising=False)
+    kind: type[BaseOperator] = ExecuteRunsOperator
+    arguments: dict[str, Any] = {"definition": WorkflowDefinition(name="admit", dag_id="a")}
+    monkeypatch.setitem(HOW, kind, (arguments, "Workflow admit: ", "the next try records their ends"))
+    assert failed(ExecuteRunsOperator)
 
 
 @pytest.mark.parametrize("kind", HOW, ids=lambda kind: kind.__name__)

@@ -2,6 +2,7 @@
 
 import logging
 from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -10,7 +11,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explain_failures
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 
 PLACES = ", ".join(f"health.events {partition} [49, 74)" for partition in range(20))
@@ -21,11 +22,9 @@ PATH = "/" + "a-long-name/" * 20
 
 
 def failing(error: Exception) -> None:
-    @log_failure_wrapped
-    def execute(self: object, context: object) -> None:
+    task: Any = SimpleNamespace(log=logging.getLogger("task"))
+    with explain_failures(task, a_try(), "Here", "Nothing.", passthrough=(WorkOrdersError,)):
         raise error
-
-    execute(SimpleNamespace(log=logging.getLogger("task")), {})
 
 
 def test_a_long_sentence_is_logged_in_short_lines_and_raised_whole(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,7 +19,9 @@ TOKEN = "s3cret"
 
 
 def polled(seconds_ago: float) -> list[Sample]:
-    metric = next(metric for metric in snapshot.metrics() if metric.name == health.POLL_AGE)
+    metric = next(
+        metric for reading in snapshot.readings() for metric in reading.metrics if metric.name == health.POLL_AGE
+    )
     return [Sample(metric, (("trigger", "orders"),), seconds_ago)]
 
 

@@ -2,7 +2,7 @@
 
 from workorders.core.metrics import Metric, Sample
 from workorders.monitoring import health
-from workorders.monitoring.snapshot import metrics
+from workorders.monitoring.snapshot import readings
 
 
 def sample(name: str, value: float, **labels: str) -> Sample:
@@ -18,7 +18,7 @@ def test_the_oldest_message_of_all_partitions_is_that_of_the_trigger_and_is_unkn
 
 
 def test_every_figure_that_health_reads_is_a_metric() -> None:
-    names = {metric.name for metric in metrics()}
+    names = {metric.name for reading in readings() for metric in reading.metrics}
     read = {value for name, value in vars(health).items() if name.isupper() and str(value).startswith("workorders.")}
     assert read
     assert read <= names

@@ -4,7 +4,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from workorders.core.metrics import Metric, Reading, Sample
 from workorders.monitoring import prometheus
-from workorders.monitoring.snapshot import metrics
+from workorders.monitoring.snapshot import readings
 
 LAG = Metric("workorders.ingest.lag", "gauge", "{message}", "How far behind.")
 AGE = Metric("workorders.ingest.oldest_age", "gauge", "s", "How long.")
@@ -34,5 +34,5 @@ def test_hostile_labels_come_back_as_they_were() -> None:
 
 
 def test_no_two_metrics_have_one_name() -> None:
-    names = [prometheus.prometheus_name(metric) for metric in metrics()]
+    names = [prometheus.prometheus_name(metric) for reading in readings() for metric in reading.metrics]
     assert sorted(set(names)) == sorted(names)

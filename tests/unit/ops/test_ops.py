@@ -11,14 +11,14 @@ import yaml
 from local_stack.stack import CHECKOUT
 from support.prometheus import check
 from workorders.monitoring.prometheus import prometheus_name
-from workorders.monitoring.snapshot import metrics
+from workorders.monitoring.snapshot import readings
 
 RULES_FILE = CHECKOUT / "ops" / "prometheus" / "workorders.rules.yaml"
 RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load(RULES_FILE.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]
 ]
 DASHBOARD: dict[str, Any] = json.loads((CHECKOUT / "ops" / "grafana" / "workorders.json").read_text(encoding="utf-8"))
-NAMES = {prometheus_name(metric) for metric in metrics()}
+NAMES = {prometheus_name(metric) for reading in readings() for metric in reading.metrics}
 
 
 def expressions() -> Iterator[str]:

@@ -10,12 +10,12 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from workorders import dag_ids
 from workorders.airflow.dag_runs.client import DagRuns, is_outage
 from workorders.core.definitions.workflow import WorkflowDefinition
-from workorders.core.exceptions import WorkOrdersError, one_line
+from workorders.core.exceptions import one_line
 from workorders.core.postgres.connection import Connection
-from workorders.core.runs import delegation, lifecycle
+from workorders.core.runs import claiming, delegation, lifecycle
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.delegation import DelegatedRun
-from workorders.core.runs.lifecycle import FinalState, RunResult
+from workorders.core.runs.lifecycle import RunResult
 from workorders.core.worker import json_values
 from workorders.core.worker.context import Context
 from workorders.core.worker.exceptions import ContextKeyTakenError, ExecutionError, InputUnreadableError
@@ -24,69 +24,10 @@ from workorders.core.worker.run_results import without_input
 from workorders.core.workflows import Workflow
 
 _MAX_CLAIMED: Final = 1_000
-_ENDS: Final[dict[str, FinalState]] = {"success": "success", "failed": "failed"}
 _HEADERS: Final = "headers"
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-class RunEnds:
-    """Makes the results of one run; it `is_late` if it has lasted longer than the workflow's `timeout`."""
-
-    def __init__(self, definition: WorkflowDefinition, run_id: UUID, *, is_late: bool) -> None:
-        self._run_id = run_id
-        self._dag_id = definition.dag_id
-        self._timeout = f"timeout ({definition.timeout:g} s)"
-        self.dag_run_id = dag_ids.run_of(run_id)
-        self.is_late = is_late
-
-    def by_state(self, state: str | None) -> RunResult | None:
-        """Return the end by the state of the Dag run, or by its absence (None); None while it runs in time."""
-        where = f"run {self.dag_run_id} of Dag {self._dag_id}"
-        if state is None:
-            return self._end(
-                "exception",
-                "DagRunDeleted",
-                f"The {where} does not exist: it was deleted, or the workflow has named another Dag since.",
-            )
-        if state in _ENDS:
-            failure = ("DagRunFailed", f"The {where} has failed; the logs of its tasks contain the error.")
-            return self._end(_ENDS[state], *((None, None) if state == "success" else failure))
-        return self._timed_out(
-            f"The {where} lasted longer than {self._timeout}; it is watched no more. A task cannot stop it, so it "
-            "continues, unless its Dag has a dagrun_timeout."
-        )
-
-    def waiting_for(self, dag_run_id: str) -> RunResult | None:
-        """Return the end of a run that has waited too long for the Dag run of an earlier attempt; None until then."""
-        return self._timed_out(
-            f"The run {dag_run_id} of Dag {self._dag_id}, of an earlier attempt, still runs after {self._timeout}, so "
-            "no other was started. Nothing ends it, unless its Dag has a dagrun_timeout."
-        )
-
-    def unanswered(self, error: Exception) -> RunResult | None:
-        """Return the end of a run about which alone Airflow does not answer, once it is late; None until then."""
-        if not self.is_late:
-            return None
-        return self._end(
-            "exception",
-            "AirflowSilent",
-            f"Airflow did not answer within {self._timeout} what was asked about this run, while it answered for "
-            f"others: {one_line(error)} What Dag {self._dag_id} does for it may continue.",
-        )
-
-    def refused(self, error: WorkOrdersError) -> RunResult:
-        """Return the end of a run whose input no Dag run can be given."""
-        return self._end("exception", type(error).__name__, one_line(error), may_retry=False)
-
-    def _timed_out(self, error: str) -> RunResult | None:
-        return self._end("killed", "TimeoutError", error) if self.is_late else None
-
-    def _end(
-        self, state: FinalState, error_type: str | None = None, error: str | None = None, *, may_retry: bool = True
-    ) -> RunResult:
-        return RunResult(run_id=self._run_id, state=state, error_type=error_type, error=error, may_retry=may_retry)
 
 
 class DagRunExecutor:
@@ -125,7 +66,7 @@ class DagRunExecutor:
         try:
             delegated = self._do(delegation.list_delegated, self._workflow)
             started = [run for run in delegated if run.is_started]
-            self._for_each(started, self._end_of, self._ends)
+            self._for_each(started, self._end_of)
             capacity = self._definition.max_dag_runs - len(delegated) + self.summary.total
             self._start_waiting(min(capacity, _MAX_CLAIMED), [run.run_id for run in started])
         finally:
@@ -139,27 +80,28 @@ class DagRunExecutor:
         claimed = self._do(delegation.claim, self._workflow, limit=capacity)
         # Those that wait for the Dag run of an earlier attempt, and those of a task that died.
         but = started + [run.run_id for run in claimed]
-        left = self._do(delegation.read_inputs, self._workflow, but=but)
+        left = self._do(claiming.claimed, self._workflow, self.owner, but=but)
+        inputs = {run.run_id: run for run in left + claimed}
         delegated = {run.run_id: run for run in self._do(delegation.list_delegated, self._workflow)}
-        waiting = [run for run in left + claimed if run.run_id in delegated]
+        waiting = [delegated[run_id] for run_id in inputs if run_id in delegated]
         untried = {run.run_id for run in waiting}
 
-        def start(run: ClaimedRun) -> RunResult | None:
-            end = self._start(run, delegated[run.run_id])
+        def start(run: DelegatedRun) -> RunResult | None:
+            end = self._start(inputs[run.run_id], run)
             untried.discard(run.run_id)
             return end
 
         try:
-            self._for_each(waiting, start, lambda run: self._ends(delegated[run.run_id]))
+            self._for_each(waiting, start)
         except AirflowRuntimeError as error:
             if not is_outage(error):
                 self._do(lifecycle.release, self.owner, untried)
             raise
 
-    def _for_each(self, runs: Sequence[T], step: Callable[[T], RunResult | None], ends: Callable[[T], RunEnds]) -> None:
+    def _for_each(self, runs: Sequence[DelegatedRun], step: Callable[[DelegatedRun], RunResult | None]) -> None:
         """Take a step for each run and record the ends; one question that Airflow never answers ends its own run."""
         results: list[RunResult | None] = []
-        unanswered: list[tuple[T, AirflowRuntimeError]] = []
+        unanswered: list[tuple[DelegatedRun, AirflowRuntimeError]] = []
         try:
             for run in runs:
                 try:
@@ -171,26 +113,61 @@ class DagRunExecutor:
                     if len(unanswered) > 1 and not self._dag_runs.has_answered:
                         break
             if self._dag_runs.has_answered:
-                results += [ends(run).unanswered(error) for run, error in unanswered]
+                results += [self._unanswered(run, error) for run, error in unanswered]
         finally:
             if ended := [result for result in results if result is not None]:
                 self._store.finish(ended)
         if unanswered and not self._dag_runs.has_answered:
             raise unanswered[0][1]
 
-    def _ends(self, run: DelegatedRun) -> RunEnds:
-        return RunEnds(self._definition, run.run_id, is_late=run.seconds > self._definition.timeout)
-
     def _end_of(self, run: DelegatedRun) -> RunResult | None:
-        """Return how a run that has its Dag run ended; None while it runs."""
-        ends = self._ends(run)
-        return ends.by_state(self._dag_runs.state(ends.dag_run_id))
+        """Return how a run that has its Dag run ended; None while it runs in time."""
+        dag_run_id = dag_ids.run_of(run.run_id)
+        where = f"run {dag_run_id} of Dag {self._dag_runs.dag_id}"
+        match self._dag_runs.state(dag_run_id):
+            case "success":
+                return RunResult(run_id=run.run_id, state="success")
+            case "failed":
+                error = f"The {where} has failed; the logs of its tasks contain the error."
+                return RunResult(run_id=run.run_id, state="failed", error_type="DagRunFailed", error=error)
+            case None:
+                error = f"The {where} does not exist: it was deleted, or the workflow has named another Dag since."
+                return RunResult(run_id=run.run_id, state="exception", error_type="DagRunDeleted", error=error)
+        return self._timed_out(
+            run,
+            f"The {where} lasted longer than {self._timeout}; it is watched no more. A task cannot stop it, so it "
+            "continues, unless its Dag has a dagrun_timeout.",
+        )
+
+    def _unanswered(self, run: DelegatedRun, error: Exception) -> RunResult | None:
+        """Return the end of a run about which alone Airflow does not answer, once it is late; None until then."""
+        if not self._is_late(run):
+            return None
+        return RunResult(
+            run_id=run.run_id,
+            state="exception",
+            error_type="AirflowSilent",
+            error=f"Airflow did not answer within {self._timeout} what was asked about this run, while it answered for "
+            f"others: {one_line(error)} What Dag {self._dag_runs.dag_id} does for it may continue.",
+        )
+
+    def _timed_out(self, run: DelegatedRun, error: str) -> RunResult | None:
+        """Return the end of a run that has lasted too long; None until then."""
+        if not self._is_late(run):
+            return None
+        return RunResult(run_id=run.run_id, state="killed", error_type="TimeoutError", error=error)
+
+    def _is_late(self, run: DelegatedRun) -> bool:
+        return run.seconds > self._definition.timeout
+
+    @property
+    def _timeout(self) -> str:
+        return f"timeout ({self._definition.timeout:g} s)"
 
     def _start(self, run: ClaimedRun, delegated: DelegatedRun) -> RunResult | None:
         """Start the Dag run of a run, or attach to the one that an earlier task started; return an end without one."""
         if run.body is None:
             return without_input(run)
-        ends = self._ends(delegated)
         unfinished = self._dag_runs.unfinished([dag_ids.run_of(run_id) for run_id in delegated.earlier])
         if unfinished:
             earlier = min(unfinished)
@@ -198,14 +175,21 @@ class DagRunExecutor:
                 f"Run {run.run_id} waits: run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still "
                 "runs, and a work order never has two of them at once."
             )
-            return ends.waiting_for(earlier)
+            return self._timed_out(
+                delegated,
+                f"The run {earlier} of Dag {self._dag_runs.dag_id}, of an earlier attempt, still runs after "
+                f"{self._timeout}, so no other was started. Nothing ends it, unless its Dag has a dagrun_timeout.",
+            )
         if not self._do(delegation.is_delegated, self._workflow, run.run_id):
             return None
         try:
             conf = with_context(json_values.loads(run.body), run, self._definition)
-            self._dag_runs.start(ends.dag_run_id, conf, f"work order {run.work_order_id}")
+            self._dag_runs.start(dag_ids.run_of(run.run_id), conf, f"work order {run.work_order_id}")
         except InputUnreadableError as error:
-            return ends.refused(error)
+            error_type = type(error).__name__
+            return RunResult(
+                run_id=run.run_id, state="exception", error_type=error_type, error=one_line(error), may_retry=False
+            )
         self._do(lifecycle.start, self.owner, [run.run_id])
         return None
 

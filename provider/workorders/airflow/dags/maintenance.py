@@ -9,7 +9,8 @@ from workorders.airflow.dags.factories import continuous_dag, new_dag
 from workorders.airflow.operators.maintenance import DUTIES, MaintenanceOperator
 from workorders.airflow.page_links import page_path
 from workorders.airflow.retries import unlimited_retries
-from workorders.airflow.stats import ReportMetricsSensor
+from workorders.airflow.stats import ReportMetricsTrigger
+from workorders.airflow.triggers.polling import PollingSensor
 from workorders.core.environment import DATABASE_CONNECTION
 
 _TAGS: Final = ["maintenance", "workorders"]
@@ -55,7 +56,8 @@ def _metrics_dag(database_connection: str) -> DAG:
         tags=_TAGS,
         doc_md=_METRICS_DOC.format(overview=page_path()),
     ) as dag:
-        ReportMetricsSensor(task_id="report_metrics", database_connection=database_connection, **unlimited_retries())
+        trigger = ReportMetricsTrigger(database_connection=database_connection)
+        PollingSensor(task_id="report_metrics", trigger=trigger, **unlimited_retries())
     return dag
 
 

@@ -7,9 +7,10 @@ from airflow.sdk import DAG
 
 from workorders import dag_ids
 from workorders.airflow.dags.factories import collect, continuous_dag, owner_and_tags, retried_task
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.page_links import page_path
-from workorders.airflow.triggers.runs import WaitForDagRunsSensor, WaitForRunsSensor
+from workorders.airflow.triggers.polling import PollingSensor
+from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core.definitions.loading import WORKFLOWS
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import workflow_folder, workflow_modules  # noqa: F401 - public names of the package
@@ -44,16 +45,17 @@ def make_dag(definition: WorkflowDefinition) -> DAG:
             else "starts Dag runs; it ends at once, and records their ends",
         ),
     ) as dag:
-        sensor = WaitForRunsSensor if definition.dag_id is None else WaitForDagRunsSensor
-        wait = sensor(definition=definition, **retried_task(definition, "wait_for_runs"))
+        trigger = WaitForRunsTrigger(
+            definition=definition.model_dump(mode="json"), database_connection=definition.database_connection
+        )
+        wait = PollingSensor(trigger=trigger, **retried_task(definition, "wait_for_runs"))
+        settings = {"definition": definition, **retried_task(definition, "execute_runs")}
         if definition.dag_id is None:
-            wait >> ExecuteRunsOperator.partial(
-                definition=definition,
-                map_index_template="worker {{ task.worker }}",
-                **retried_task(definition, "execute_runs"),
-            ).expand(worker=list(range(1, definition.workers + 1)))
+            wait >> ExecuteRunsOperator.partial(map_index_template="worker {{ task.worker }}", **settings).expand(
+                worker=list(range(1, definition.workers + 1))
+            )
         else:
-            wait >> RunDagsOperator(definition=definition, **retried_task(definition, "execute_runs"))
+            wait >> ExecuteRunsOperator(**settings)
     return dag
 
 

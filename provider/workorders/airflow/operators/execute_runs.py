@@ -1,10 +1,9 @@
-"""The operators that execute the runs of a workflow: with its callable, or by runs of its Dag."""
+"""The operator that executes the runs of a workflow: with its callable, or by runs of its Dag."""
 
 import os
-from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowRuntimeError
@@ -13,7 +12,7 @@ from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.page_links import PageLink
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.core import identities, workflows
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.exceptions import one_line
@@ -23,7 +22,7 @@ from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.result_store import MAX_FAILURES, RunSummary
 from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published
 
@@ -31,20 +30,28 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class WorkflowOperator(BaseOperator):
-    """Base of the operators that execute the runs of a workflow.
+_BEGUN_RUNS: Final = (
+    "Runs that had not begun wait again; those that had begun are finished, or will be recovered as lost."
+)
+_STARTED_DAG_RUNS: Final = "Started Dag runs continue; the next try records their ends and starts runs that wait."
+
+
+class ExecuteRunsOperator(BaseOperator):
+    """Claims runs of a workflow and calls its callable for each, or starts a run of its Dag with the input as its conf.
 
     The log names a run that fails, and the task succeeds. The task fails if runs could not be executed at all. Runs
     that had not started then wait again, and the next try, or a clear, claims them. `worker` is the number of this task
     among its mapped ones.
+
+    With a callable, it ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused
+    while it waits. With a Dag, it waits for no Dag run: `WaitForRunsTrigger` does so in the triggerer. It attaches to
+    one that exists, so a task that dies costs no second one. `processes` times `workers` of the definition is how many
+    run at a time.
     """
 
     template_fields: Sequence[str] = ("database_connection",)
     operator_extra_links = (PageLink("Workflow"),)
     ui_color = "#e8f1fa"
-    undone: ClassVar[str] = (
-        "Runs that had not begun wait again; those that had begun are finished, or will be recovered as lost."
-    )
 
     def __init__(self, *, definition: WorkflowDefinition, worker: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -52,11 +59,14 @@ class WorkflowOperator(BaseOperator):
         self.page = ("workflows", definition.name)
         self.database_connection = definition.database_connection
         self.worker = worker
+        self._worker: Worker | None = None
+        self._is_stopped = False
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Execute runs; what could not be executed is named by an ExecutionError."""
-        with explain_failures(self, context, f"Workflow {self.definition.name}", self.undone, ExecutionError):
+        runs_dag = self.definition.dag_id is not None
+        undone = _STARTED_DAG_RUNS if runs_dag else _BEGUN_RUNS
+        with explain_failures(self, context, f"Workflow {self.definition.name}", undone, ExecutionError):
             url = database_url(self.database_connection)
             with connect(url, application_name="workorders execute", may_wait=within_answer_seconds) as connection:
                 identities.require_ahead(connection)
@@ -65,13 +75,41 @@ class WorkflowOperator(BaseOperator):
                 recovered = lifecycle.recover_lost(connection, workflow)
             if recovered != Recovered():
                 self.log.warning("%s", recovered)
-            self.work(url, workflow)
+            if runs_dag:
+                self._run_dags(url, workflow)
+            else:
+                self._call_functions(url, workflow)
 
-    @abstractmethod
-    def work(self, url: str, workflow: Workflow) -> None:
-        """Execute runs of the registered workflow in the database at this URL."""
+    def _call_functions(self, url: str, workflow: Workflow) -> None:
+        """Claim runs, and call the callable in warm processes."""
+        user_database = database_url(self.definition.database.connection) if self.definition.database else None
+        mask = Mask({*secrets_of({**os.environ, "user_database": user_database or ""}), *secrets_in(url)})
+        worker = Worker(
+            workflow,
+            database_url=url,
+            enqueue=enqueue_published,
+            user_database=user_database,
+            mask=mask,
+            log=partial(self.log.info, "%s"),
+            may_wait=self._may_wait,
+        )
+        self._worker = worker
+        if self._is_stopped:
+            worker.stop()
+        try:
+            worker.work()
+        finally:
+            self._log_summary(worker.id, worker.summary)
 
-    def log_summary(self, worker_id: object, summary: RunSummary) -> None:
+    def _run_dags(self, url: str, workflow: Workflow) -> None:
+        """Record the ends of Dag runs, claim runs, and start Dag runs for them."""
+        executor = DagRunExecutor(url, workflow, log=partial(self.log.info, "%s"))
+        try:
+            executor.work()
+        finally:
+            self._log_summary(executor.owner, executor.summary)
+
+    def _log_summary(self, worker_id: object, summary: RunSummary) -> None:
         """Log the first runs that did not succeed, and the number of all."""
         for line in summary.failures:
             self.log.warning("%s", line)
@@ -81,44 +119,6 @@ class WorkflowOperator(BaseOperator):
                 "%s more runs did not succeed; the first %s are listed above.", f"{unnamed:,}", MAX_FAILURES
             )
         self.log.info("Workflow %s, worker %s: %s.", self.definition.name, worker_id, summary)
-
-
-class ExecuteRunsOperator(WorkflowOperator):
-    """Claims runs of a workflow and calls its callable for each.
-
-    It ends when no run arrived for `linger`, when its time slice is over, or if the Dag is paused while it waits. The
-    task fails if the callable cannot be imported or the database is unavailable. See `WorkflowOperator`.
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._worker: Worker | None = None
-        self._is_stopped = False
-
-    def work(self, url: str, workflow: Workflow) -> None:
-        """Claim runs, and call the callable in warm processes."""
-        user_database = database_url(self.definition.database.connection) if self.definition.database else None
-        mask = Mask({*secrets_of({**os.environ, "user_database": user_database or ""}), *secrets_in(url)})
-        worker = Worker(
-            workflow,
-            WorkerConfig(
-                database_url=url,
-                enqueue=enqueue_published,
-                user_database=user_database,
-                mask=mask,
-                log=partial(self.log.info, "%s"),
-                claim_seconds=self.definition.time_slice,
-                linger=self.definition.linger,
-                may_wait=self._may_wait,
-            ),
-        )
-        self._worker = worker
-        if self._is_stopped:
-            worker.stop()
-        try:
-            worker.work()
-        finally:
-            self.log_summary(worker.id, worker.summary)
 
     def _may_wait(self) -> bool:
         """Return whether the Dag is not paused; without an answer the wait ends, and the next Dag run continues."""
@@ -136,21 +136,3 @@ class ExecuteRunsOperator(WorkflowOperator):
         self._is_stopped = True
         if self._worker is not None:
             self._worker.stop()
-
-
-class RunDagsOperator(WorkflowOperator):
-    """Records the ends of Dag runs, and starts one for each run that can be claimed, with the input as its conf.
-
-    It waits for none of them: `WaitForDagRunsSensor` does so in the triggerer. It attaches to a Dag run that exists, so
-    a task that dies costs no second one. `processes` times `workers` of the definition is how many run at a time.
-    """
-
-    undone: ClassVar[str] = "Started Dag runs continue; the next try records their ends and starts runs that wait."
-
-    def work(self, url: str, workflow: Workflow) -> None:
-        """Record the ends of Dag runs, claim runs, and start Dag runs for them."""
-        executor = DagRunExecutor(url, workflow, log=partial(self.log.info, "%s"))
-        try:
-            executor.work()
-        finally:
-            self.log_summary(executor.owner, executor.summary)

@@ -11,11 +11,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.connections import database_url
 from workorders.airflow.notifications import load_notifiers, notify_all
-from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, log_failure_wrapped, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, explain_failures, reason
 from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import runner
-from workorders.core.bulk.jobs import Job
 from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.history import search_index, state_counts
 from workorders.core.maintenance import retention, steps
@@ -26,7 +25,6 @@ from workorders.core.runs.lifecycle import Recovered
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_REPORT_SECONDS: Final = 5.0
 _REFRESH_SECONDS: Final = 240.0
 """After this time no further step begins; the next Dag run continues."""
 
@@ -37,15 +35,7 @@ def run_bulk_jobs(connection: Connection, log: Any, _: "Context") -> dict[str, A
     Raises:
         AirflowFailException: one failed; the others were run.
     """
-    logged_at = time.monotonic()
-
-    def report(job: Job) -> None:
-        nonlocal logged_at
-        if time.monotonic() - logged_at > _REPORT_SECONDS:
-            logged_at = time.monotonic()
-            log.info("%s", job)
-
-    worked = runner.resume_orphaned(connection, progress=report)
+    worked = runner.resume_orphaned(connection)
     for job in worked.jobs:
         log.info("%s", job)
     if worked.failures:
@@ -171,7 +161,6 @@ class MaintenanceOperator(BaseOperator):
         self.duty = duty
         self.database_connection = database_connection
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, Any]:
         """Do it and return its results; what was done before a failure stays done."""
         duty = DUTIES[self.duty]

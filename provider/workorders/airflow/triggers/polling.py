@@ -6,6 +6,7 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseSensorOperator
@@ -19,9 +20,9 @@ from airflow.triggers.base import (
 )
 
 from workorders.airflow.retries import describe_next_retry
-from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_failure_wrapped, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_wrapped, reason
 from workorders.core.exceptions import one_line
-from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
+from workorders.core.outage_delay import delay_seconds
 from workorders.core.postgres.connection import is_outage
 
 if TYPE_CHECKING:
@@ -67,15 +68,11 @@ class PollingTrigger(BaseTrigger):
     def open_probe(self) -> AbstractAsyncContextManager[Probe]:
         """Open connections and return the probe; opened again after a failure, with connections looked up again."""
 
-    def max_delay(self, error: Exception) -> int:
-        """Return the maximum seconds to wait after this failure."""
-        return MAX_SECONDS
-
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Return the class's path and the arguments of its constructor."""
         parameters = inspect.signature(type(self)).parameters.values()
         names = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-        return path_of(type(self)), {name: getattr(self, name) for name in names}
+        return f"{type(self).__module__}.{type(self).__qualname__}", {name: getattr(self, name) for name in names}
 
     def log_wait(self) -> bool:
         """Log once what the task waits for, and return whether it was now."""
@@ -99,7 +96,7 @@ class PollingTrigger(BaseTrigger):
                     yield TriggerEvent({FAILED: sentence})  # type: ignore[no-untyped-call]
                     return
                 self._failures += 1
-                delay = min(delay_seconds(self._failures), self.max_delay(error))
+                delay = delay_seconds(self._failures)
                 self.log.warning("%s Nothing was lost; the next look is in %s s.", one_line(error), delay)
                 await asyncio.sleep(delay)
                 continue
@@ -123,53 +120,37 @@ class PollingTrigger(BaseTrigger):
         return None
 
 
-def path_of(trigger: type[PollingTrigger]) -> str:
-    """Return the path by which Airflow imports a trigger."""
-    return f"{trigger.__module__}.{trigger.__qualname__}"
-
-
 class PollingSensor(BaseSensorOperator):
     """Waits by a `PollingTrigger`.
 
-    A subclass sets `trigger_class`, and calls `start` at the end of its `__init__`. Its template fields are arguments
-    of the trigger.
+    Args:
+        trigger: probes; the triggerer makes it again from its arguments.
+        start_from_trigger: whether the task starts in the triggerer; otherwise a worker starts it and defers.
     """
 
     ui_color = "#e8f1fa"
     # For mapped tasks, which read the class and always start on a worker.
     start_from_trigger = False
 
-    @property
-    @abstractmethod
-    def trigger_class(self) -> type[PollingTrigger]:
-        """The trigger that waits."""
-
-    def start(self, *, from_trigger: bool = True, **fixed: Any) -> None:
-        """Set where the task starts, and the arguments of the trigger that are no template fields.
-
-        Unless it starts in the triggerer, a worker defers at once.
-        """
-        self._fixed = fixed
-        self.start_from_trigger = from_trigger
+    def __init__(self, *, trigger: PollingTrigger, start_from_trigger: bool = True, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        path, arguments = trigger.serialize()
+        self._make_trigger = partial(type(trigger), **arguments)
+        self.start_from_trigger = start_from_trigger
         self.start_trigger_args = StartTriggerArgs(
-            trigger_cls=path_of(self.trigger_class),
-            trigger_kwargs=self.arguments(),
-            next_method="execute_complete",
+            trigger_cls=path, trigger_kwargs=arguments, next_method="execute_complete"
         )
-
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of the trigger; a worker has rendered the template fields among them."""
-        return {**{name: getattr(self, name) for name in self.template_fields}, **self._fixed}
 
     def execute(self, context: "Context") -> None:
         """Defer to the triggerer; runs only if a worker started the task."""
-        self.defer(trigger=self.trigger_class(**self.arguments()), method_name="execute_complete")
+        self.defer(trigger=self._make_trigger(), method_name="execute_complete")
 
-    @log_failure_wrapped
     def execute_complete(self, context: "Context", event: Any = None) -> None:
         """Fail with the trigger's sentence and the time of the next try.
 
         Without a failure this runs only in `dag.test()`, because the trigger ends the task.
         """
         if isinstance(event, dict) and FAILED in event:
-            raise TaskFailedError(f"{event[FAILED]} {describe_next_retry(self, context['ti'])}")
+            sentence = f"{event[FAILED]} {describe_next_retry(self, context['ti'])}"
+            log_wrapped(self.log, sentence)
+            raise TaskFailedError(sentence)

@@ -3,49 +3,56 @@
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
+from workorders.airflow.triggers.polling import PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.postgres.connection import connect
 from workorders.core.runs import claiming, delegation
 from workorders.core.runs.delegation import DelegatedRun
 from workorders.core.workflows import Workflow
 
 POLL_SECONDS: Final = 1.0
 """Time between two queries of one database, however many workflows wait."""
+DAG_RUNS_POLL_SECONDS: Final = 2.0
+"""Time between two questions to Airflow about the Dag runs of a workflow."""
 _PAUSE_FACTOR: Final = 9
 """A query takes at most a tenth of the time: it is slow if very many ordering keys wait for a retry."""
 
 
-class SharedPoller:
+class SharedPoller(TriggererDatabase):
     """Polls one database for all workflows that wait in this process, with one query for all."""
 
     def __init__(self, database_url: str) -> None:
-        self._database = TriggererDatabase(database_url)
+        super().__init__(database_url)
         self._names: Counter[str] = Counter()
         self._lock = asyncio.Lock()
         self._poll_at = 0.0
         self._claimable: frozenset[str] = frozenset()
 
-    @contextmanager
-    def subscribed(self, name: str) -> Iterator[None]:
-        """Poll for this workflow as well."""
-        self._names[name] += 1
+    @asynccontextmanager
+    async def subscribed(self, definition: WorkflowDefinition) -> AsyncIterator[Workflow]:
+        """Poll for a workflow as well, and store its definition if none is stored; give the workflow with this one.
+
+        A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
+        changed since, so tasks that read it store what is newer.
+        """
+        async with self._lock:
+            workflow = await self.run(workflows.register_unless_known, definition)
+        self._names[workflow.name] += 1
         try:
-            yield
+            yield workflow
         finally:
-            self._names -= Counter([name])
+            self._names -= Counter([workflow.name])
 
     async def is_claimable(self, name: str) -> bool:
         """Return whether the workflow has something to do, by a query that is at most about `POLL_SECONDS` old.
@@ -55,25 +62,20 @@ class SharedPoller:
         async with self._lock:
             begun = time.monotonic()
             if begun >= self._poll_at:
-                found = await self._database.run(claiming.list_claimable, list(self._names))
+                found = await self.run(claiming.list_claimable, list(self._names))
                 self._claimable = frozenset(claimable.workflow for claimable in found)
                 now = time.monotonic()
                 self._poll_at = max(begun + POLL_SECONDS, now + _PAUSE_FACTOR * (now - begun))
             return name in self._claimable
 
-    async def close(self) -> None:
-        """Close the connection."""
-        await self._database.close()
-
 
 class WaitForRunsTrigger(PollingTrigger):
     """Fires when a workflow has a run that can be claimed, or a lost one.
 
-    The definition is registered when the wait begins.
+    For a workflow that runs a Dag, it fires as well when a Dag run has ended or lasted too long; and for a run only if
+    another Dag run may be started. The definition is registered when the wait begins. It waits out an outage of the
+    database; any other failure fails the task.
     """
-
-    probe_seconds: ClassVar[float] = POLL_SECONDS
-    awaited: ClassVar[str] = "runs of workflow {}"
 
     def __init__(
         self,
@@ -83,10 +85,12 @@ class WaitForRunsTrigger(PollingTrigger):
         idle_after: float = 3600.0,
         **_from_another_version: Any,
     ) -> None:
+        runs_dag = definition.get("dag_id") is not None
+        awaited = f"runs of workflow {definition['name']}"
         super().__init__(
             subject=f"Workflow {definition['name']}",
-            waiting_for=self.awaited.format(definition["name"]),
-            poll_interval=self.probe_seconds,
+            waiting_for=f"{awaited}, and for the ends of its Dag runs" if runs_dag else awaited,
+            poll_interval=DAG_RUNS_POLL_SECONDS if runs_dag else POLL_SECONDS,
             idle_after=idle_after,
         )
         self.definition = definition
@@ -94,64 +98,30 @@ class WaitForRunsTrigger(PollingTrigger):
 
     @asynccontextmanager
     async def open_probe(self) -> AsyncIterator[Probe]:
-        """Register the workflow, and subscribe to the query that the triggers of this process share."""
+        """Register the workflow, so that ordering keys and limits apply before any run starts, and poll for it."""
         database_url = await async_database_url(self.database_connection)
-        # In a thread, because it blocks. Ordering keys and limits apply from here on, before any run starts.
-        await asyncio.to_thread(register, database_url, self.definition)
-        name = str(self.definition["name"])
-        async with resources.use(SharedPoller, database_url) as poller:
-
-            async def probe() -> str | None:
-                return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(name) else None
-
-            with poller.subscribed(name):
-                yield probe
-
-
-def register(database_url: str, definition: dict[str, Any]) -> Workflow:
-    """Store a workflow's definition if none is stored, and return the workflow with this one.
-
-    A wait lasts up to an hour, and starts again with its old arguments when the triggerer does. The file may have
-    changed since, so tasks that read it store what is newer.
-    """
-    with connect(database_url, application_name="workorders register") as connection:
-        found = validate(definition, WorkflowDefinition, where=str(definition.get("name")))
-        return workflows.register_unless_known(connection, found)
-
-
-class WaitForDagRunsTrigger(WaitForRunsTrigger):
-    """Fires when a Dag run of a workflow has ended or lasted too long, or when another one may be started.
-
-    See `WaitForRunsTrigger`.
-    """
-
-    probe_seconds = 2.0
-    awaited = "runs of workflow {}, and for the ends of its Dag runs"
-
-    @asynccontextmanager
-    async def open_probe(self) -> AsyncIterator[Probe]:
-        """Register the workflow, and watch its runs and its Dag runs."""
-        database_url = await async_database_url(self.database_connection)
-        definition = validate(self.definition, WorkflowDefinition, where=self.subject)
-        workflow = await asyncio.to_thread(register, database_url, self.definition)
+        definition = validate(self.definition, WorkflowDefinition, where=str(self.definition["name"]))
+        probe = _look_for_runs if definition.dag_id is None else _look_for_dag_runs
         async with (
-            resources.use(TriggererDatabase, database_url) as database,
             resources.use(SharedPoller, database_url) as poller,
+            poller.subscribed(definition) as workflow,
         ):
-            with poller.subscribed(workflow.name):
-                yield partial(self._probe, workflow, definition, database, poller)
+            yield partial(probe, poller, workflow, definition)
 
-    async def _probe(
-        self, workflow: Workflow, definition: WorkflowDefinition, database: TriggererDatabase, poller: SharedPoller
-    ) -> str | None:
-        runs = await database.run(delegation.list_delegated, workflow)
-        if any(run.seconds > definition.timeout for run in runs):
-            return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
-        if await _has_ended(DagRuns(str(definition.dag_id)), runs):
-            return "A Dag run has ended."
-        if len(runs) >= definition.max_dag_runs or not await poller.is_claimable(workflow.name):
-            return None
-        return "There are runs to claim."
+
+async def _look_for_runs(poller: SharedPoller, workflow: Workflow, _: WorkflowDefinition) -> str | None:
+    return "There are runs to claim, or lost ones to recover." if await poller.is_claimable(workflow.name) else None
+
+
+async def _look_for_dag_runs(poller: SharedPoller, workflow: Workflow, definition: WorkflowDefinition) -> str | None:
+    runs = await poller.run(delegation.list_delegated, workflow)
+    if any(run.seconds > definition.timeout for run in runs):
+        return f"A run has lasted longer than timeout ({definition.timeout:g} s)."
+    if await _has_ended(DagRuns(str(definition.dag_id)), runs):
+        return "A Dag run has ended."
+    if len(runs) >= definition.max_dag_runs or not await poller.is_claimable(workflow.name):
+        return None
+    return "There are runs to claim."
 
 
 async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
@@ -163,28 +133,3 @@ async def _has_ended(dag_runs: DagRuns, runs: Sequence[DelegatedRun]) -> bool:
         if not run.is_started and not await dag_runs.count_unfinished([dag_ids.run_of(one) for one in run.earlier]):
             return True
     return False
-
-
-class WaitForRunsSensor(PollingSensor):
-    """Waits until a workflow has runs that can be claimed, or lost ones to recover.
-
-    It is skipped if there are none within an hour. It waits out an outage of the database; any other failure fails the
-    task.
-    """
-
-    template_fields: Sequence[str] = ("database_connection",)
-    trigger_class = WaitForRunsTrigger
-
-    def __init__(self, *, definition: WorkflowDefinition, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.database_connection = definition.database_connection
-        self.start(definition=definition.model_dump(mode="json"))
-
-
-class WaitForDagRunsSensor(WaitForRunsSensor):
-    """Waits until a workflow has runs that can be claimed, or a Dag run of it has ended or lasted too long.
-
-    See `WaitForRunsSensor`.
-    """
-
-    trigger_class = WaitForDagRunsTrigger

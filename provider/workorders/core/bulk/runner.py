@@ -112,9 +112,7 @@ def find_orphaned(connection: Connection) -> list[int]:
     return [row[0] for row in connection.execute(_QUERIES["orphaned_jobs"], arguments)]
 
 
-def resume_orphaned(
-    connection: Connection, *, progress: Callable[[Job], None] | None = None, step: int = STEP
-) -> ResumeResult:
+def resume_orphaned(connection: Connection, *, step: int = STEP) -> ResumeResult:
     """Execute each orphaned job that can continue now.
 
     If several processes do so at once, each job has one worker, and the other processes skip it.
@@ -124,7 +122,7 @@ def resume_orphaned(
     result = ResumeResult()
     for job_id in found:
         try:
-            result.jobs.append(run_job(connection, job_id, step=step, progress=progress))
+            result.jobs.append(run_job(connection, job_id, step=step))
         except JobUnavailableError:
             continue
         except WorkOrdersError as error:

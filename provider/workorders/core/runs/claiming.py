@@ -89,22 +89,21 @@ def claim(
         return []
     workers.lock_worker(connection, worker_id)
     definition = workflow.definition
-    if definition is None or (definition.concurrency is None and definition.ordering_key is None):
-        return _claim(connection, "claim", workflow, limit, worker_id)
-    capacity = _lock_capacity(connection, workflow, limit)
-    if capacity < 1:
-        return []
-    if definition.ordering_key is None:
-        return _claim(connection, "claim", workflow, capacity, worker_id)
-    window = _WINDOW + capacity
-    asked = {
-        "window": window,
-        "start": random.randint(_LOWEST_KEY, -_LOWEST_KEY - 1),  # noqa: S311 - no secret
-        "per_key": 1 if one_per_ordering_key else capacity,
-        # With one per key, the head may have many of one: 3 lists of the window are read, and then the other keys.
-        "looked_at": 3 * window + capacity if one_per_ordering_key else capacity,
-    }
-    return _claim(connection, "claim_free_keys", workflow, capacity, worker_id, **asked)
+    query, asked = "claim", dict[str, Any](workflow_id=workflow.id, worker_id=worker_id)
+    if definition and (definition.concurrency is not None or definition.ordering_key is not None):
+        limit = _lock_capacity(connection, workflow, limit)
+        if limit < 1:
+            return []
+    if definition and definition.ordering_key is not None:
+        query, window = "claim_free_keys", _WINDOW + limit
+        asked |= {
+            "window": window,
+            "start": random.randint(_LOWEST_KEY, -_LOWEST_KEY - 1),  # noqa: S311 - no secret
+            "per_key": 1 if one_per_ordering_key else limit,
+            # With one per key, the head may have many of one: 3 lists of the window are read, and then the other keys.
+            "looked_at": 3 * window + limit if one_per_ordering_key else limit,
+        }
+    return _runs(connection, query, {**asked, "limit": limit, "ids": run_ids(limit)})
 
 
 def _lock_capacity(connection: Connection, workflow: Workflow, limit: int) -> int:
@@ -132,13 +131,6 @@ def claimed(
     There are fewer, and the others wait again, as in `claim`.
     """
     return _runs(connection, "claimed", {"workflow_id": workflow.id, "worker_id": worker_id, "but": list(but)})
-
-
-def _claim(
-    connection: Connection, query: str, workflow: Workflow, limit: int, worker_id: UUID, **asked: int
-) -> list[ClaimedRun]:
-    arguments = {"workflow_id": workflow.id, "limit": limit, "worker_id": worker_id, "ids": run_ids(limit), **asked}
-    return _runs(connection, query, arguments)
 
 
 def _runs(connection: Connection, query: str, arguments: dict[str, Any]) -> list[ClaimedRun]:

@@ -6,7 +6,7 @@ them. The system that does the work reports its state.
 A delegated run is `claimed` until its work is known to have been started, and `started` from then on.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID, uuid5
@@ -49,11 +49,6 @@ def list_delegated(connection: Connection, workflow: Workflow) -> list[Delegated
     """Return the unfinished delegated runs of a workflow, oldest first."""
     asked = {"workflow_id": workflow.id, "worker_id": owner_of(workflow.name)}
     return [DelegatedRun(*row) for row in connection.execute(_QUERIES["delegated"], asked)]
-
-
-def read_inputs(connection: Connection, workflow: Workflow, *, but: Collection[UUID]) -> list[ClaimedRun]:
-    """Return the unfinished delegated runs of a workflow with their inputs, `but` some of them."""
-    return claiming.claimed(connection, workflow, owner_of(workflow.name), but=but)
 
 
 def is_delegated(connection: Connection, workflow: Workflow, run_id: UUID) -> bool:

@@ -12,6 +12,7 @@ from uuid import UUID
 from workorders.core import workers
 from workorders.core.ids import run_ids
 from workorders.core.items import Message
+from workorders.core.json_bytes import plain
 from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.workflows import Workflow
@@ -101,14 +102,14 @@ def finish(connection: Connection, worker_id: UUID, results: Sequence[RunResult]
             "worker_id": worker_id,
             "ids": [result.run_id for result in results],
             "states": [result.state for result in results],
-            "error_types": [_text(result.error_type) for result in results],
-            "errors": [_text(result.error) for result in results],
+            "error_types": [result.error_type and plain(result.error_type) for result in results],
+            "errors": [result.error and plain(result.error) for result in results],
             "started": [result.started_at for result in results],
             "finished": [result.finished_at for result in results],
             "may_retry": [result.may_retry for result in results],
             "retry_ids": retry_ids,
             "outputs": [result.output.decode() if result.output is not None else None for result in results],
-            "logs": [_text(result.log) for result in results],
+            "logs": [plain(result.log) for result in results],
             "truncated": [result.log_truncated for result in results],
         },
     ).fetchall()
@@ -156,10 +157,3 @@ def recover_lost(connection: Connection, workflow: Workflow | None = None) -> Re
             retried += sum(finished.values())
             lost += len(finished) - sum(finished.values())
             workers.remove_worker(connection, worker_id)
-
-
-def _text(value: str | None) -> str | None:
-    """Return text that Postgres can store: without NUL and without half of a surrogate pair."""
-    if value is None:
-        return None
-    return value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()

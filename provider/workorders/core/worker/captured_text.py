@@ -11,6 +11,8 @@ import tempfile
 import traceback
 from typing import Final
 
+from workorders.core.json_bytes import plain
+
 GAP: Final = "\0"
 """In place of what was left out of a text, until the text is masked. No other text here contains it."""
 MAX_SENT_CHARACTERS: Final = 256 * 1024
@@ -19,11 +21,6 @@ MAX_LOG_BYTES: Final = 64 * 1024 * 1024
 """If a run writes more than this, its earlier output is deleted, so that it cannot fill the disk."""
 _HALF: Final = MAX_SENT_CHARACTERS // 2
 _CONTINUATION_BYTES: Final = bytes(range(0x80, 0xC0))
-
-
-def plain(text: str) -> str:
-    """Return a text that UTF-8 and Postgres can hold: halves of surrogate pairs and NUL characters are escaped."""
-    return str.encode(text, "utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
 def cut(text: str) -> str:

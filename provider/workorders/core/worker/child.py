@@ -8,10 +8,10 @@ which begins it, or its parent, which takes it back. So a callable that damages 
 import contextvars
 import ctypes
 import faulthandler
-import importlib
 import inspect
 import logging
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -73,29 +73,15 @@ class _RunHandler(logging.Handler):
             self.handleError(record)
 
 
-def _install_handler() -> _RunHandler:
-    """Send all logging to standard error, at level INFO and above."""
-    handler = _RunHandler()
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    return handler
-
-
 class Child:
     """Executes runs, and sends their steps and their results."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._commands: int = settings["commands"]
-        self._tokens: int = settings["tokens"]
-        self._results: int = settings["results"]
-        self._log: int = settings["log"]
-        self._log_bytes: int = settings["max_log_bytes"]
-        self._callable: str = settings["callable"]
-        self._output_bytes: int = settings["max_output_bytes"]
+        self._settings = settings
+        self._commands, self._tokens, self._results, self._log = settings["descriptors"]
         self._context: dict[str, Any] = {**settings["context"], "step_host": self}
-        self._database_settings: dict[str, Any] | None = settings["database"]
         self._database: UserDatabase | None = None
-        os.register_at_fork(after_in_child=self._become_copy)
-        self._is_copy = False
+        self._pid = os.getpid()
         files = os.fstat(self._results), os.fstat(self._log)
         self._files = [(file.st_dev, file.st_ino) for file in files]
         self._reader = FrameReader()
@@ -104,24 +90,25 @@ class Child:
         # A function may have threads.
         self._sending = threading.Lock()
         self._asking = threading.Lock()
-        self._logging = _install_handler()
-        for descriptor in (self._commands, self._tokens, self._results, self._log):
+        self._logging = _RunHandler()
+        logging.basicConfig(level=logging.INFO, handlers=[self._logging], force=True)
+        for descriptor in settings["descriptors"]:
             # A program that a callable starts and leaves behind must not keep the pipes open.
             os.set_inheritable(descriptor, False)
 
     def work(self) -> NoReturn:
         """Import the callable, and execute every run that arrives."""
         try:
-            function = load_function(self._callable)
+            function = load_function(self._settings["callable"])
         except CallableUnavailableError as error:
             self._send(Frame([UNAVAILABLE, captured_text.error_text(error)]))
             os._exit(0)
         self._state = ProcessState()
         self._send(Frame([READY]))
-        if self._database_settings is not None:
+        if self._settings["database"] is not None:
             from workorders.core.worker.user_database import UserDatabase  # noqa: PLC0415 - most workflows have none
 
-            self._database = UserDatabase(self._receive().first.decode(), self._database_settings)
+            self._database = UserDatabase(self._receive().first.decode(), self._settings["database"])
         while True:
             frame = self._receive()
             # The function of the last run may not have waited for an answer.
@@ -200,7 +187,7 @@ class Child:
             returned = contextvars.copy_context().run(function, json_values.loads(frame.first), context)
             if inspect.iscoroutine(returned):
                 returned = _end_of(returned)
-            output = json_values.serialize_output(returned, self._output_bytes) or b""
+            output = json_values.serialize_output(returned, self._settings["max_output_bytes"]) or b""
             messages = context.encoded_messages()
         # Everything, also `sys.exit()` and Ctrl-C in a callable: it ends the run and not the process.
         except BaseException as error:  # noqa: BLE001
@@ -209,7 +196,7 @@ class Child:
             failure = captured_text.failure(error)
             output, may_retry = b"", not isinstance(error, NonRetryableError | InputUnreadableError)
         times = [started, time.time()]
-        log = captured_text.take_log(self._log, self._flush(), self._log_bytes)
+        log = captured_text.take_log(self._log, self._flush(), self._settings["max_log_bytes"])
         self._write(Frame([context.run_id, state, failure, times, may_retry, log], output, messages))
         self._logging.context = None
         # After the result, so that the parent stores it meanwhile.
@@ -242,7 +229,7 @@ class Child:
             files = os.fstat(self._results), os.fstat(self._log)
         except OSError:
             os._exit(1)
-        if self._is_copy or [(file.st_dev, file.st_ino) for file in files] != self._files:
+        if os.getpid() != self._pid or [(file.st_dev, file.st_ino) for file in files] != self._files:
             os._exit(1)
         return files[1].st_size
 
@@ -256,9 +243,6 @@ class Child:
             except BaseException:  # noqa: BLE001
                 os._exit(1)
 
-    def _become_copy(self) -> None:
-        self._is_copy = True
-
 
 def load_function(name: str) -> WorkflowFunction:
     """Import the function `package.module:function`.
@@ -267,11 +251,8 @@ def load_function(name: str) -> WorkflowFunction:
         CallableUnavailableError: there is no such module or function, its import failed, or it cannot be called with
             an input and a context. So a mistake in a deployment is found before the first run, and fails none.
     """
-    module, _, attribute = name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found = pkgutil.resolve_name(name)
     # An import runs other people's code, which may raise anything, also `sys.exit`.
     except (Exception, SystemExit) as error:
         raise CallableUnavailableError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
@@ -281,8 +262,7 @@ def load_function(name: str) -> WorkflowFunction:
         raise CallableUnavailableError(f"{name} yields, and a workflow's function returns.")
     if not _takes_two(found):
         raise CallableUnavailableError(f"{name} cannot be called with an input and a context.")
-    function: WorkflowFunction = found
-    return function
+    return cast("WorkflowFunction", found)
 
 
 def _takes_two(function: Callable[..., Any]) -> bool:

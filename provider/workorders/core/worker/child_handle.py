@@ -26,7 +26,8 @@ from workorders.core.worker.steps import MAX_STEP_BYTES
 
 MAX_SENT: Final = 256
 """Maximum number of runs that a process has or that were sent ahead."""
-_TOKENS: Final = 1 << 32
+START_SECONDS: Final = 60.0
+"""A process that has not imported its callable by then is late."""
 _PIPE_BYTES: Final = 1 << 20
 _REAP_SECONDS: Final = 10.0
 _EXIT_SECONDS: Final = 1.0
@@ -58,11 +59,12 @@ class ChildProcess:
         #: the process started.
         self._since = time.monotonic()
         self._next_token = 0
-        #: The steps of the first run that it waits for.
-        self._asked: set[str] = set()
+        #: The step of the first run that it waits for: one at a time.
+        self._asked: str | None = None
         self._asked_at = 0.0
         self._was_emptied = False
         self._mark = uuid4().hex
+        self._timeout = definition.timeout
         self._captured_bytes = captured_bytes
         self._log = captured_text.create_log()
         database = definition.database if user_database else None
@@ -70,11 +72,9 @@ class ChildProcess:
         self._commands_read, self.commands = os.pipe()
         self._tokens_read, self._tokens = os.pipe()
         self.results, results_write = os.pipe()
+        descriptors = (self._commands_read, self._tokens_read, results_write, self._log)
         settings = {
-            "commands": self._commands_read,
-            "tokens": self._tokens_read,
-            "results": results_write,
-            "log": self._log,
+            "descriptors": descriptors,
             "max_log_bytes": captured_bytes,
             "callable": definition.callable,
             "max_output_bytes": definition.max_output_bytes,
@@ -88,7 +88,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
-                pass_fds=(self._commands_read, self._tokens_read, results_write, self._log),
+                pass_fds=descriptors,
                 env=_environment(self._mark),
                 # So that kill() also reaches what its callables have started.
                 start_new_session=True,
@@ -98,7 +98,9 @@ class ChildProcess:
         for descriptor in (self.commands, self._tokens_read, self.results):
             os.set_blocking(descriptor, False)
         for descriptor in (self.commands, self.results):
-            _enlarge(descriptor)
+            # Beyond 64 KiB, so that large bodies block neither side, unless the user has reached the kernel's limit.
+            with suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         first_bytes = max(definition.max_output_bytes, MAX_STEP_BYTES)
         header_bytes = _MAX_HEADER_BYTES + _MAX_ESCAPE_BYTES * captured_bytes
         self._reader = FrameReader((header_bytes, first_bytes, definition.max_published_bytes))
@@ -126,7 +128,7 @@ class ChildProcess:
             self._begin_next()
         tokens, frames = [], []
         for run, traceparent in runs:
-            self._next_token = (self._next_token + 1) % _TOKENS
+            self._next_token += 1
             header = [self._next_token, run.run_id, run.work_order_id, run.attempt, run.trigger or None, traceparent]
             if run.stored:
                 header += [run.stored.generation, run.stored.results]
@@ -153,26 +155,23 @@ class ChildProcess:
 
     def _begin_next(self) -> None:
         self._since = time.monotonic()
-        self._asked.clear()
+        self._asked = None
 
     @property
     def is_asking(self) -> bool:
         """Whether the run in flight waits until a step is stored."""
-        return len(self._asked) > 0
+        return self._asked is not None
 
     def note_step(self, name: str) -> None:
         """Note that the run in flight waits for a step."""
-        if not self._asked:
-            self._asked_at = time.monotonic()
-        self._asked.add(name)
+        self._asked, self._asked_at = name, time.monotonic()
 
     def answer_step(self, name: str, error: str | None) -> None:
         """Tell the run in flight that a step is stored, or why it cannot be."""
-        if name in self._asked and self.in_flight:
-            self._asked.remove(name)
-            if not self._asked:
-                # The time limit of a run does not include the time in which it waited for this process.
-                self._since += time.monotonic() - self._asked_at
+        if name == self._asked and self.in_flight:
+            self._asked = None
+            # The time limit of a run does not include the time in which it waited for this process.
+            self._since += time.monotonic() - self._asked_at
             self._write(Frame([STORED, self.in_flight.run_id, name, error]).encode())
 
     def _write(self, content: bytes) -> None:
@@ -217,11 +216,17 @@ class ChildProcess:
         """For how many seconds it has executed the run in flight, or sent no more of its result; 0 if there is none."""
         return 0.0 if self.in_flight is None else (self._asked_at if self.is_asking else time.monotonic()) - self._since
 
-    def seconds_left(self, timeout_seconds: float, start_seconds: float) -> float:
-        """Return how many seconds the run in flight, or the start, may still take; negative if it is late."""
+    @property
+    def seconds_left(self) -> float:
+        """How many seconds the run in flight, or the start, may still take; negative if it is late."""
         if not self.ready:
-            return start_seconds - (time.monotonic() - self._since)
-        return timeout_seconds - self.run_seconds
+            return START_SECONDS - (time.monotonic() - self._since)
+        return self._timeout - self.run_seconds
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it must be killed, because its run or its start lasts too long."""
+        return self.seconds_left < 0
 
     def captured_output(self) -> str:
         """Return what it has written since the last result."""
@@ -283,13 +288,6 @@ def ended_by(exit_code: int) -> tuple[str, str]:
 def _environment(mark: str) -> dict[str, str]:
     """Return this process's environment, with its module search path and a mark."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUNBUFFERED": "", _MARK: mark}
-
-
-def _enlarge(descriptor: int) -> None:
-    """Enlarge a pipe beyond 64 KiB, so that large bodies block neither side."""
-    # The user may have reached the kernel's limit for pipes; a small one works too.
-    with suppress(OSError):
-        fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _kill_marked(mark: str) -> None:

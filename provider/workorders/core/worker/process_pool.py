@@ -12,7 +12,7 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker import child
-from workorders.core.worker.child_handle import MAX_SENT, ChildProcess, ended_by, wait_for
+from workorders.core.worker.child_handle import MAX_SENT, START_SECONDS, ChildProcess, ended_by, wait_for
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.ordered_queue import OrderedQueue
@@ -20,8 +20,6 @@ from workorders.core.worker.run_results import ResultMaker, finished_step
 from workorders.core.worker.run_spans import RunSpans
 from workorders.core.worker.secret_masking import NO_SECRETS, Mask
 
-START_SECONDS: Final = 60.0
-"""A process that has not imported its callable by then is killed."""
 _MAX_STARTS: Final = 3
 _CHECK_SECONDS: Final = 0.5
 _GATHER_SECONDS: Final = 0.01
@@ -70,7 +68,8 @@ class ProcessPool:
         self._log = log
         self._queue = OrderedQueue()
         self._spans = RunSpans(definition.name)
-        self._held_keys: list[int] = []
+        #: Ordering keys that are held after a failure.
+        self.held_keys: list[int] = []
         self._steps: list[FinishedStep] = []
         self._mean_seconds: float | None = None
         #: About how many seconds a run lasts: the mean of the last runs, or more if one at work already lasts longer;
@@ -118,11 +117,6 @@ class ProcessPool:
     def _sent(self) -> int:
         return sum(len(process.sent) for process in self._processes)
 
-    @property
-    def has_held_keys(self) -> bool:
-        """Whether an ordering key is held after a failure."""
-        return len(self._held_keys) > 0
-
     def submit(self, runs: Iterable[ClaimedRun]) -> None:
         """Add runs."""
         self._queue.put(runs)
@@ -152,8 +146,8 @@ class ProcessPool:
 
     def resume(self) -> None:
         """Continue with the ordering keys that were held after failures."""
-        while self._held_keys:
-            self._queue.free(self._held_keys.pop())
+        while self.held_keys:
+            self._queue.free(self.held_keys.pop())
 
     def run_ids(self) -> set[UUID]:
         """Return the ids of all runs that have no result yet."""
@@ -221,21 +215,22 @@ class ProcessPool:
                 time.sleep(_PAUSE_SECONDS)
                 readable = None
             else:
-                readable = wait_for(self._processes, min(deadline - now, self._until_time_out(), _CHECK_SECONDS))
+                left = max(min(process.seconds_left for process in self._processes), 0.001)
+                readable = wait_for(self._processes, min(deadline - now, left, _CHECK_SECONDS))
 
     def _step(self, readable: Collection[int] | None) -> list[RunResult]:
         """Take a step, and return the results of the processes whose pipes are `readable`, or of all."""
         results: list[RunResult] = []
         is_check = self._is_check_due()
         for process in list(self._processes):
-            looks = is_check or readable is None or process.results in readable or self._is_late(process)
+            looks = is_check or readable is None or process.results in readable or process.is_late
             # Read first: a run whose result has arrived, if only in part, was neither killed nor crashed.
             received = self._received(process) if looks else []
             results += received
             if received:
                 continue
             has_ended = looks and process.ended
-            if has_ended or process.fault or self._is_late(process):
+            if has_ended or process.fault or process.is_late:
                 results += self._end(process, is_late=not has_ended)
             elif len(process.sent) > 1 and not process.is_unsent and process.run_seconds > 2 * _AHEAD_SECONDS:
                 self._take_back(process)
@@ -266,7 +261,9 @@ class ProcessPool:
                 self._log_output(process)
                 raise CallableUnavailableError(self._result_maker.error_text(error))
             case [child.LEFT_BEHIND, str(run_id), str(text), bool(is_restored)]:
-                self._note_left_behind(process, run_id, text, is_restored=is_restored)
+                became = "it was restored" if is_restored else "its process was replaced"
+                what = self._result_maker.error_text(text)
+                self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
             case [child.STEP, run_id, *_] if run and run_id == str(run.run_id):
                 step = finished_step(run, frame)
                 self._steps.append(step)
@@ -288,11 +285,6 @@ class ProcessPool:
         mean = self._mean_seconds
         self._mean_seconds = seconds if mean is None else mean + _NEWEST_SHARE * (seconds - mean)
 
-    def _note_left_behind(self, process: ChildProcess, run_id: str, text: str, *, is_restored: bool) -> None:
-        became = "it was restored" if is_restored else "its process was replaced"
-        what = self._result_maker.error_text(text)
-        self._log(f"Run {run_id} left something behind in its process, and {became}: {what}")
-
     def _take_back(self, process: ChildProcess) -> None:
         for run in reversed(process.take_back()):
             self._queue.put_back(run)
@@ -301,7 +293,7 @@ class ProcessPool:
         """Let the next run with the ordering key begin, or hold the key if this one did not succeed."""
         self._spans.end(result)
         if run.ordering_key is not None and result.state != "success":
-            self._held_keys.append(run.ordering_key)
+            self.held_keys.append(run.ordering_key)
         else:
             self._queue.free(run.ordering_key)
         return result
@@ -372,13 +364,6 @@ class ProcessPool:
             size += runs[-1].size
         if runs:
             process.send([(run, self._spans.begin(run)) for run in runs])
-
-    def _is_late(self, process: ChildProcess) -> bool:
-        return process.seconds_left(self._definition.timeout, START_SECONDS) < 0
-
-    def _until_time_out(self) -> float:
-        limit = self._definition.timeout
-        return max(min(process.seconds_left(limit, START_SECONDS) for process in self._processes), 0.001)
 
     def _is_check_due(self) -> bool:
         now = time.monotonic()

@@ -101,7 +101,6 @@ class ResultStore:
         self._log = log
         #: Results that wait until another transaction ends, which has written to a key to which their runs publish.
         self.kept: list[RunResult] = []
-        self._reserved: set[Hashable] = set()
         self._due_at = 0.0
         self._connection: Connection | None = None
         #: Whether the worker may own other runs than it knows, because an answer was lost, or by a retry.
@@ -154,7 +153,6 @@ class ResultStore:
         due: list[RunResult] = []
         if self.is_due:
             due, self.kept = self.kept, []
-            self._reserved.clear()
         self._store([*due, *results])
 
     def store_steps(self, given: Sequence[FinishedStep]) -> list[tuple[FinishedStep, str | None]]:
@@ -183,16 +181,17 @@ class ResultStore:
         """
         if not self.kept and not busy:
             return results
+        reserved = set[Hashable]().union(*map(_order_of, self.kept))
         others = []
         for result in results:
             order = _order_of(result)
-            if result.run_id not in busy and self._reserved.isdisjoint(order):
+            if result.run_id not in busy and reserved.isdisjoint(order):
                 others.append(result)
                 continue
             if not self.kept:
                 self._due_at = time.monotonic() + _RETRY_SECONDS
             self.kept.append(result)
-            self._reserved |= order
+            reserved |= order
         return others
 
     def _store(self, given: Sequence[RunResult]) -> None:

@@ -14,10 +14,8 @@ from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame, decode_messages
 from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
 
-MAX_TRACEBACK_CHARACTERS: Final = 8_000
-"""Of a longer traceback the beginning and the end are kept, and the end is longer."""
+MAX_TRACEBACK_BYTES: Final = 8_000
 MAX_ERROR_CHARACTERS: Final = 2_000
-_HEAD: Final = MAX_TRACEBACK_CHARACTERS // 4
 _RETURNED: Final = frozenset({"success", "failed", "exception"})
 _ERASED: Final = (
     "InputErased",
@@ -115,9 +113,7 @@ class ResultMaker:
             case None:
                 return None, None, ""
             case [str(error_type), str(error), str(traceback)]:
-                text = self.mask(traceback)
-                if len(text) > MAX_TRACEBACK_CHARACTERS:
-                    text = f"{text[:_HEAD]}\n  ...\n{text[_HEAD - MAX_TRACEBACK_CHARACTERS :]}"
+                text = _without_middle(self.mask(traceback), MAX_TRACEBACK_BYTES)
                 return self.error_text(error_type), self.error_text(error), text
         raise ValueError("a failure with other fields")
 
@@ -126,12 +122,15 @@ class ResultMaker:
         log = self.mask(written) if written else ""
         if traceback:
             log += ("" if not log or log.endswith("\n") else "\n") + traceback
-        is_cut = len(log.encode()) > self.max_log_bytes
-        return _without_middle(log, self.max_log_bytes) if is_cut else log, is_cut or GAP in written
+        kept = _without_middle(log, self.max_log_bytes)
+        return kept, kept != log or GAP in written
 
 
 def _without_middle(text: str, limit: int) -> str:
+    """Return the beginning and the end of a text that is longer than its limit of bytes; another one as it is."""
     content = text.encode()
+    if len(content) <= limit:
+        return text
     half = max(limit - len(LEFT_OUT), 0) // 2
     if half == 0:
         return ""

@@ -31,8 +31,19 @@ class RunSpans:
         if not tracing.is_on():
             return None
         headers = first_header_values(orjson.loads(run.request), tracing.HEADERS)
+        attributes: dict[str, Any] = {
+            "workorders.workflow": self._workflow,
+            "workorders.trigger": run.trigger,
+            "workorders.work_order.id": str(run.work_order_id),
+            "workorders.run.id": str(run.run_id),
+            "workorders.run.attempt": run.attempt,
+            "workorders.stream": run.stream,
+            "workorders.position": run.position,
+        }
         span = tracing.tracer().start_span(
-            f"run {self._workflow}", tracing.sent_context(headers), attributes=_attributes(self._workflow, run)
+            f"run {self._workflow}",
+            tracing.sent_context(headers),
+            attributes={name: value for name, value in attributes.items() if value is not None},
         )
         self._spans[run.run_id] = span
         return tracing.traceparent_of(span)
@@ -47,16 +58,3 @@ class RunSpans:
             # Without the text of the error, which may quote the input.
             tracing.fail(span, result.error_type or result.state)
         span.end(None if result.finished_at is None else int(result.finished_at.timestamp() * _NANOSECONDS))
-
-
-def _attributes(workflow: str, run: ClaimedRun) -> dict[str, Any]:
-    found = {
-        "workorders.workflow": workflow,
-        "workorders.trigger": run.trigger,
-        "workorders.work_order.id": str(run.work_order_id),
-        "workorders.run.id": str(run.run_id),
-        "workorders.run.attempt": run.attempt,
-        "workorders.stream": run.stream,
-        "workorders.position": run.position,
-    }
-    return {name: value for name, value in found.items() if value is not None}

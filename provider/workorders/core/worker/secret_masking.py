@@ -3,7 +3,7 @@
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
@@ -19,8 +19,6 @@ MIN_CHARACTERS: Final = 5
 """A shorter value is not masked, because too many harmless words contain it. Airflow's masker has the same limit."""
 MIN_BYTES_IN_BASE64: Final = 6
 _URL_SAFE: Final = str.maketrans("+/", "-_")
-
-MaskText = Callable[[str], str]
 
 _PASSWORD_IN_CONNINFO: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
 
@@ -91,18 +89,17 @@ def _passwords_of_url(value: str) -> Iterator[str]:
             yield unquote(content)
 
 
-def _secrets_in_json(value: Any) -> Iterator[str]:
+def _secrets_in_json(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
-        for name, content in value.items():
-            if isinstance(content, str):
-                if is_secret_variable(str(name)):
-                    yield content
-                yield from secrets_in(content)
-            else:
-                yield from _secrets_in_json(content)
+        for key, content in value.items():
+            yield from _secrets_in_json(content, key)
     elif isinstance(value, list):
         for content in value:
             yield from _secrets_in_json(content)
+    elif isinstance(value, str):
+        if is_secret_variable(name):
+            yield value
+        yield from secrets_in(value)
 
 
 def _forms(secret: str) -> set[str]:
@@ -128,7 +125,7 @@ def _in_base64(secret: str) -> Iterator[str]:
         yield from (encoded, encoded.translate(_URL_SAFE))
 
 
-def mask_output(output: bytes, mask: MaskText) -> bytes:
+def mask_output(output: bytes, mask: Mask) -> bytes:
     """Return an output of `json_values.dumps` without secrets: in its strings and its names, and where a number is one.
 
     Not in its JSON text, because a secret may begin in one value and end in another, or be part of a number. The result
@@ -145,7 +142,7 @@ def mask_output(output: bytes, mask: MaskText) -> bytes:
         return _WHOLE_OUTPUT
 
 
-def _mask_value(value: Any, mask: MaskText) -> Any:
+def _mask_value(value: Any, mask: Mask) -> Any:
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, dict):

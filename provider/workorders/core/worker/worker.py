@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from threading import Event
 from typing import Concatenate, Final, ParamSpec, TypeVar
 from uuid import UUID, uuid4
@@ -47,35 +46,34 @@ _FIRST_CLAIM: Final = 16
 _MAX_CLAIMED: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerConfig:
-    """Settings of a worker."""
-
-    database_url: str
-    enqueue: Enqueue
-    user_database: str | None = None
-    mask: Mask = NO_SECRETS
-    log: Callable[[str], None] = print
-    claim_seconds: float = 120.0
-    """The time slice: after it the worker begins no more runs, and ends when those that have begun are finished."""
-    linger: float = 0.0
-    """How long (seconds) to wait for more runs before ending, within the time slice."""
-    may_wait: Callable[[], bool] = lambda: True
-    """Whether the wait may continue. It is asked every few seconds, and only during a wait."""
-    heartbeat_seconds: float = workers.HEARTBEAT_SECONDS
-    grace_seconds: float = workers.GRACE_SECONDS
-
-
 class Worker:
-    """Executes runs of one workflow."""
+    """Executes runs of one workflow, and waits for more for the `linger` of its definition.
 
-    def __init__(self, workflow: Workflow, config: WorkerConfig) -> None:
+    After the time slice it begins no more runs, and ends when those that have begun are finished. `may_wait` returns
+    whether the wait may continue; it is asked every few seconds, and only during a wait.
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        *,
+        database_url: str,
+        enqueue: Enqueue,
+        user_database: str | None = None,
+        mask: Mask = NO_SECRETS,
+        log: Callable[[str], None] = print,
+        may_wait: Callable[[], bool] = lambda: True,
+        heartbeat_seconds: float = workers.HEARTBEAT_SECONDS,
+        grace_seconds: float = workers.GRACE_SECONDS,
+    ) -> None:
         if workflow.definition is None or workflow.definition.callable is None:
             raise ConfigurationError(f"Workflow {workflow.name} has no callable, so none of its runs was executed.")
         self.id = uuid4()
         self._workflow = workflow
         self._definition = workflow.definition
-        self._config = config
+        self._log = log
+        self._may_wait = may_wait
+        self._grace_seconds = grace_seconds
         self._stop = Event()
         self._queue: deque[ClaimedRun] = deque()
         self._ended: list[RunResult] = []
@@ -87,30 +85,25 @@ class Worker:
         self._ask_at = 0.0
         self._mean_bytes = 1.0
         now = time.monotonic()
-        self._linger_ends_at = now + config.linger
-        self._slice_ends_at = now + config.claim_seconds
+        self._linger_ends_at = now + self._definition.linger
+        self._slice_ends_at = now + self._definition.time_slice
         self._store = ResultStore(
-            config.database_url,
+            database_url,
             self.id,
-            enqueue=config.enqueue,
+            enqueue=enqueue,
             may_continue=lambda: not self._heartbeat.is_lost,
             stop=self._stop,
-            log=config.log,
+            log=log,
         )
-        self._pool = ProcessPool(
-            workflow.definition,
-            mask=config.mask,
-            log=config.log,
-            user_database=config.user_database,
-        )
+        self._pool = ProcessPool(workflow.definition, mask=mask, log=log, user_database=user_database)
         self._heartbeat = Heartbeat(
-            config.database_url,
+            database_url,
             self.id,
-            seconds=config.heartbeat_seconds,
-            grace_seconds=config.grace_seconds,
+            seconds=heartbeat_seconds,
+            grace_seconds=grace_seconds,
             # The main thread may wait for the database, and the runs of this worker will soon be those of others.
             on_loss=self._pool.kill,
-            log=config.log,
+            log=log,
         )
 
     @property
@@ -132,7 +125,7 @@ class Worker:
             psycopg.Error: the database was unavailable for too long; runs that had begun will be lost.
         """
         try:
-            self._do(workers.add_worker, self._workflow, self.id, self._config.grace_seconds)
+            self._do(workers.add_worker, self._workflow, self.id, self._grace_seconds)
             with self._heartbeat, self._pool:
                 try:
                     while self._step():
@@ -144,8 +137,8 @@ class Worker:
         finally:
             self._store.close()
         if self._slice_is_over:
-            self._config.log(
-                f"Workflow {self._workflow.name}: the time slice of {self._config.claim_seconds:g} s is over; "
+            self._log(
+                f"Workflow {self._workflow.name}: the time slice of {self._definition.time_slice:g} s is over; "
                 "the next Dag run claims the runs that are available."
             )
         return self.summary
@@ -173,23 +166,21 @@ class Worker:
         self._end(self._pool.poll(MAX_STORE_DELAY_SECONDS / 2))
         self._take_steps()
         self._store_when_due()
-        self._linger_ends_at = time.monotonic() + self._config.linger
+        self._linger_ends_at = time.monotonic() + self._definition.linger
         return True
 
     def _wait(self) -> bool:
         """Wait until the next look for runs, and return whether there is one."""
         now = time.monotonic()
         ends_at = min(self._linger_ends_at, self._slice_ends_at)
-        if now >= ends_at or not self._may_wait(now):
+        if now >= ends_at:
             return False
+        if now >= self._ask_at:
+            self._ask_at = now + _ASK_SECONDS
+            if not self._may_wait():
+                return False
         self._stop.wait(max(min(self._look_at, ends_at) - now, 0.0))
         return True
-
-    def _may_wait(self, now: float) -> bool:
-        if now < self._ask_at:
-            return True
-        self._ask_at = now + _ASK_SECONDS
-        return self._config.may_wait()
 
     @property
     def _slice_is_over(self) -> bool:
@@ -213,7 +204,7 @@ class Worker:
             return False
         found = self._do(claiming.list_claimable, [self._workflow.name])
         if any(claimable.has_lost for claimable in found):
-            self._config.log(str(self._do(lifecycle.recover_lost, self._workflow)))
+            self._log(str(self._do(lifecycle.recover_lost, self._workflow)))
         now = time.monotonic()
         self._look_at = now + min(max(_LOOK_SECONDS, (now - begun) * (_LOOK_SHARE - 1)), _MAX_LOOK_SECONDS)
         return any(claimable.is_claimable for claimable in found)
@@ -270,7 +261,7 @@ class Worker:
         for step, error in stored:
             self._pool.answer_step(step, error)
             if error:
-                self._config.log(f"Run {step.run_id}: the result of step {step.name!r} cannot be stored: {error}")
+                self._log(f"Run {step.run_id}: the result of step {step.name!r} cannot be stored: {error}")
         # The worker does not own the other runs any more.
         self._pool.drop({step.run_id for step in steps} - {step.run_id for step, _ in stored})
 
@@ -292,7 +283,7 @@ class Worker:
             or self._ended_bytes >= MAX_STORED_BYTES
             or waited > MAX_STORE_DELAY_SECONDS
             or idle
-            or self._pool.has_held_keys
+            or len(self._pool.held_keys) > 0
         )
         if self._store.is_due or ((self._ended or self._steps) and is_due):
             self._store_results()
@@ -325,7 +316,7 @@ class Worker:
             self._require_ownership()
             limit = _MAX_KEPT_SECONDS_AFTER_STOP if self._stop.is_set() else _MAX_KEPT_SECONDS
             if time.monotonic() - begun > limit:
-                self._config.log(
+                self._log(
                     f"The results of {len(self._store.kept):,} runs were not stored, and the runs will be lost: "
                     "another transaction has written to keys to which they publish, and has not ended within "
                     f"{limit:g} s. Find it in pg_stat_activity, and rerun the runs."
@@ -361,4 +352,4 @@ class Worker:
         """Release runs that have not begun."""
         if runs:
             released = self._do(lifecycle.release, self.id, [run.run_id for run in runs])
-            self._config.log(f"{released:,} runs that had not begun wait again.")
+            self._log(f"{released:,} runs that had not begun wait again.")

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.page_links import PageLink
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.core import triggers
 from workorders.core.postgres.connection import connect
 from workorders.kafka.airflow.connections import kafka_settings
@@ -62,7 +62,6 @@ class CommitOffsetsOperator(BaseOperator):
         self.page = ("kafka", definition.name)
         self.batch_id = batch_id
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Read the ledger and write the group's offsets, under a lock that orders the commits of a trigger.
 

@@ -12,7 +12,7 @@ from workorders import dag_ids
 from workorders.airflow import assets
 from workorders.airflow.page_links import PageLink
 from workorders.airflow.retries import describe_next_retry, is_long_stall, next_try_seconds, tries_since_clear
-from workorders.airflow.task_errors import EXPECTED_FAILURES, log_failure_wrapped, log_wrapped, reason
+from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped, reason
 from workorders.kafka.airflow.connections import job_secrets
 from workorders.kafka.airflow.ingest_runs import BATCH_ID, BatchLink, watch_growth
 from workorders.kafka.airflow.spark_submission import EngineOperator
@@ -61,7 +61,6 @@ class CreateWorkOrdersOperator(EngineOperator):
         self.listener_dag_id = listener_dag_id
         self._attempted: IngestAttempt | None = None
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> None:
         """Make one attempt at the batch, and send the alerts that are due after it.
 
@@ -74,7 +73,6 @@ class CreateWorkOrdersOperator(EngineOperator):
         """
         self._attempt_and_alert(context)
 
-    @log_failure_wrapped
     def execute_complete(self, context: "Context", event: str) -> None:
         """Make the next attempt, after the task was deferred; see `execute`."""
         self.log.info("%s", event)
@@ -124,9 +122,9 @@ class CreateWorkOrdersOperator(EngineOperator):
             done = "Nothing was committed." if self._attempted is None else committed
             text, cause = f"{reason(error)} {done}", error
         sentence = f"Trigger {self.trigger_name}, batch {self.batch_id}: {text} {describe_next_retry(self, ti)}"
+        log_wrapped(self.log, sentence)
         if not is_long_stall(self, ti):
             raise StalledError(sentence) from cause
-        log_wrapped(self.log, sentence)
         trigger = StalledBatchTrigger(
             trigger_name=self.trigger_name,
             batch_id=int(self.batch_id),

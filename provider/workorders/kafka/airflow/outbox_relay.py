@@ -12,7 +12,7 @@ from workorders.airflow.connections import async_database_url, database_url
 from workorders.airflow.dags.factories import configuration_error_dag, continuous_dag
 from workorders.airflow.page_links import PageLink, page_path
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
-from workorders.airflow.task_errors import explain_failures, log_failure_wrapped
+from workorders.airflow.task_errors import explain_failures
 from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
 from workorders.airflow.triggers.resources import TriggererDatabase, resources
 from workorders.core.definitions.loading import Mistake
@@ -62,7 +62,10 @@ def relay_dag(definition: RelayDefinition, shard: int) -> DAG:
         tags=["outbox", "workorders"],
         doc_md=_DOC.format(page=page_path("outbox")),
     ) as dag:
-        wait = WaitForOutboxSensor(task_id="wait_for_outbox", definition=definition, shard=shard, **unlimited_retries())
+        trigger = OutboxTrigger(
+            database_connection=definition.database_connection, buckets=buckets_of(shard, definition.shards)
+        )
+        wait = PollingSensor(task_id="wait_for_outbox", trigger=trigger, **unlimited_retries())
         wait >> SendMessagesOperator(task_id="send_messages", definition=definition, shard=shard, **unlimited_retries())
     return dag
 
@@ -98,23 +101,6 @@ class OutboxTrigger(PollingTrigger):
             yield probe
 
 
-class WaitForOutboxSensor(PollingSensor):
-    """Waits until a message of a shard is in the outbox, or a hold is due.
-
-    Args:
-        definition: how the outbox is relayed.
-        shard: number of the shard.
-    """
-
-    template_fields: Sequence[str] = ("database_connection",)
-    trigger_class = OutboxTrigger
-
-    def __init__(self, *, definition: RelayDefinition, shard: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.database_connection = definition.database_connection
-        self.start(buckets=buckets_of(shard, definition.shards))
-
-
 class SendMessagesOperator(BaseOperator):
     """Sends the waiting messages of one shard, and keeps looking for a while after the last message.
 
@@ -132,7 +118,6 @@ class SendMessagesOperator(BaseOperator):
         self.definition = definition
         self.shard = shard
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> dict[str, int]:
         """Relay the shard.
 
@@ -144,7 +129,8 @@ class SendMessagesOperator(BaseOperator):
         from workorders.outbox.relay.relay import run_relay  # noqa: PLC0415
 
         definition = self.definition
-        with explain_failures(self, context, f"Outbox, shard {self.shard}", _UNSENT):
+        where = f"Outbox, shard {self.shard}"
+        with explain_failures(self, context, where, _UNSENT, passthrough=(HeldMessagesError,)):
             url = database_url(definition.database_connection)
             result = run_relay(
                 JobSecrets(url, kafka_settings(definition.kafka_connection)),
@@ -153,15 +139,15 @@ class SendMessagesOperator(BaseOperator):
                 linger=definition.linger,
                 max_duration=definition.max_task_duration,
             )
-        self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
-        if result.failures:
-            what_next = describe_next_retry(
-                self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
-            )
-            raise HeldMessagesError(
-                f"Outbox, shard {self.shard}: {len(result.failures)} refusals; {result.messages} messages were sent, "
-                f"and what was refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
-            )
+            self.log.info("Shard %s: %s messages were sent.", self.shard, result.messages)
+            if result.failures:
+                what_next = describe_next_retry(
+                    self, context["ti"], retry_after_seconds=HeldMessagesError.retry_after_seconds
+                )
+                raise HeldMessagesError(
+                    f"{where}: {len(result.failures)} refusals; {result.messages} messages were sent, and what was "
+                    f"refused is held; all others continue. The last one: {result.failures[-1]} {what_next}"
+                )
         return {"messages": result.messages}
 
 

@@ -10,7 +10,7 @@ from workorders import dag_ids
 from workorders.airflow.connections import database_url
 from workorders.airflow.dag_runs.client import DagRuns
 from workorders.airflow.page_links import PageLink
-from workorders.airflow.task_errors import TaskFailedError, explain_failures, log_failure_wrapped, reason
+from workorders.airflow.task_errors import TaskFailedError, explain_failures, reason
 from workorders.core import identities
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.worker.exceptions import InputUnreadableError
@@ -51,7 +51,6 @@ class PlanBatchOperator(BaseOperator):
         self.ingest_dag_id = ingest_dag_id
         self.page = ("kafka", definition.name)
 
-    @log_failure_wrapped
     def execute(self, context: "Context") -> list[str]:
         """Plan, and start the ingest of unfinished batches without an active Dag run.
 

@@ -211,8 +211,6 @@ class WaitForMessagesSensor(PollingSensor):
             worker starts it and defers.
     """
 
-    trigger_class = NewMessagesTrigger
-
     def __init__(
         self,
         *,
@@ -222,10 +220,9 @@ class WaitForMessagesSensor(PollingSensor):
         start_from_trigger: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.start(
-            from_trigger=start_from_trigger,
+        trigger = NewMessagesTrigger(
             definition=definition.model_dump(mode="json"),
             ingest_dag_id=ingest_dag_id,
             idle_after=idle_after.total_seconds(),
         )
+        super().__init__(trigger=trigger, start_from_trigger=start_from_trigger, **kwargs)

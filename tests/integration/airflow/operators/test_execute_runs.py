@@ -14,7 +14,7 @@ from support.executing import Executing
 from support.proxies import HangingProxy
 from support.step_functions import user_database
 from support.tries import a_try
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.retries import unlimited_retries
 from workorders.core import identities
 from workorders.core.definitions.workflow import WorkflowDefinition
@@ -137,7 +137,7 @@ def dag_runs(monkeypatch: pytest.MonkeyPatch) -> DagRuns:
 
 def execute_until_finished(executing: Executing) -> None:
     """Run the task as often as the sensor before it would."""
-    operator = RunDagsOperator(task_id="execute_runs", definition=definition(executing))
+    operator = ExecuteRunsOperator(task_id="execute_runs", definition=definition(executing))
     while {"pending", "requeued", "running"} & {state for state, _ in executing.states()}:
         operator.execute(TRY)
 
@@ -167,7 +167,7 @@ def test_a_dag_that_airflow_does_not_know_leaves_every_work_order_waiting(make: 
     executing.create([{"end": "success"}] * 3)
     dag_runs.refuse = ErrorType.GENERIC_ERROR
     with pytest.raises(ExecutionError, match="Next try in 1 s") as raised:
-        RunDagsOperator(task_id="execute", definition=definition(executing), **unlimited_retries()).execute(TRY)
+        ExecuteRunsOperator(task_id="execute", definition=definition(executing), **unlimited_retries()).execute(TRY)
     assert isinstance(raised.value.__cause__, AirflowRuntimeError)
     assert [state for state, _ in executing.states()] == ["requeued"] * 3
 

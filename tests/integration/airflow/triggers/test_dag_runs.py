@@ -12,7 +12,7 @@ from support.dag_runs import DagRuns
 from support.executing import Executing
 from workorders.airflow.dag_runs.executor import DagRunExecutor
 from workorders.airflow.triggers import runs
-from workorders.airflow.triggers.runs import WaitForDagRunsTrigger
+from workorders.airflow.triggers.runs import WaitForRunsTrigger
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +26,7 @@ def airflow(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> DagRuns:
     """Airflow's connection and its Dag runs, and a look ten times a second."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.1)
-    monkeypatch.setattr(WaitForDagRunsTrigger, "probe_seconds", 0.1)
+    monkeypatch.setattr(runs, "DAG_RUNS_POLL_SECONDS", 0.1)
     return DagRuns.in_place(monkeypatch)
 
 
@@ -40,7 +40,7 @@ async def first(executing: Executing) -> TriggerEvent:
     """Wait in the triggerer for what the sensor waits for."""
     assert executing.workflow.definition is not None
     definition = executing.workflow.definition.model_dump(mode="json")
-    return await asyncio.wait_for(anext(WaitForDagRunsTrigger(definition=definition).run()), SECONDS)
+    return await asyncio.wait_for(anext(WaitForRunsTrigger(definition=definition).run()), SECONDS)
 
 
 def start(executing: Executing) -> None:

@@ -12,7 +12,7 @@ from support.executing import Executing
 from workorders.airflow.triggers import runs
 from workorders.airflow.triggers.polling import FAILED
 from workorders.airflow.triggers.resources import resources
-from workorders.airflow.triggers.runs import WaitForDagRunsTrigger, WaitForRunsTrigger
+from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
 
@@ -27,7 +27,6 @@ def airflow(stack: LocalStack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Airflow's connection, as its environment gives it, and a look ten times a second."""
     monkeypatch.setenv("AIRFLOW_CONN_WORKORDERS_DB", stack.database_url)
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.1)
-    monkeypatch.setattr(WaitForRunsTrigger, "probe_seconds", 0.1)
 
 
 @pytest.fixture
@@ -106,8 +105,8 @@ def test_a_definition_that_is_wrong_fails_the_task(name: str, loop: asyncio.Runn
     assert FAILED in loop.run(first(trigger(name, concurrency=0))).payload
 
 
-@pytest.mark.parametrize("kind", [WaitForRunsTrigger, WaitForDagRunsTrigger])
-def test_it_can_be_created_from_what_it_serializes(kind: type[WaitForRunsTrigger]) -> None:
-    path, arguments = kind(definition={"name": "admit"}).serialize()
-    assert path == f"workorders.airflow.triggers.runs.{kind.__name__}"
-    assert kind(**arguments, from_a_newer_version=1).serialize() == (path, arguments)
+@pytest.mark.parametrize("fields", [{}, {"dag_id": "admissions"}])
+def test_it_can_be_created_from_what_it_serializes(fields: dict[str, str]) -> None:
+    path, arguments = WaitForRunsTrigger(definition={"name": "admit", **fields}).serialize()
+    assert path == "workorders.airflow.triggers.runs.WaitForRunsTrigger"
+    assert WaitForRunsTrigger(**arguments, from_a_newer_version=1).serialize() == (path, arguments)

@@ -41,11 +41,11 @@ from support.executing import Executing
 from workorders.outbox.enqueue import enqueue_published
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect
-from workorders.core.worker.worker import Worker, WorkerConfig
+from workorders.core.worker.worker import Worker
 url, shop, name = sys.argv[1:]
 with connect(url) as connection:
     workflow = workflows.find(connection, name)
-Worker(workflow, WorkerConfig(database_url=url, user_database=shop, enqueue=enqueue_published, linger=5)).work()
+Worker(workflow, database_url=url, user_database=shop, enqueue=enqueue_published).work()
 """
 
 
@@ -168,6 +168,7 @@ def test_rows_and_messages_are_written_once_whatever_ends_at_any_moment(
         None,
         callable="support.step_functions:ship",
         processes=2,
+        linger=5,
         database=CONNECTION,
         retries={"max_retries": 1000, "first_delay": 0},
     )

@@ -89,9 +89,11 @@ def test_the_task_fails_with_the_whole_sentence_and_commits_nothing(
 
 def test_the_wait_ends_in_the_triggerer_and_the_task_fails_on_a_worker(stack: LocalStack, what: str) -> None:
     sensor = WaitForMessagesSensor(task_id="wait", definition=define("orders"), **unlimited_retries())
+    assert sensor.start_trigger_args is not None
+    arguments = sensor.start_trigger_args.trigger_kwargs or {}
 
     async def first() -> Any:
-        return await anext(NewMessagesTrigger(**sensor.arguments()).run())
+        return await anext(NewMessagesTrigger(**arguments).run())
 
     event = asyncio.run(first())
     assert FAILED in event.payload

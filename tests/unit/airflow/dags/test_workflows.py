@@ -8,9 +8,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from workorders.airflow.dags.factories import ConfigurationErrorOperator
 from workorders.airflow.dags.workflows import make_dag, workflow_dags
-from workorders.airflow.operators.execute_runs import ExecuteRunsOperator, RunDagsOperator
+from workorders.airflow.operators.execute_runs import ExecuteRunsOperator
 from workorders.airflow.retries import UNLIMITED_RETRIES
-from workorders.airflow.triggers.runs import WaitForDagRunsSensor, WaitForRunsSensor
+from workorders.airflow.triggers.polling import PollingSensor
 from workorders.core.definitions.workflow import WorkflowDefinition
 
 GOOD = "name: {name}\ncallable: support.run_functions:echo\n"
@@ -28,11 +28,11 @@ def test_every_file_gives_a_dag_that_waits_and_executes(tmp_path: Path) -> None:
     executes, runs_dags = dags["admit_runs"].get_task("execute_runs"), dags["visit_runs"].get_task("execute_runs")
     assert isinstance(executes, MappedOperator)
     assert executes.operator_class is ExecuteRunsOperator
-    assert isinstance(runs_dags, RunDagsOperator)
+    assert isinstance(runs_dags, ExecuteRunsOperator)
     assert {dag.is_paused_upon_creation for dag in dags.values()} == {False}
-    for dag, sensor in ((dags["admit_runs"], WaitForRunsSensor), (dags["visit_runs"], WaitForDagRunsSensor)):
+    for dag in dags.values():
         wait = dag.get_task("wait_for_runs")
-        assert type(wait) is sensor
+        assert type(wait) is PollingSensor
         assert wait.downstream_task_ids == {"execute_runs"}
         assert wait.retries == dag.get_task("execute_runs").retries == UNLIMITED_RETRIES
 
@@ -69,9 +69,9 @@ def test_a_task_has_the_settings_that_the_workflow_gives_it() -> None:
 
 def test_the_wait_starts_in_the_triggerer_with_arguments_that_it_can_read() -> None:
     definition = WorkflowDefinition(name="admit", callable="a:b", ordering_key="key", concurrency=2)
-    sensor = WaitForRunsSensor(task_id="wait", definition=definition)
+    sensor = make_dag(definition).get_task("wait_for_runs")
     assert sensor.start_from_trigger
-    assert not WaitForRunsSensor.start_from_trigger
+    assert not PollingSensor.start_from_trigger
     assert sensor.start_trigger_args is not None
     arguments = sensor.start_trigger_args.trigger_kwargs or {}
     assert WorkflowDefinition.model_validate(arguments["definition"]) == definition

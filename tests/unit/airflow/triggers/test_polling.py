@@ -118,21 +118,15 @@ def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_p
     assert (delays, trigger.open) == ([], 0)
 
 
-class Sensor(PollingSensor):
-    """Waits by a script."""
-
-    trigger_class = Scripted
-
-
 def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:
-    sensor = Sensor(task_id="wait", **unlimited_retries())
+    sensor = PollingSensor(task_id="wait", trigger=Scripted([]), **unlimited_retries())
     with pytest.raises(TaskFailedError) as raised:
         sensor.execute_complete(a_try(3), {FAILED: "Script: no. Nothing was changed."})
     assert str(raised.value) == "Script: no. Nothing was changed. Next try in 4 s."
 
 
 def test_a_wait_that_did_not_fail_is_over_without_a_word() -> None:
-    Sensor(task_id="wait").execute_complete(a_try(), "success")
+    PollingSensor(task_id="wait", trigger=Scripted([])).execute_complete(a_try(), "success")
 
 
 def test_the_task_is_skipped_when_nothing_came_in_time() -> None:

@@ -23,8 +23,13 @@ class Topics:
         self._producer = Producer({**self.settings, "linger.ms": 5})
 
     def create(self, name: str, partitions: int = 1, *, config: Mapping[str, str] | None = None) -> str:
-        """Make a topic, wait until it can be asked about, and return its name."""
-        self._admin.create_topics([NewTopic(name, partitions, config=dict(config or {}))])[name].result(SECONDS)
+        """Make a topic, wait until it can be asked about, and return its name.
+
+        It keeps its messages: those with a time of years ago would be gone at the broker's next look, which it takes
+        every five minutes.
+        """
+        settings = {"retention.ms": "-1", **(config or {})}
+        self._admin.create_topics([NewTopic(name, partitions, config=settings)])[name].result(SECONDS)
         assert wait_until(lambda: self._answers(name, partitions), seconds=SECONDS)
         return name
 

@@ -12,8 +12,7 @@ from airflow.sdk import conf
 from airflow.sdk.observability.stats import Stats, normalize_name_for_stats
 
 from workorders.airflow.connections import async_database_url
-from workorders.airflow.triggers.polling import PollingTrigger, Probe
-from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
 from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.metrics import Metric, Sample
 from workorders.monitoring import snapshot

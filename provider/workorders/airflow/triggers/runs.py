@@ -11,8 +11,7 @@ from typing import Any, Final
 from workorders import dag_ids
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingTrigger, Probe
-from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
 from workorders.core import workflows
 from workorders.core.definitions.validation import validate
 from workorders.core.definitions.workflow import WorkflowDefinition

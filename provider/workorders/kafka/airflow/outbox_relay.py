@@ -13,8 +13,7 @@ from workorders.airflow.dags.factories import configuration_error_dag, continuou
 from workorders.airflow.page_links import PageLink, page_path
 from workorders.airflow.retries import describe_next_retry, unlimited_retries
 from workorders.airflow.task_errors import explain_failures
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
-from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, resources
 from workorders.core.definitions.loading import Mistake
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
 from workorders.kafka.airflow.connections import kafka_settings

@@ -12,8 +12,7 @@ from airflow.triggers.base import TriggerEvent
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.task_errors import EXPECTED_FAILURES, log_wrapped
-from workorders.airflow.triggers.polling import PollingTrigger, Probe
-from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingTrigger, Probe, TriggererDatabase, resources
 from workorders.core.admission import limits
 from workorders.kafka.airflow.connections import async_kafka_settings
 from workorders.kafka.airflow.triggers import SharedCluster

@@ -13,8 +13,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 
 from workorders.airflow.connections import async_database_url
 from workorders.airflow.dag_runs.client import DagRuns
-from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe
-from workorders.airflow.triggers.resources import TriggererDatabase, resources
+from workorders.airflow.triggers.polling import PollingSensor, PollingTrigger, Probe, TriggererDatabase, resources
 from workorders.core.definitions.validation import validate
 from workorders.core.exceptions import WorkOrdersError
 from workorders.kafka.airflow.connections import async_kafka_settings

@@ -10,8 +10,7 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 from local_stack.stack import LocalStack
 from support.executing import Executing
 from workorders.airflow.triggers import runs
-from workorders.airflow.triggers.polling import FAILED
-from workorders.airflow.triggers.resources import resources
+from workorders.airflow.triggers.polling import FAILED, resources
 from workorders.airflow.triggers.runs import WaitForRunsTrigger
 from workorders.core import workflows
 from workorders.core.postgres.connection import connect

@@ -15,7 +15,7 @@ from psycopg import sql
 from local_stack.postgres import SUPERUSER
 from local_stack.stack import DATABASE, LocalStack
 from workorders.airflow.connections import async_database_url, database_url
-from workorders.airflow.triggers.resources import TriggererDatabase
+from workorders.airflow.triggers.polling import TriggererDatabase
 from workorders.core.postgres import login_tokens
 from workorders.core.postgres.connection import Connection, connect
 

@@ -9,7 +9,7 @@ import pytest
 from local_stack.pgbouncer import LIMITS, PgBouncer, Pooling
 from local_stack.stack import LocalStack
 from support.pgbouncer import set_limits, start_pooler
-from workorders.airflow.triggers.resources import TriggererDatabase
+from workorders.airflow.triggers.polling import TriggererDatabase
 from workorders.core.postgres.connection import connect, error_code, is_outage
 from workorders.core.postgres.session_limits import SESSION_SETTINGS
 

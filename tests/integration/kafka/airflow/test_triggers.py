@@ -16,8 +16,7 @@ from support.definitions import define
 from support.eventually import eventually
 from support.lost_broker import LostBroker
 from support.topics import Topics
-from workorders.airflow.triggers.polling import FAILED
-from workorders.airflow.triggers.resources import MAX_CONNECTIONS
+from workorders.airflow.triggers.polling import FAILED, MAX_CONNECTIONS
 from workorders.core.postgres.connection import Connection, connect
 from workorders.kafka.airflow.triggers import DISPATCH_SECONDS, NewMessagesTrigger
 from workorders.kafka.client.admin import KafkaAdmin

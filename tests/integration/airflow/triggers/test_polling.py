@@ -8,7 +8,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from local_stack.stack import LocalStack
-from workorders.airflow.triggers.resources import MAX_CONNECTIONS, TriggererDatabase, TriggererResources
+from workorders.airflow.triggers.polling import MAX_CONNECTIONS, TriggererDatabase, TriggererResources
 from workorders.core.postgres.connection import Connection, is_refused_connection
 
 pytestmark = pytest.mark.integration

@@ -28,7 +28,7 @@ from workorders.kafka.ledger import positions as ledger
 from workorders.kafka.ledger.batches import LEASE_SECONDS, Batch
 from workorders.kafka.partitions import Partition
 from workorders.kafka.planning import planner
-from workorders.kafka.planning.wakeup import LARGE_BACKLOG, NOTHING, Backlog, backlog, rest_seconds, should_plan
+from workorders.kafka.planning.range_planning import LARGE_BACKLOG, NOTHING, Backlog, backlog, rest_seconds, should_plan
 
 SLICE_SECONDS: Final = 400.0
 """How long a batch grows on average, in seconds. The consumer group's offsets are committed only after it. With a

@@ -24,7 +24,7 @@ RANGE_END, SPARK = "integration/kafka/ingest/test_log_checks.py", "integration/k
 ODD, AMBIGUOUS = "integration/kafka/ingest/test_odd_messages.py", "integration/kafka/spark/test_ambiguous_commit.py"
 SINGLE = "integration/core/creation/test_create_one.py"
 CREATE_FOR, PLANNER = "integration/core/creation/test_create_for.py", "integration/kafka/planning/test_planner.py"
-STALLS, FIRST_OFFSETS = "integration/kafka/ledger/test_stalls.py", "integration/kafka/planning/test_starting_offsets.py"
+STALLS = "integration/kafka/ledger/test_stalls.py"
 CHECKS, PLANNING = "unit/kafka/ingest/test_log_checks.py", "unit/kafka/planning/test_range_planning.py"
 
 LEDGER_SQL = "kafka/ledger/sql/positions.sql"
@@ -103,12 +103,12 @@ NO_LOSS = (
         1,
         (
             Change(
-                "kafka/planning/starting_offsets.py",
+                "kafka/planning/planner.py",
                 "known_topics = {partition.topic for partition in known}",
                 "known_topics: set[str] = set()",
             ),
         ),
-        (f"{FIRST_OFFSETS}::test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_the_policy",),
+        (f"{PLANNER}::test_a_new_partition_of_a_known_topic_begins_at_its_first_offset_whatever_the_policy",),
     ),
 )
 

@@ -9,7 +9,7 @@ PARSING = "unit/airflow/dags/test_parsing_context.py"
 PLANNER, LISTENER, STARTS = (
     "integration/kafka/planning/test_planner.py",
     "integration/kafka/airflow/test_triggers.py",
-    "kafka/planning/starting_offsets.py",
+    "kafka/planning/planner.py",
 )
 
 STARTING = (

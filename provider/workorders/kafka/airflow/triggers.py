@@ -25,8 +25,8 @@ from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
 from workorders.kafka.ledger import batches, lag_samples, positions
 from workorders.kafka.partitions import Partition, Place, Position
+from workorders.kafka.planning.planner import answered
 from workorders.kafka.planning.range_planning import Backlog, backlog, changed_stalls, needs_high_watermark, should_plan
-from workorders.kafka.planning.starting_offsets import answered
 
 REFRESH_SECONDS = 10.0
 """Time between two searches for topics, partitions, and batches without an active ingest run, and two samples of the

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.definitions import define
-from workorders.core.definitions.yaml_text import parse
+from workorders.core.definitions.loading import parse
 from workorders.core.items import Item, Rejection
 from workorders.kafka.definition.filter import MessageFilter
 

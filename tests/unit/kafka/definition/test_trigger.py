@@ -6,9 +6,8 @@ import jsonschema
 import pytest
 
 from support.definitions import define
-from workorders.core.definitions.loading import load_trigger
+from workorders.core.definitions.loading import load_trigger, parse
 from workorders.core.definitions.validation import validate
-from workorders.core.definitions.yaml_text import parse
 from workorders.core.exceptions import ConfigurationError
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 

@@ -9,8 +9,8 @@ import pytest
 from airflow.sdk import DAG
 
 from support.dag_table import ListedDag, listed_dags, paused_for_readme
+from workorders.airflow.dags.factories import trigger_dags
 from workorders.airflow.dags.maintenance import maintenance_dags
-from workorders.airflow.dags.triggers import trigger_dags
 from workorders.airflow.dags.workflows import workflow_dags
 from workorders.kafka.airflow.outbox_relay import outbox_dags
 

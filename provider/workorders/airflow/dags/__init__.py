@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from workorders.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from workorders.airflow.dags.factories import trigger_dags as trigger_dags
     from workorders.airflow.dags.folder import folder_modules as folder_modules
     from workorders.airflow.dags.maintenance import maintenance_dags as maintenance_dags
-    from workorders.airflow.dags.triggers import trigger_dags as trigger_dags
     from workorders.airflow.dags.workflows import workflow_dags as workflow_dags
     from workorders.core.environment import trigger_folder as trigger_folder
     from workorders.core.environment import workflow_folder as workflow_folder
@@ -18,8 +18,8 @@ else:
         {
             "folder_modules": "folder",
             "maintenance_dags": "maintenance",
-            "trigger_dags": "triggers",
-            "trigger_folder": "triggers",
+            "trigger_dags": "factories",
+            "trigger_folder": "factories",
             "workflow_dags": "workflows",
             "workflow_folder": "workflows",
             "workflow_modules": "workflows",

@@ -1,27 +1,30 @@
-"""What all Dag factories share: kinds of Dags, and the Dag in place of a file with a mistake."""
+"""The Dags of every trigger file, and what their factories share: kinds of Dags, and the Dag in place of a mistake."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from workorders import dag_ids
-from workorders.airflow.dags.parsing_context import for_this_process
+from workorders.airflow.dags.parsing_context import finder, for_this_process
 from workorders.airflow.retries import unlimited_retries
-from workorders.core.definitions.loading import D, Kind, Mistake, Source, label, read
+from workorders.core.definitions.loading import TRIGGERS, WORKFLOWS, D, Kind, Mistake, Source, label, read
+from workorders.core.definitions.trigger import TriggerDefinition, installed
+from workorders.core.environment import trigger_folder  # noqa: F401 - a public name of the package
 from workorders.core.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from workorders.core.definitions.trigger import TriggerDefinition
     from workorders.core.definitions.workflow import WorkflowDefinition
-
 
 START: Final = datetime(2024, 1, 1, tzinfo=UTC)
 """Any time in the past: Dag runs follow one another or a person's request, and belong to no interval."""
+DAG_FACTORIES_GROUP = "workorders.dag_factories"
+"""Entry point group in which a trigger type announces the function that makes its Dags from a definition."""
 
 
 def new_dag(dag_id: str, **about: Any) -> DAG:
@@ -79,6 +82,46 @@ def collect(kind: Kind[D], sources: Sequence[Source], make: Callable[[D], Iterab
         return {dag.dag_id: dag for dag in dags}
 
     return for_this_process(sources, collected)
+
+
+def trigger_dags(folder: Path, workflows: Path | None = None, modules: Iterable[str] = ()) -> dict[str, DAG]:
+    """Return the Dags of every trigger file in a folder, by id.
+
+    In place of a file with a mistake there is a Dag that fails and names the wrong field. Other triggers are not
+    affected. A trigger stores the definition of its workflow before it creates work orders, so that the ordering key
+    and the limits apply to the first of them.
+
+    Args:
+        folder: the trigger files.
+        workflows: the folder of the workflow files; by default the folder `workflows` next to it.
+        modules: modules whose decorated functions are workflows.
+
+    Raises:
+        ConfigurationError: the folder does not exist.
+    """
+    files = WORKFLOWS.files(workflows or folder.parent / "workflows", may_be_missing=True)
+    find = finder([*files, *modules])
+    return collect(
+        TRIGGERS,
+        TRIGGERS.files(folder),
+        lambda definition: make_dags(definition.with_workflow(find(definition.workflow))),
+    )
+
+
+def make_dags(definition: TriggerDefinition) -> list[DAG]:
+    """Return the Dags of one trigger, made by the factory of its type.
+
+    Raises:
+        ConfigurationError: the type has no factory.
+    """
+    factories = installed(DAG_FACTORIES_GROUP).select(name=definition.type)
+    if not factories:
+        raise ConfigurationError(
+            f"Trigger {definition.name}: nothing makes Dags for the type {definition.type}, so it has none. Announce a "
+            f"factory in the entry points workorders.dag_factories of the package that has the type."
+        )
+    made: list[DAG] = next(iter(factories)).load()(definition)
+    return made
 
 
 class ConfigurationErrorOperator(BaseOperator):

@@ -9,8 +9,8 @@ import yaml
 from airflow.sdk import DAG
 from airflow.serialization.serialized_objects import DagSerialization
 
-from workorders.airflow.dags import triggers
-from workorders.airflow.dags.triggers import trigger_dags
+from workorders.airflow.dags import factories
+from workorders.airflow.dags.factories import trigger_dags
 from workorders.airflow.dags.workflows import workflow_dags
 from workorders.core.definitions import loading
 
@@ -107,7 +107,7 @@ def test_a_dag_that_is_not_named_after_its_trigger_is_found_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, ODD)
-    monkeypatch.setattr(triggers, "make_dags", lambda definition: [DAG(f"of-{definition.name}")])
+    monkeypatch.setattr(factories, "make_dags", lambda definition: [DAG(f"of-{definition.name}")])
     in_the_process_of("of-births", monkeypatch)
     assert "of-births" in trigger_dags(tmp_path)
 

@@ -10,7 +10,7 @@ from workorders.core.creation.work_orders import Created
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.attempt import Attempt
-from workorders.kafka.ledger import batches, lag_samples, positions, virtual_partitions
+from workorders.kafka.ledger import batches, positions, virtual_partitions
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.partitions import OffsetRange, Partition, VirtualPartition
 
@@ -80,7 +80,7 @@ def without_breaker(connection: Connection, trigger: Trigger) -> None:
 
 def look(connection: Connection, trigger: str, ends: Mapping[Partition, int], *, ago: timedelta = timedelta()) -> None:
     """Let the listener of a trigger have seen these last stable offsets, some time ago, and commit."""
-    lag_samples.record(connection, trigger, ends)
+    positions.record_lag(connection, trigger, ends)
     recorded = connection.execute(
         """
         UPDATE workorders.kafka_lag_samples SET minute = minute - %(ago)s, observed_at = now() - %(ago)s

@@ -16,7 +16,7 @@ from workorders.core.metrics import Reading
 from workorders.core.postgres.connection import Connection, connect
 from workorders.core.triggers import Trigger
 from workorders.kafka.ingest.transaction import ingest
-from workorders.kafka.ledger import batches, lag_samples, stalls
+from workorders.kafka.ledger import batches, positions, stalls
 from workorders.kafka.ledger.positions import stream_name
 from workorders.kafka.partitions import OffsetRange
 from workorders.monitoring import snapshot
@@ -121,7 +121,7 @@ def test_what_was_seen_of_a_topic_before_it_was_re_created_does_not_count(
 def test_old_samples_are_deleted_with_retention(connection: Connection, trigger: Trigger) -> None:
     see(connection, trigger, 130, ago=timedelta(hours=30))
     see(connection, trigger, 130)
-    assert not lag_samples.delete_old_samples(connection, datetime.now(UTC))
+    assert not positions.delete_old_samples(connection, datetime.now(UTC))
     rows = connection.execute("SELECT FROM workorders.kafka_lag_samples WHERE trigger_id = %s", (trigger.id,))
     assert len(rows.fetchall()) == 1
 

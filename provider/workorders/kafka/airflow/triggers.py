@@ -23,7 +23,7 @@ from workorders.kafka.client.requests import Answers
 from workorders.kafka.client.settings import client_settings
 from workorders.kafka.definition.trigger import KafkaTriggerDefinition
 from workorders.kafka.exceptions import KafkaUnavailableError, UnknownTopicError
-from workorders.kafka.ledger import batches, lag_samples, positions
+from workorders.kafka.ledger import batches, positions
 from workorders.kafka.partitions import Partition, Place, Position
 from workorders.kafka.planning.planner import answered
 from workorders.kafka.planning.range_planning import Backlog, backlog, changed_stalls, needs_high_watermark, should_plan
@@ -130,7 +130,7 @@ class _MessagesProbe:
             before, self._errors = self._errors, {**self._described.errors, **answers.errors}
             for place in self._errors.keys() - before.keys():  # each error is logged once
                 self._log.warning("Trigger %s: %s", self._definition.name, self._errors[place])
-            await self._database.run(lag_samples.record, self._definition.name, ends)
+            await self._database.run(positions.record_lag, self._definition.name, ends)
         if ends == self._idle_ends:
             return None
         self._ledger = await self._database.run(positions.positions, self._definition.name)

@@ -1,9 +1,12 @@
-"""The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it."""
+"""The ledger: the next offset of each partition of a trigger. Kafka's committed offset follows it.
+
+And samples of the lag behind the ends that the listeners see, one row per partition and minute.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import psycopg
@@ -18,6 +21,9 @@ from workorders.kafka.ledger import batches, virtual_partitions
 from workorders.kafka.partitions import OffsetRange, Partition, Position
 
 _QUERIES = load_queries("workorders.kafka.ledger", "sql/positions.sql")
+_LAG_QUERIES = load_queries("workorders.kafka.ledger", "sql/lag_samples.sql")
+_LAG_KEPT: Final = timedelta(days=1)
+_LAG_STEP: Final = 10_000
 _DELAYS: Final = [float(delay_seconds(failures)) for failures in range(1, 8)]
 """Seconds to the next try by the number of failures; the last one for more of them."""
 _STREAM: Final = re.compile(r"(?P<topic>[^/]+)/(?P<partition>[0-9]+)@(?P<topic_id>[^~]+)(~(?P<generation>[0-9]+))?")
@@ -237,6 +243,30 @@ def missing_from_ledger(partitions: Iterable[Partition], known: Iterable[Partiti
     """Return the partitions without a row in the ledger, regardless of their topic id."""
     rows = {partition.topic_partition for partition in known}
     return [partition for partition in partitions if partition.topic_partition not in rows]
+
+
+def record_lag(connection: Connection, trigger: str, ends: Mapping[Partition, int]) -> None:
+    """Record the last stable offsets that a listener was told.
+
+    They replace what was recorded in the same minute. Partitions that the ledger does not know yet are left out.
+    """
+    partitions = list(ends)
+    given = {
+        "trigger": trigger,
+        "topics": [partition.topic for partition in partitions],
+        "topic_ids": [partition.topic_id for partition in partitions],
+        "partitions": [partition.partition for partition in partitions],
+        "ends": list(ends.values()),
+    }
+    connection.execute(_LAG_QUERIES["record"], given)
+
+
+def delete_old_samples(connection: Connection, now: datetime) -> bool:
+    """Delete some rows that are older than a day; return whether there may be more."""
+    return (
+        connection.execute(_LAG_QUERIES["delete_old"], {"before": now - _LAG_KEPT, "limit": _LAG_STEP}).rowcount
+        == _LAG_STEP
+    )
 
 
 def _key(trigger: Trigger, partition: Partition) -> dict[str, object]:

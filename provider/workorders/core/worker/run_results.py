@@ -1,21 +1,32 @@
-"""Creates the results of runs: of what a child process sent, of a process that ended, and of an input that is gone."""
+"""Creates the results of runs: of what a child process sent, of a process that ended, and of an input that is gone.
+
+A run's span ends with its result, and continues the trace of the message or the request that its work order came from.
+"""
 
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+import orjson
+
+from workorders.core import tracing
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
+from workorders.core.trace_headers import first_header_values
 from workorders.core.worker.captured_text import GAP
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame, decode_messages
 from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
 MAX_TRACEBACK_BYTES: Final = 8_000
 MAX_ERROR_CHARACTERS: Final = 2_000
+_NANOSECONDS: Final = 1_000_000_000
 _RETURNED: Final = frozenset({"success", "failed", "exception"})
 _ERASED: Final = (
     "InputErased",
@@ -124,6 +135,50 @@ class ResultMaker:
             log += ("" if not log or log.endswith("\n") else "\n") + traceback
         kept = _without_middle(log, self.max_log_bytes)
         return kept, kept != log or GAP in written
+
+
+class RunSpans:
+    """The spans of the runs that are at work, or were sent ahead: one that begins again replaces the first.
+
+    The process of the function makes no span: it may die at any moment, and knows no exporter.
+    """
+
+    def __init__(self, workflow: str) -> None:
+        self._workflow = workflow
+        self._spans: dict[UUID, Span] = {}
+
+    def begin(self, run: ClaimedRun) -> str | None:
+        """Begin the span of a run; return its traceparent, or None if traces go nowhere or this one is not sampled."""
+        if not tracing.is_on():
+            return None
+        headers = first_header_values(orjson.loads(run.request), tracing.HEADERS)
+        attributes: dict[str, Any] = {
+            "workorders.workflow": self._workflow,
+            "workorders.trigger": run.trigger,
+            "workorders.work_order.id": str(run.work_order_id),
+            "workorders.run.id": str(run.run_id),
+            "workorders.run.attempt": run.attempt,
+            "workorders.stream": run.stream,
+            "workorders.position": run.position,
+        }
+        span = tracing.tracer().start_span(
+            f"run {self._workflow}",
+            tracing.sent_context(headers),
+            attributes={name: value for name, value in attributes.items() if value is not None},
+        )
+        self._spans[run.run_id] = span
+        return tracing.traceparent_of(span)
+
+    def end(self, result: RunResult) -> None:
+        """End the span of a run."""
+        span = self._spans.pop(result.run_id, None)
+        if span is None:
+            return
+        span.set_attribute("workorders.run.state", result.state)
+        if result.state != "success":
+            # Without the text of the error, which may quote the input.
+            tracing.fail(span, result.error_type or result.state)
+        span.end(None if result.finished_at is None else int(result.finished_at.timestamp() * _NANOSECONDS))
 
 
 def _without_middle(text: str, limit: int) -> str:

@@ -11,7 +11,7 @@ from support.otlp_collector import OtlpCollector
 from support.spans import PARENT, TRACE, send_spans_to
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
-from workorders.core.worker.run_spans import RunSpans
+from workorders.core.worker.run_results import RunSpans
 
 
 def claimed(request: bytes = b"{}") -> ClaimedRun:

@@ -24,8 +24,7 @@ from workorders.core.worker.result_store import (
     RunSummary,
     size_of,
 )
-from workorders.core.worker.run_results import without_input
-from workorders.core.worker.secret_masking import NO_SECRETS, Mask
+from workorders.core.worker.run_results import NO_SECRETS, Mask, without_input
 from workorders.core.workers import Heartbeat
 from workorders.core.workflows import Workflow
 

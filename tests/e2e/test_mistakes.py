@@ -10,7 +10,7 @@ from local_stack.stack import LocalStack
 from support.airflow_api import AirflowApi, Task
 from support.eventually import eventually
 from support.flow import SECONDS
-from workorders.core.outage_delay import delay_seconds
+from workorders.core.postgres.connection import delay_seconds
 
 
 def failing(api: AirflowApi, dag_id: str, states: set[str]) -> Task:

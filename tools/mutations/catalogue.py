@@ -71,7 +71,7 @@ NO_LOSS = (
     Mutation(
         "error-of-the-source-taken-for-its-end",
         1,
-        (Change("core/creation/chunks.py", "if self._failure is not None:", "if False:"),),
+        (Change("core/creation/work_orders.py", "if self._failure is not None:", "if False:"),),
         (
             f"{CREATE_FOR}::test_an_error_of_the_source_is_raised_and_not_taken_for_one_of_the_values_that_are_written_meanwhile",
         ),

@@ -62,11 +62,8 @@ OUTAGES = (
     Mutation(
         "suspension-of-the-machine-not-noticed",
         5,
-        (Change("core/worker/heartbeat.py", "min(max(self._seconds_left, 0.0), _LOOK_SECONDS)", "self._seconds_left"),),
-        (
-            "unit/core/worker/test_heartbeat.py::"
-            "test_after_a_suspension_of_the_machine_the_processes_are_killed_at_once",
-        ),
+        (Change("core/workers.py", "min(max(self._seconds_left, 0.0), _LOOK_SECONDS)", "self._seconds_left"),),
+        ("unit/core/test_workers.py::test_after_a_suspension_of_the_machine_the_processes_are_killed_at_once",),
     ),
     Mutation(
         "task-waits-without-a-limit-before-its-first-run",

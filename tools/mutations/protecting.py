@@ -23,7 +23,7 @@ SECRETS_AND_AUDIT = (
     Mutation(
         "part-of-a-secret-next-to-a-gap",
         0,
-        (Change("core/worker/secret_masking.py", "end[margin if beginnings else 0 :]", "end"),),
+        (Change("core/worker/run_results.py", "end[margin if beginnings else 0 :]", "end"),),
         (
             f"{CHILD_TEXTS}::test_a_log_that_was_emptied_at_any_byte_shows_no_part_of_a_secret",
             f"{CHILD_TEXTS}::test_a_log_that_is_read_in_two_parts_shows_no_part_of_a_secret_next_to_the_gap",

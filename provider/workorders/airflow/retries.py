@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from workorders.core.outage_delay import MAX_SECONDS, delay_seconds
+from workorders.core.postgres.connection import MAX_SECONDS, delay_seconds
 
 try:
     from airflow.sdk import RetryDecision, RetryPolicy

@@ -21,7 +21,7 @@ from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
 from workorders.core.worker.exceptions import ExecutionError
 from workorders.core.worker.result_store import MAX_FAILURES, RunSummary
-from workorders.core.worker.secret_masking import Mask, secrets_in, secrets_of
+from workorders.core.worker.run_results import Mask, secrets_in, secrets_of
 from workorders.core.worker.worker import Worker
 from workorders.core.workflows import Workflow
 from workorders.outbox.enqueue import enqueue_published

@@ -30,8 +30,7 @@ from airflow.triggers.base import (
 from workorders.airflow.retries import describe_next_retry
 from workorders.airflow.task_errors import EXPECTED_FAILURES, TaskFailedError, log_wrapped, reason
 from workorders.core.exceptions import one_line
-from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import Connection, connect, is_outage
+from workorders.core.postgres.connection import Connection, connect, delay_seconds, is_outage
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

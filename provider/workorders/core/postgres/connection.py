@@ -1,4 +1,7 @@
-"""Opens connections to the Postgres of the work orders, with limits so that a dead client loses its locks."""
+"""Opens connections to the Postgres of the work orders, with limits so that a dead client loses its locks.
+
+It also tells which of their failures are outages, and how long to wait for the next try.
+"""
 
 import re
 import time
@@ -214,6 +217,22 @@ def is_outage(error: BaseException) -> bool:
     if error.sqlstate is not None:
         return error.sqlstate.startswith(_CONNECTION_EXCEPTIONS) or error.sqlstate in _OUTAGES
     return isinstance(error, psycopg.OperationalError) and not is_refused_connection(error)
+
+
+MAX_SECONDS: Final = 60
+"""The longest delay before the next try during an outage or a stall."""
+_DOUBLINGS_TO_LONGEST: Final = 6
+
+
+def delay_seconds(failures: int) -> int:
+    """Return the delay before the next try during an outage or a stall, after a number of failures in a row.
+
+    It is 1, 2, 4 ... 60 seconds, until a try succeeds. The exponent is bounded before the power is taken, so that the
+    thousandth failure overflows nothing. Runs that failed are retried by the policy of their workflow instead:
+    `runs/sql/finish_and_retry.sql`.
+    """
+    doublings = min(max(failures - 1, 0), _DOUBLINGS_TO_LONGEST)
+    return min(MAX_SECONDS, 1 << doublings)
 
 
 def is_refused_connection(error: BaseException) -> bool:

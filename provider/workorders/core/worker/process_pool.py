@@ -16,9 +16,7 @@ from workorders.core.worker.child_handle import MAX_SENT, START_SECONDS, ChildPr
 from workorders.core.worker.exceptions import CallableUnavailableError, ExecutionError
 from workorders.core.worker.ipc import Frame
 from workorders.core.worker.ordered_queue import OrderedQueue
-from workorders.core.worker.run_results import ResultMaker, finished_step
-from workorders.core.worker.run_spans import RunSpans
-from workorders.core.worker.secret_masking import NO_SECRETS, Mask
+from workorders.core.worker.run_results import NO_SECRETS, Mask, ResultMaker, RunSpans, finished_step
 
 _MAX_STARTS: Final = 3
 _CHECK_SECONDS: Final = 0.5

@@ -13,8 +13,14 @@ import psycopg
 
 from workorders.core.exceptions import ConfigurationError, KeysBusyError, one_line
 from workorders.core.items import Message
-from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import VALUE_ERRORS, Connection, connect, is_outage, within_answer_seconds
+from workorders.core.postgres.connection import (
+    VALUE_ERRORS,
+    Connection,
+    connect,
+    delay_seconds,
+    is_outage,
+    within_answer_seconds,
+)
 from workorders.core.runs import lifecycle, steps
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.runs.steps import FinishedStep

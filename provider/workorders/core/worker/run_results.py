@@ -1,21 +1,47 @@
-"""Creates the results of runs: of what a child process sent, of a process that ended, and of an input that is gone."""
+"""Creates the results of runs: of what a child process sent, of a process that ended, and of an input that is gone.
 
+Known secrets are masked in their logs, errors and outputs. A run's span ends with its result, and continues the trace
+of the message or the request that its work order came from.
+"""
+
+import json
+import re
 import time
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlsplit
 from uuid import UUID
 
+import orjson
+
+from workorders.core import tracing
 from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import FinalState, RunResult
 from workorders.core.runs.steps import FinishedStep
-from workorders.core.worker.captured_text import GAP
+from workorders.core.secrets import is_secret_variable
+from workorders.core.trace_headers import first_header_values
+from workorders.core.worker import json_values
+from workorders.core.worker.captured_text import GAP, printable
 from workorders.core.worker.exceptions import InputUnreadableError
 from workorders.core.worker.ipc import Frame, decode_messages
-from workorders.core.worker.secret_masking import LEFT_OUT, Mask, mask_output
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
 
 MAX_TRACEBACK_BYTES: Final = 8_000
 MAX_ERROR_CHARACTERS: Final = 2_000
+MASK: Final = "***"
+LEFT_OUT: Final = "\n... the middle of this log was left out ...\n"
+_WHOLE_OUTPUT: Final = json_values.dumps(MASK)
+MIN_CHARACTERS: Final = 5
+"""A shorter value is not masked, because too many harmless words contain it. Airflow's masker has the same limit."""
+MIN_BYTES_IN_BASE64: Final = 6
+_URL_SAFE: Final = str.maketrans("+/", "-_")
+_PASSWORD_IN_CONNINFO: Final = re.compile(r"\bpassword\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))")
+_NANOSECONDS: Final = 1_000_000_000
 _RETURNED: Final = frozenset({"success", "failed", "exception"})
 _ERASED: Final = (
     "InputErased",
@@ -49,6 +75,30 @@ def finished_step(run: ClaimedRun, frame: Frame) -> FinishedStep:
         case [_, _, str(name), [float(finished_at), str(made_by)]]:
             return FinishedStep(run.run_id, name, frame.first, _moment(finished_at), UUID(made_by), True)
     raise ValueError("a step with other fields")
+
+
+class Mask:
+    """Replaces every known secret in a text."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        known = sorted({secret for secret in secrets if len(secret) >= MIN_CHARACTERS}, key=len, reverse=True)
+        #: Length of the longest secret, in bytes.
+        self.max_secret_bytes = max((len(secret.encode()) for secret in known), default=0)
+        self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
+
+    def __call__(self, text: str) -> str:
+        """Return the text without secrets; `LEFT_OUT` replaces its gaps.
+
+        The text next to a gap may be a part of a secret, which is not recognized. So it is left out as well.
+        """
+        *beginnings, end = (text if self._pattern is None else self._pattern.sub(MASK, text)).split(GAP)
+        margin = self.max_secret_bytes
+        for number, part in enumerate(beginnings):
+            beginnings[number] = part[margin if number else 0 : max(len(part) - margin, 0)]
+        return LEFT_OUT.join([*beginnings, end[margin if beginnings else 0 :]])
+
+
+NO_SECRETS: Final = Mask(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +176,50 @@ class ResultMaker:
         return kept, kept != log or GAP in written
 
 
+class RunSpans:
+    """The spans of the runs that are at work, or were sent ahead: one that begins again replaces the first.
+
+    The process of the function makes no span: it may die at any moment, and knows no exporter.
+    """
+
+    def __init__(self, workflow: str) -> None:
+        self._workflow = workflow
+        self._spans: dict[UUID, Span] = {}
+
+    def begin(self, run: ClaimedRun) -> str | None:
+        """Begin the span of a run; return its traceparent, or None if traces go nowhere or this one is not sampled."""
+        if not tracing.is_on():
+            return None
+        headers = first_header_values(orjson.loads(run.request), tracing.HEADERS)
+        attributes: dict[str, Any] = {
+            "workorders.workflow": self._workflow,
+            "workorders.trigger": run.trigger,
+            "workorders.work_order.id": str(run.work_order_id),
+            "workorders.run.id": str(run.run_id),
+            "workorders.run.attempt": run.attempt,
+            "workorders.stream": run.stream,
+            "workorders.position": run.position,
+        }
+        span = tracing.tracer().start_span(
+            f"run {self._workflow}",
+            tracing.sent_context(headers),
+            attributes={name: value for name, value in attributes.items() if value is not None},
+        )
+        self._spans[run.run_id] = span
+        return tracing.traceparent_of(span)
+
+    def end(self, result: RunResult) -> None:
+        """End the span of a run."""
+        span = self._spans.pop(result.run_id, None)
+        if span is None:
+            return
+        span.set_attribute("workorders.run.state", result.state)
+        if result.state != "success":
+            # Without the text of the error, which may quote the input.
+            tracing.fail(span, result.error_type or result.state)
+        span.end(None if result.finished_at is None else int(result.finished_at.timestamp() * _NANOSECONDS))
+
+
 def _without_middle(text: str, limit: int) -> str:
     """Return the beginning and the end of a text that is longer than its limit of bytes; another one as it is."""
     content = text.encode()
@@ -139,3 +233,110 @@ def _without_middle(text: str, limit: int) -> str:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def secrets_of(environment: Mapping[str, str]) -> set[str]:
+    """Return the secrets that an environment holds.
+
+    These are the values of variables with a secret name, and the passwords in URLs and connection strings. In Airflow's
+    connections (`AIRFLOW_CONN_...`) they include the values of their extra with such a name.
+    """
+    found: set[str] = set()
+    for name, value in environment.items():
+        if is_secret_variable(name):
+            found.add(value)
+        found.update(secrets_in(value))
+    return {form for secret in found for form in _forms(secret)}
+
+
+def secrets_in(value: str) -> Iterator[str]:
+    """Yield the secrets in one value: JSON, a URL, or a connection string of Postgres."""
+    if value.lstrip().startswith(("{", "[")):
+        try:
+            yield from _secrets_in_json(json.loads(value))
+        except ValueError:
+            return
+        return
+    if "://" in value:
+        yield from _passwords_of_url(value)
+    for quoted, plain in _PASSWORD_IN_CONNINFO.findall(value):
+        yield re.sub(r"\\(.)", r"\1", quoted) or plain
+
+
+def _passwords_of_url(value: str) -> Iterator[str]:
+    try:
+        parts = urlsplit(value)
+        password = parts.password
+    except ValueError:
+        return
+    if password:
+        yield password
+    for field in parts.query.split("&"):
+        name, _, content = field.partition("=")
+        if content and is_secret_variable(name):
+            yield unquote(content)
+
+
+def _secrets_in_json(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, content in value.items():
+            yield from _secrets_in_json(content, key)
+    elif isinstance(value, list):
+        for content in value:
+            yield from _secrets_in_json(content)
+    elif isinstance(value, str):
+        if is_secret_variable(name):
+            yield value
+        yield from secrets_in(value)
+
+
+def _forms(secret: str) -> set[str]:
+    """Return a secret in the forms in which it is written: as it is, in URLs, in JSON, in Python, and in base64."""
+    # A variable may hold bytes that are no UTF-8; they are written as a log shows them.
+    secret = printable(secret.encode("utf-8", "surrogateescape"))
+    word = unquote(secret)
+    written = {json.dumps(word)[1:-1], json.dumps(word, ensure_ascii=False)[1:-1], repr(word)[1:-1]}
+    return {secret, word, quote(word, safe=""), *written, *_in_base64(word)}
+
+
+def _in_base64(secret: str) -> Iterator[str]:
+    """Yield the characters that a secret determines in base64 of a longer text, such as HTTP Basic's `user:password`.
+
+    They depend on how many bytes are before the secret; a bit or two of it remain in the characters next to them.
+    """
+    content = secret.encode()
+    if len(content) < MIN_BYTES_IN_BASE64:
+        return
+    for before in range(3):
+        begin, end = -(-before * 8 // 6), (before + len(content)) * 8 // 6
+        encoded = b64encode(b"\0" * before + content).decode()[begin:end]
+        yield from (encoded, encoded.translate(_URL_SAFE))
+
+
+def mask_output(output: bytes, mask: Mask) -> bytes:
+    """Return an output of `json_values.dumps` without secrets: in its strings and its names, and where a number is one.
+
+    Not in its JSON text, because a secret may begin in one value and end in another, or be part of a number. The result
+    would not be JSON. An output that is nested too deep to be looked through is masked as a whole.
+    """
+    text = output.decode()
+    # Without a backslash the text contains every string as it is, so a search in the text is enough. With one, a string
+    # may be escaped.
+    if "\\" not in text and mask(text) == text:
+        return output
+    try:
+        return json_values.dumps(_mask_value(json_values.loads(output), mask))
+    except (InputUnreadableError, RecursionError):
+        return _WHOLE_OUTPUT
+
+
+def _mask_value(value: Any, mask: Mask) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {mask(name): _mask_value(content, mask) for name, content in value.items()}
+    if isinstance(value, list):
+        return [_mask_value(content, mask) for content in value]
+    if isinstance(value, int | float) and mask(str(value)) == MASK:
+        return MASK
+    return value

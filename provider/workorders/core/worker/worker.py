@@ -15,7 +15,6 @@ from workorders.core.runs.claiming import ClaimedRun
 from workorders.core.runs.lifecycle import RunResult
 from workorders.core.runs.steps import FinishedStep
 from workorders.core.worker.exceptions import ExecutionError
-from workorders.core.worker.heartbeat import Heartbeat
 from workorders.core.worker.process_pool import ProcessPool
 from workorders.core.worker.result_store import (
     MAX_STORED_BYTES,
@@ -25,8 +24,8 @@ from workorders.core.worker.result_store import (
     RunSummary,
     size_of,
 )
-from workorders.core.worker.run_results import without_input
-from workorders.core.worker.secret_masking import NO_SECRETS, Mask
+from workorders.core.worker.run_results import NO_SECRETS, Mask, without_input
+from workorders.core.workers import Heartbeat
 from workorders.core.workflows import Workflow
 
 P = ParamSpec("P")

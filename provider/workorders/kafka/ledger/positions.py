@@ -11,8 +11,7 @@ from typing import Final
 
 import psycopg
 
-from workorders.core.outage_delay import delay_seconds
-from workorders.core.postgres.connection import Connection, list_rows
+from workorders.core.postgres.connection import Connection, delay_seconds, list_rows
 from workorders.core.postgres.locks import AdvisoryLock
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.triggers import Trigger, stream_id

@@ -24,7 +24,7 @@ from workorders.core.worker.child_handle import ChildProcess
 from workorders.core.worker.exceptions import CallableUnavailableError
 from workorders.core.worker.ipc import TOKEN
 from workorders.core.worker.process_pool import ProcessPool
-from workorders.core.worker.secret_masking import Mask, secrets_of
+from workorders.core.worker.run_results import Mask, secrets_of
 
 pytestmark = pytest.mark.integration
 

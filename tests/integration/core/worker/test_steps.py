@@ -24,7 +24,7 @@ from workorders.core.postgres.connection import connect
 from workorders.core.runs import steps
 from workorders.core.worker import result_store
 from workorders.core.worker.result_store import ResultStore
-from workorders.core.worker.secret_masking import Mask, secrets_of
+from workorders.core.worker.run_results import Mask, secrets_of
 
 pytestmark = pytest.mark.integration
 

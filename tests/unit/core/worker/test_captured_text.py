@@ -7,8 +7,7 @@ import pytest
 from support.claimed_runs import run_of
 from workorders.core.worker.captured_text import GAP, MAX_LOG_BYTES, bound_log, create_log, take_log
 from workorders.core.worker.ipc import Frame
-from workorders.core.worker.run_results import ResultMaker
-from workorders.core.worker.secret_masking import LEFT_OUT, NO_SECRETS, Mask
+from workorders.core.worker.run_results import LEFT_OUT, NO_SECRETS, Mask, ResultMaker
 
 SECRET = "pässwörd-€uro"
 

@@ -6,13 +6,13 @@ from uuid import uuid4
 
 import pytest
 
-from workorders.core.worker import heartbeat
-from workorders.core.worker.heartbeat import Heartbeat
+from workorders.core import workers
+from workorders.core.workers import Heartbeat
 
 
 def test_after_a_suspension_of_the_machine_the_processes_are_killed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     lost, suspended = threading.Event(), [0.0]
-    monkeypatch.setattr(heartbeat, "_now", lambda: time.monotonic() + suspended[0])
+    monkeypatch.setattr(workers, "_now", lambda: time.monotonic() + suspended[0])
     with Heartbeat("", uuid4(), seconds=3600, grace_seconds=60, on_loss=lost.set, log=print) as beating:
         assert not lost.wait(1.5)
         suspended[0] = 50

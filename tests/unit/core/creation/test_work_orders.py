@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.work_orders import accepted, accepted_range
-from workorders.core.creation.chunks import Chunks
+from workorders.core.creation.work_orders import Chunks
 from workorders.core.items import Item
 
 MANY_BYTES = 10**9

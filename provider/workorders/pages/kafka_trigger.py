@@ -60,7 +60,7 @@ def page(
         "kafka_trigger.html",
         status=status,
         rows=sorted(status.partitions, key=states.rank),
-        word=states.word_of_trigger(status, is_paused=paused.get(listener, True)),
+        word=states.word_of_trigger(status, is_paused=paused.get(listener, False)),
         oldest_age=oldest_age,
         asked_kafka=asks_kafka,
         poll_now=not asks_kafka,

@@ -42,7 +42,9 @@ class KafkaLine:
 
     status: TriggerStatus
     is_paused: bool
-    """Whether its listener is paused, or gone as that of a retired trigger."""
+    has_listener: bool = True
+    """Whether Airflow knows a listener with the usual name: that of a retired trigger is gone, and own Dags may have
+    others."""
     oldest_age: float | None = None
     """Seconds for which its oldest message without a work order has waited at most, to a minute; 0 if none waits, and
     None if the listener does not look."""
@@ -132,7 +134,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
 
 def facts_of(kafka: Sequence[KafkaLine], **others: Any) -> Facts:
     """Return what tells what is wrong."""
-    paused = {line.status.name for line in kafka if line.is_paused}
+    paused = {line.status.name for line in kafka if line.is_paused or not line.has_listener}
     return Facts(triggers=[line.status for line in kafka], paused=paused, **others)
 
 
@@ -153,7 +155,8 @@ def _kafka_lines(
     lines = [
         KafkaLine(
             status=status,
-            is_paused=paused.get(dag_ids.listener(status.name), True),
+            is_paused=paused.get(dag_ids.listener(status.name), False),
+            has_listener=dag_ids.listener(status.name) in paused,
             oldest_age=ages.get(status.name),
         )
         for status in statuses

@@ -157,7 +157,8 @@ def first_line(text: str | None, length: int = 160) -> str:
 
 def key_text(key: bytes | None) -> str:
     """Return the beginning of a message's key on one line; bytes that are no text are replaced."""
-    return NOTHING if key is None else first_line(key.decode(errors="replace"), 80)
+    # Cut before it is read: a key has no limit, and a page may show hundreds.
+    return NOTHING if key is None else first_line(key[:320].decode(errors="replace"), 80)
 
 
 _TONES: Final = {

@@ -10,6 +10,7 @@ from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from support.tries import a_try
+from workorders.airflow import task_errors
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import LINE_LENGTH, TaskFailedError, explain_failures
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
@@ -65,8 +66,10 @@ def test_a_bug_of_ours_logs_nothing_in_addition_to_its_traceback(caplog: pytest.
     ],
 )
 def test_the_whole_sentence_has_where_why_what_was_not_done_and_when_the_next_try_is(
-    error: Exception, why: str
+    error: Exception, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(task_errors, "log_wrapped", lambda _, sentence: logged.append(sentence))
     with (
         pytest.raises(TaskFailedError) as raised,
         explain_failures(
@@ -75,6 +78,7 @@ def test_the_whole_sentence_has_where_why_what_was_not_done_and_when_the_next_tr
     ):
         raise error
     assert str(raised.value) == f"Trigger orders: {why} Nothing was done. Next try in 2 s."
+    assert logged == [str(raised.value)]
     assert raised.value.__cause__ is error
 
 

@@ -70,7 +70,11 @@ def test_what_is_worst_comes_first_and_then_what_has_lasted_longest() -> None:
 def test_the_overview_knows_partitions_and_paused_listeners() -> None:
     assert problems_of(line(ROW, STALLED)) == ["stalled"]
     assert problems_of(line(ROW, is_paused=True)) == []
-    assert problems_of(line(replace(ROW, lag=4, state=PartitionState.BEHIND), is_paused=True)) == ["paused"]
+    behind = line(replace(ROW, lag=4, state=PartitionState.BEHIND))
+    assert problems_of(replace(behind, is_paused=True)) == ["paused"]
+    retired = replace(behind, has_listener=False)
+    assert problems_of(retired) == ["paused"]
+    assert retired.word == "behind"
 
 
 def test_that_kafka_does_not_answer_is_a_problem() -> None:

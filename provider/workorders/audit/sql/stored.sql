@@ -140,7 +140,7 @@ SELECT workflows.name, CASE
     WHEN runs.id IS NULL THEN concat('Work order ', orders.id, ' is ', orders.state, ', and has no unfinished run.')
     ELSE concat(
         'Run ', runs.id, ' is ', runs.state, CASE WHEN claimed_at IS NOT NULL THEN ' and claimed' END,
-        ', its work order is ', coalesce(orders.state::text, 'neither requeued nor running'),
+        ', its work order is ', coalesce(orders.state::text, ended.state::text, 'missing'),
         CASE WHEN claimed_at IS NOT NULL AND workers.id IS NULL THEN ', and its worker has no row in the table workers' END,
         '.'
     )
@@ -149,6 +149,7 @@ FROM (SELECT * FROM workorders.runs WHERE finished_at IS NULL) AS runs
 FULL JOIN (SELECT * FROM workorders.work_orders WHERE state IN ('requeued', 'running')) AS orders
     ON orders.id = runs.work_order_id
 JOIN workorders.workflows ON workflows.id = coalesce(runs.workflow_id, orders.workflow_id)
+LEFT JOIN workorders.work_orders AS ended ON ended.id = runs.work_order_id AND orders.id IS NULL
 LEFT JOIN workorders.workers ON workers.id = runs.worker_id
 WHERE runs.id IS NULL
     OR runs.state NOT IN ('available', 'claimed', 'started')

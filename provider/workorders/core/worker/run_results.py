@@ -31,7 +31,7 @@ from workorders.core.worker.ipc import Frame, decode_messages
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-MAX_TRACEBACK_BYTES: Final = 8_000
+MAX_TRACEBACK_BYTES: Final = 16_000
 MAX_ERROR_CHARACTERS: Final = 2_000
 MASK: Final = "***"
 LEFT_OUT: Final = "\n... the middle of this log was left out ...\n"

@@ -80,6 +80,7 @@ class CreateWorkOrdersOperator(EngineOperator):
 
     def _attempt_and_alert(self, context: "Context") -> None:
         due: list[DueAlert] = []
+        failure: Exception | None = None
         self._attempted = None
         try:
             secrets, batch_id = job_secrets(self.definition), int(self.batch_id)
@@ -92,9 +93,11 @@ class CreateWorkOrdersOperator(EngineOperator):
         except (ForeignBatchError, UnknownBatchError, BatchExpiredError) as error:
             raise AirflowFailException(str(error)) from None
         except EXPECTED_FAILURES as error:
-            self._stall(context, error)
+            failure = error
         finally:
             send_alerts(self.definition, due, context, self.log)
+        if failure is not None:
+            self._stall(context, failure)
 
     def _attempt(self, context: "Context", attempt: IngestAttempt) -> None:
         ti = context["ti"]

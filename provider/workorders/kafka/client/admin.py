@@ -38,17 +38,14 @@ _OFFSETS_SECONDS: Final = 5.0
 librdkafka connects to it again without a pause, which takes a whole core."""
 
 
-@lru_cache(maxsize=16)
-def _shared_admin(settings: frozenset[tuple[str, str]], **options: float) -> "KafkaAdmin":
-    return KafkaAdmin(dict(settings), **options)
+@lru_cache(maxsize=4)
+def _shared_admin(settings: frozenset[tuple[str, str]]) -> "KafkaAdmin":
+    return KafkaAdmin(dict(settings))
 
 
-def shared_admin(settings: Mapping[str, str], **options: float) -> "KafkaAdmin":
-    """Return this process's client for these settings, which are `client_settings`, with options of `KafkaAdmin`.
-
-    Threads may share it.
-    """
-    return _shared_admin(frozenset(settings.items()), **options)
+def shared_admin(settings: Mapping[str, str]) -> "KafkaAdmin":
+    """Return the one client of this process for these settings, which are `client_settings`."""
+    return _shared_admin(frozenset(settings.items()))
 
 
 def run(question: Coroutine[Any, Any, T]) -> T:

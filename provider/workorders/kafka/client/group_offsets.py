@@ -62,14 +62,27 @@ class ConsumerGroups(ClusterClient):
             refusal = answer.args[0]
             if refusal.code() not in _GROUP_ACTIVE:
                 raise self._to_domain_error(answer, f"Read on group {group}") from answer
-            raise _not_committed(group, str(refusal.str()), {refusal.code()}) from answer
+            raise self._not_committed(group, str(refusal.str()), {refusal.code()}) from answer
         # A live member does not make the call raise: each partition of the answer has the error.
         refused = [found for found in answer.topic_partitions if found.error is not None]
         if refused and all(found.error.code() in COORDINATOR_UNAVAILABLE for found in refused):
             raise unavailable_error(self._servers, refused[0].error)
         if refused:
             places = ", ".join(f"{found.topic} {found.partition}: {found.error.str()}" for found in refused)
-            raise _not_committed(group, places, {found.error.code() for found in refused})
+            raise self._not_committed(group, places, {found.error.code() for found in refused})
+
+    def _not_committed(self, group: str, reason: str, codes: set[int]) -> GroupCommitError:
+        to_do = ""
+        if codes & FORBIDDEN:
+            resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
+            to_do = f"; grant the user of the Airflow Kafka connection Read on {resource}"
+        elif codes & _GROUP_ACTIVE:
+            to_do = (
+                "; another consumer is in this group: stop it, or give the trigger another group. Kafka's "
+                f"`kafka-consumer-groups.sh --bootstrap-server {self._servers} --describe --members --group {group}` "
+                "lists it"
+            )
+        return GroupCommitError(f"Kafka refused the offsets of consumer group {group}: {reason}{to_do}.")
 
     async def require_commits(self, group: str) -> None:
         """Raise unless the client may commit the group's offsets, whose coordinator must have answered just now.
@@ -90,19 +103,6 @@ class ConsumerGroups(ClusterClient):
         if found.authorized_operations and AclOperation.READ not in found.authorized_operations:
             error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED)
             raise refused_error(self._servers, error, f"Read on group {group}")
-
-
-def _not_committed(group: str, reason: str, codes: set[int]) -> GroupCommitError:
-    to_do = ""
-    if codes & FORBIDDEN:
-        resource = "these topics" if KafkaError.TOPIC_AUTHORIZATION_FAILED in codes else f"group {group}"
-        to_do = f"; grant the user of the Airflow Kafka connection Read on {resource}"
-    elif codes & _GROUP_ACTIVE:
-        to_do = (
-            f"; another consumer is in this group: stop the one that `kafka-consumer-groups.sh --describe --members "
-            f"--group {group}` names, or give the trigger another group"
-        )
-    return GroupCommitError(f"Kafka refused the offsets of consumer group {group}: {reason}{to_do}.")
 
 
 def _ask(

@@ -89,17 +89,8 @@ def _require_server_verification(given: Mapping[str, str]) -> None:
         )
 
 
-def open_admin(
-    connection_id: str, settings_of: Callable[[str], Mapping[str, Any]], *, is_shared: bool = False, **options: float
-) -> "KafkaAdmin":
+def open_admin(connection_id: str, settings_of: Callable[[str], Mapping[str, Any]], **options: Any) -> "KafkaAdmin":
     """Open a client by the id of its Kafka connection, with options of `KafkaAdmin`; no request is sent yet.
-
-    Args:
-        connection_id: of the connection.
-        settings_of: returns its settings.
-        is_shared: whether it may be the one that this process has for these settings. A client remembers the
-            coordinator of a group, so it must be a new one to commit.
-        options: of `KafkaAdmin`.
 
     Raises:
         ConfigurationError: the settings are missing or refused, or the client is not installed.
@@ -107,13 +98,13 @@ def open_admin(
     extra = settings_of(connection_id)
     try:
         # The client is an extra: commands that need only the database work without it.
-        from workorders.kafka.client.admin import KafkaAdmin, shared_admin  # noqa: PLC0415
+        from workorders.kafka.client.admin import KafkaAdmin  # noqa: PLC0415
     except ImportError:
         raise ConfigurationError(
             "The package confluent-kafka is not installed, so Kafka was not asked; "
             "install airflow-provider-workorders[kafka]."
         ) from None
     try:
-        return (shared_admin if is_shared else KafkaAdmin)(client_settings(extra), **options)
+        return KafkaAdmin(client_settings(extra), **options)
     except ClientSettingsError as error:
         raise ClientSettingsError(f"{connection_id}: {error}") from error

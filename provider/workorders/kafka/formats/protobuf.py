@@ -59,6 +59,11 @@ _GOOGLES: Final = tuple(
 """Files that registries do not have, each after those that it imports. An Any may have a type of theirs that its schema
 does not import."""
 _WITH_ANY: Final = frozenset(f"{_WELL_KNOWN}{name}.proto" for name in ("any", "type", "api"))
+_SINGLE_VALUES: Final = frozenset(
+    f"{_WELL_KNOWN}{name}.proto" for name in ("duration", "empty", "field_mask", "struct", "timestamp", "wrappers")
+)
+"""Files whose types are single values in JSON. Those of the others have fields, and can be far more JSON than their
+bytes."""
 _ANY: Final = "google.protobuf.Any"
 _MORE: Final = 0x80
 _MAX_VARINT_BYTES: Final = 10
@@ -289,7 +294,7 @@ class _Reading:
     def _require_message(self, message_type: Any, payload: bytes | memoryview) -> None:
         if message_type.full_name == _ANY:
             self._require_any(message_type, payload)
-        elif message_type.file.name.startswith(_WELL_KNOWN):
+        elif message_type.file.name in _SINGLE_VALUES:
             try:
                 self.as_json(message_type, payload)
             except Exception:  # noqa: BLE001 - each type has its own

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from workorders.core.exceptions import ConfigurationError, WorkOrdersError
-from workorders.kafka.client.settings import open_admin
+from workorders.kafka.client.settings import client_settings, open_admin
 from workorders.kafka.exceptions import UnknownTopicError
 from workorders.kafka.partitions import Partition, PartitionOffsets, Place
 
@@ -52,6 +52,7 @@ class KafkaAnswers:
     each time, so that a changed connection counts."""
     timeout_seconds: float = TIMEOUT_SECONDS
     """Limit of each request."""
+    _clients: dict[str, tuple[Mapping[str, str], "KafkaAdmin"]] = field(default_factory=dict, init=False)
 
     def ask(self, sources: Sequence[tuple[KafkaSource, set[str]]], *, with_groups: bool) -> list[KafkaAnswer]:
         """Return the answer about each trigger; one that failed names its problem.
@@ -75,9 +76,15 @@ class KafkaAnswers:
 
     def _client(self, connection_id: str) -> "KafkaAdmin | ConfigurationError":
         try:
-            return open_admin(connection_id, self.settings_of, is_shared=True, timeout_seconds=self.timeout_seconds)
+            extra = self.settings_of(connection_id)
+            settings = client_settings(extra)  # with the certificates of now, which files may hold
+            used, client = self._clients.get(connection_id, (None, None))
+            if client is None or used != settings:
+                client = open_admin(connection_id, lambda _: extra, timeout_seconds=self.timeout_seconds)
+                self._clients[connection_id] = settings, client
         except ConfigurationError as error:
             return error  # the ledger is shown anyway
+        return client
 
 
 async def _ask(

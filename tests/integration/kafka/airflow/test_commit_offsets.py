@@ -160,7 +160,7 @@ def test_a_stranger_in_the_group_is_an_error_and_the_commit_follows_once_he_has_
 ) -> None:
     group = task.definition.consumer_group
     with member(stack.kafka_settings, group, partition.topic):
-        assert "another consumer is in this group: stop the one that" in fail(task)
+        assert "another consumer is in this group: stop it" in fail(task)
     assert run(cluster.committed(group, [partition])).require() == {partition: None}
     task.execute(CONTEXT)
     assert run(cluster.committed(group, [partition])).require() == {partition: 5}

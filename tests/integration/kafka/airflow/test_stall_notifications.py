@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,10 +24,12 @@ from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.core.postgres.connection import Connection
 from workorders.core.triggers import Trigger
+from workorders.kafka.airflow import create_work_orders
 from workorders.kafka.airflow.create_work_orders import CreateWorkOrdersOperator
 from workorders.kafka.client import admin
 from workorders.kafka.client.admin import KafkaAdmin, run
 from workorders.kafka.exceptions import StalledError
+from workorders.kafka.ingest.ingest_attempt import IngestAttempt, ingest_attempt
 from workorders.kafka.ledger import batches
 from workorders.kafka.ledger.positions import PartitionStatus
 from workorders.kafka.ledger.stalls import Alert
@@ -170,6 +173,26 @@ def test_a_long_stall_is_alerted_once_in_log_metrics_and_notifiers_and_so_is_its
     assert [seen.cleared for seen in create.alerts] == [False, True]
     assert create.metrics.counts[1:] == [("workorders.stalls_resolved", tags)]
     assert "".join(capfd.readouterr()).count(f"Alert: {create.alerts[1].sentence}") == 1
+
+
+def test_an_alert_is_sent_when_the_connection_that_holds_the_batch_is_closed(
+    create: Ingest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[IngestAttempt] = []
+    were_closed: list[bool] = []
+
+    @contextmanager
+    def noted(*given: Any, **named: Any) -> Iterator[IngestAttempt]:
+        with ingest_attempt(*given, **named) as attempt:
+            attempts.append(attempt)
+            yield attempt
+
+    monkeypatch.setattr(create_work_orders, "ingest_attempt", noted)
+    monkeypatch.setattr("pagers.page", lambda _: were_closed.append(attempts[-1].database.closed))
+    create.attempt()
+    create.last(HOUR)
+    create.attempt()
+    assert were_closed == [True]
 
 
 @pytest.fixture

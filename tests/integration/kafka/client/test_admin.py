@@ -101,8 +101,9 @@ def test_a_group_with_a_live_member_is_not_committed_and_the_partitions_are_name
     assert text.startswith(f"Kafka refused the offsets of consumer group {name}: {name} 0: ")
     assert f", {name} 1: " in text
     assert text.endswith(
-        "another consumer is in this group: stop the one that `kafka-consumer-groups.sh --describe --members "
-        f"--group {name}` names, or give the trigger another group. [WO-GROUP-COMMIT]"
+        "another consumer is in this group: stop it, or give the trigger another group. Kafka's "
+        f"`kafka-consumer-groups.sh --bootstrap-server {stack.bootstrap_servers} --describe --members --group {name}` "
+        "lists it. [WO-GROUP-COMMIT]"
     )
     assert run(cluster.committed(name, [second])).require() == {second: None}
 

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -5,7 +7,8 @@ import pytest
 
 from local_stack.stack import LocalStack
 from support.topics import Topics
-from workorders.kafka.client import admin
+from workorders.kafka.client.settings import open_admin
+from workorders.kafka.status import kafka_answers
 from workorders.kafka.status.kafka_answers import KafkaAnswers, KafkaSource
 
 pytestmark = pytest.mark.integration
@@ -19,16 +22,15 @@ def source(topics: Topics, name: str) -> KafkaSource:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The settings for which a client was started."""
+    """Weak references to the clients that were opened."""
     found: list[Any] = []
 
-    class NotedAdmin(admin.KafkaAdmin):
-        def __init__(self, settings: Mapping[str, str], **options: Any) -> None:
-            found.append(settings)
-            super().__init__(settings, **options)
+    def open_noted(connection_id: str, *given: Any, **options: Any) -> Any:
+        client = open_admin(connection_id, *given, **options)
+        found.append(weakref.ref(client))
+        return client
 
-    monkeypatch.setattr(admin, "KafkaAdmin", NotedAdmin)
-    admin._shared_admin.cache_clear()
+    monkeypatch.setattr(kafka_answers, "open_admin", open_noted)
     return found
 
 
@@ -53,7 +55,8 @@ def test_a_client_stays_until_its_settings_change(stack: LocalStack, source: Kaf
     assert len(opened) == 1
     settings = {**settings, "client.id": "other"}
     assert end(answers, source) == 0
-    assert len(opened) == 2
+    gc.collect()
+    assert [client() is None for client in opened] == [True, False]
 
 
 @pytest.mark.parametrize("with_groups", [False, True])

@@ -13,6 +13,7 @@ from airflow.triggers.base import TaskSkippedEvent, TaskSuccessEvent, TriggerEve
 from support.tries import a_try
 from workorders.airflow.retries import unlimited_retries
 from workorders.airflow.task_errors import TaskFailedError
+from workorders.airflow.triggers import polling
 from workorders.airflow.triggers.polling import FAILED, PollingSensor, PollingTrigger, Probe
 from workorders.core.exceptions import ConfigurationError
 
@@ -118,11 +119,14 @@ def test_what_waiting_cannot_heal_goes_to_a_worker_for_only_there_is_the_retry_p
     assert (delays, trigger.open) == ([], 0)
 
 
-def test_there_the_task_fails_with_the_sentence_and_the_next_try() -> None:
+def test_there_the_task_fails_with_the_sentence_and_the_next_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[str] = []
+    monkeypatch.setattr(polling, "log_wrapped", lambda _, sentence: logged.append(sentence))
     sensor = PollingSensor(task_id="wait", trigger=Scripted([]), **unlimited_retries())
     with pytest.raises(TaskFailedError) as raised:
         sensor.execute_complete(a_try(3), {FAILED: "Script: no. Nothing was changed."})
     assert str(raised.value) == "Script: no. Nothing was changed. Next try in 4 s."
+    assert logged == [str(raised.value)]
 
 
 def test_a_wait_that_did_not_fail_is_over_without_a_word() -> None:

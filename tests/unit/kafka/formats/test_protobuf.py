@@ -228,6 +228,14 @@ def test_a_message_that_would_be_far_more_json_than_its_bytes_is_rejected_before
     assert (found.code if isinstance(found, Rejection) else None) == code
 
 
+def test_an_any_of_a_type_of_google_that_would_be_far_more_json_than_its_bytes_is_rejected() -> None:
+    url = "type.googleapis.com/google.protobuf.DescriptorProto"
+    types_in_a_type = b"\x1a\0" * 100_000
+    found = decoded(message(PROTO3, other={"type_url": url, "value": types_in_a_type}))
+    assert isinstance(found, tuple)
+    assert found[0] == "too-large"
+
+
 @pytest.mark.parametrize(
     ("kind", "levels", "is_read"),
     [("inner", 95, True), ("inner", 101, False), ("other", 5, True), ("other", 11, False)],

@@ -38,7 +38,7 @@ _FOUND: Final = "SELECT (body ->> 'producer')::integer, coalesce(body ->> 'seq',
 _PER_TICK: Final = 5
 _ABORTED_SECONDS: Final = 0.7
 """Time in which the producer has aborted a transaction after its backlog."""
-_MAX_RESTARTS: Final = 3
+_MAX_RESTARTS: Final = 2
 _MAX_REMEDIES: Final = 2
 _LOOK_SECONDS: Final = 0.5
 _BUSY: Final = 3
@@ -58,14 +58,15 @@ class Case:
     """From entering the context until leaving it."""
 
     def __init__(
-        self, site: Site, peer: Peer, name: str, *, random: Random, messages: int, has_proxy: bool = True
+        self, site: Site, peer: Peer, name: str, *, random: Random, messages: int, is_brief: bool = True
     ) -> None:
         number = next(_numbers)
         self.site = site
         self.peer = peer
         self.random = random
         self.messages = messages
-        self._has_proxy = has_proxy
+        #: Whether no speed is measured: there is a proxy for faults, and processes start as fast as they can.
+        self.is_brief = is_brief
         self.topic = f"{peer.slug}-{name}-{number}"
         self.table = f"rows_{number}"
         self.insert = f"INSERT INTO {self.table}".encode()
@@ -101,7 +102,7 @@ class Case:
         """Return the URI of a database; if there is a proxy, it leads through that."""
         postgres = self.site.stack.postgres
         direct = postgres.url(database, scheme=scheme)
-        return direct.replace(f":{postgres.port}/", f":{self.site.postgres.port}/") if self._has_proxy else direct
+        return direct.replace(f":{postgres.port}/", f":{self.site.postgres.port}/") if self.is_brief else direct
 
     @property
     def patience(self) -> float:

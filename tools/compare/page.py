@@ -73,9 +73,9 @@ def _conditions(results: Sequence[Result], about: Mapping[str, object]) -> list[
     return [
         f"`make compare` wrote this part. Each case has {min(sizes):,} messages or more in 3 partitions with 12 keys.",
         "Half of them are in transactions. Five of 25 are bad, each in another way.",
-        "A supervisor starts an ended process again, three times at most.",
+        "A supervisor starts an ended process again, twice at most.",
         "The tasks of this package's Dags ran without Airflow.",
-        "What is lost or doubled was measured twice, and a cell contains both results if they differ.",
+        "What is lost was measured twice, and a cell contains both results if they differ.",
         "",
         f"{about['conditions']}; Kafka 4.3.1, PostgreSQL 18.",
     ]

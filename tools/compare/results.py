@@ -32,7 +32,7 @@ class Result:
     skipped: str = ""
     """Why the fault does not apply."""
     second: str = ""
-    """The cell of a second run, which what is lost or doubled gets before it is shown."""
+    """The cell of a second run, which what is lost gets before it is shown."""
 
     @property
     def shown(self) -> str:
@@ -63,12 +63,9 @@ class Result:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether it is measured twice: messages are gone or doubled. What has stopped, or is kept, is neither."""
+        """Whether it is measured twice: messages are gone. What has stopped, or is kept for a person, has lost none."""
         found = self.verdict
-        if found is None:
-            return False
-        gone = found.lost or found.bad_kept < found.bad
-        return bool(found.doubled or found.strays or (gone and not self.halted))
+        return found is not None and not self.halted and bool(found.lost or found.bad_kept < found.bad)
 
 
 def _wrong(verdict: Verdict, result: Result) -> Iterable[str]:

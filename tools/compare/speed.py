@@ -57,7 +57,7 @@ def measure(site: Site, peer: Peer) -> Speed:
         AssertionError: a row of the steady stream is missing at the end.
     """
     rows, seconds, cpu = _backlog(site, peer)
-    with Case(site, peer, "steady", random=Random(1), messages=_WARM_UP, has_proxy=False) as case:
+    with Case(site, peer, "steady", random=Random(1), messages=_WARM_UP, is_brief=False) as case:
         case.start()
         case.produce()
         case.finish()
@@ -76,7 +76,7 @@ def measure(site: Site, peer: Peer) -> Speed:
 def _backlog(site: Site, peer: Peer) -> tuple[int, float, float]:
     """Return how many rows a tool wrote of a backlog, in how many seconds, and with how many seconds of CPU."""
     # A proxy is for faults, and takes more time than some of the tools.
-    with Case(site, peer, "backlog", random=Random(1), messages=_BACKLOG, has_proxy=False) as case:
+    with Case(site, peer, "backlog", random=Random(1), messages=_BACKLOG, is_brief=False) as case:
         case.produce()
         case.start()
         case.until_rows()

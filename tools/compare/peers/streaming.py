@@ -1,15 +1,21 @@
 """Spark Structured Streaming with `foreachBatch`: an upsert, or a transaction with the batch ID."""
 
 import json
+import os
+import subprocess
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from compare.case import Case
 from compare.peer import HERE, Command, Peer, distributions, environment, locked
+from local_stack.java import find_java
+from local_stack.ports import LOOPBACK
 
 _LOCK: Final = HERE / "spark.lock"
+_installing: Final = Lock()
 _FOREACH: Final = (
     "https://spark.apache.org/docs/latest/api/python/reference/pyspark.ss/api/"
     "pyspark.sql.streaming.DataStreamWriter.foreachBatch.html"
@@ -53,15 +59,16 @@ class Streaming(Peer):
     def command(self, case: Case, number: int) -> Command:
         jars = ",".join(map(str, case.site.stack.spark_jars))
         given = [case.servers, case.topic, case.table, self._way, str(case.site.stack.home), jars]
-        home = _python().parents[1]
         variables = {
             "EFFECTS_URL": case.url(),
             # More than one batch, of whatever size.
             "MAX_OFFSETS": str(case.messages * 9 // 10),
-            "SPARK_HOME": str(next(home.glob("lib/python*/site-packages/pyspark"))),
-            "PYSPARK_PYTHON": str(_python()),
             "PYTHONPATH": str(HERE.parent),
+            **_spark_of(_python()),
         }
+        if case.is_brief:
+            options = case.site.stack.variables()["SPARK_SUBMIT_OPTS"]
+            variables["SPARK_SUBMIT_OPTS"] = f"{options} -XX:SharedArchiveFile={_classes()}"
         return Command([_python(), HERE / "streaming_app.py", *given], variables)
 
     def remedy(self, case: Case) -> str:
@@ -85,9 +92,37 @@ class Streaming(Peer):
         return int(case.site.admin(f"SELECT count(*) FROM {case.table} WHERE raw IS NOT NULL")[0][0])
 
 
-@cache
 def _python() -> Path:
+    with _installing:
+        return _installed()
+
+
+@cache
+def _installed() -> Path:
     return environment("spark", _LOCK, build=_builders())
+
+
+def _classes() -> Path:
+    """Return an archive of the classes that Spark loads: with it, a JVM starts with two thirds of the CPU."""
+    python = _python()
+    archive = python.parents[1] / "classes.jsa"
+    with _installing:
+        if not archive.exists():
+            variables = {
+                **os.environ,
+                **_spark_of(python),
+                "JAVA_HOME": str(find_java().home),
+                "SPARK_LOCAL_IP": LOOPBACK,
+                "SPARK_SUBMIT_OPTS": f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={archive}",
+            }
+            command = [python.with_name("spark-submit"), HERE / "spark_classes.py"]
+            subprocess.run(command, env=variables, check=True, capture_output=True)
+    return archive
+
+
+def _spark_of(python: Path) -> dict[str, str]:
+    home = next(python.parents[1].glob("lib/python*/site-packages/pyspark"))
+    return {"SPARK_HOME": str(home), "PYSPARK_PYTHON": str(python)}
 
 
 def _builders() -> list[str]:

@@ -3,7 +3,7 @@
 import time
 
 from faults.breakpoints import AFTER_READ, AFTER_ROWS, BEFORE_COMMIT, EXECUTOR, Breakpoint
-from faults.catalogue import fault
+from faults.catalogue import NotPossibleError, fault
 from faults.database import until_no_session_is_connected, until_waiting_for_a_lock
 from faults.holding import held_attempt
 from faults.machine import gone
@@ -107,6 +107,8 @@ def worker_paused_with_a_lock(scene: Scene) -> None:
 
 @fault("machine of a task gone while it holds a partition's lock")
 def worker_machine_gone(scene: Scene) -> None:
+    if scene.mode.on_server:
+        raise NotPossibleError("the lock is in the hands of the Spark Connect server, which is not the task's machine")
     with held_attempt(scene, Breakpoint(EXECUTOR, AFTER_ROWS)) as older:
         task = older.task.process
         with gone(scene.site, task, *task.children(recursive=True)):

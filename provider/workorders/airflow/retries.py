@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from workorders.core.postgres.connection import MAX_SECONDS, delay_seconds
+from workorders.core.postgres.connection import MAX_DELAY_SECONDS, delay_seconds
 
 try:
     from airflow.sdk import RetryDecision, RetryPolicy
@@ -39,7 +39,7 @@ def next_try_seconds(try_number: int, max_tries: int) -> int:
 
 def is_long_stall(task: "BaseOperator", ti: "RuntimeTaskInstanceProtocol") -> bool:
     """Return whether a task with unlimited retries has failed so often that its next wait is the longest."""
-    return task.retries == UNLIMITED_RETRIES and next_try_seconds(ti.try_number, ti.max_tries) == MAX_SECONDS
+    return task.retries == UNLIMITED_RETRIES and next_try_seconds(ti.try_number, ti.max_tries) == MAX_DELAY_SECONDS
 
 
 class UnlimitedRetryPolicy(RetryPolicy):
@@ -77,7 +77,7 @@ def describe_next_retry(
     if task.retries == UNLIMITED_RETRIES:
         if ASKS_POLICIES or (retry_after_seconds is None and is_long_stall(task, ti)):
             return f"Next try in {retry_after_seconds or next_try_seconds(ti.try_number, ti.max_tries)} s."
-        return f"Next try in at most {MAX_SECONDS} s."
+        return f"Next try in at most {MAX_DELAY_SECONDS} s."
     if not (getattr(task, "retry_policy", None) or task.retry_exponential_backoff):
         return f"Next try in {task.retry_delay.total_seconds():.0f} s."
     return "It is tried again by its own retry settings."
@@ -91,5 +91,5 @@ def unlimited_retries() -> dict[str, Any]:
         **({"retry_policy": UnlimitedRetryPolicy()} if ASKS_POLICIES else {}),
         "retry_delay": timedelta(seconds=1),
         "retry_exponential_backoff": 2.0,
-        "max_retry_delay": timedelta(seconds=MAX_SECONDS),
+        "max_retry_delay": timedelta(seconds=MAX_DELAY_SECONDS),
     }

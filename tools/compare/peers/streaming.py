@@ -108,15 +108,17 @@ def _classes() -> Path:
     archive = python.parents[1] / "classes.jsa"
     with _installing:
         if not archive.exists():
+            made = archive.with_suffix(".part")  # one that was cut off is not used
             variables = {
                 **os.environ,
                 **_spark_of(python),
                 "JAVA_HOME": str(find_java().home),
                 "SPARK_LOCAL_IP": LOOPBACK,
-                "SPARK_SUBMIT_OPTS": f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={archive}",
+                "SPARK_SUBMIT_OPTS": f"-XX:+UseSerialGC -XX:ArchiveClassesAtExit={made}",
             }
             command = [python.with_name("spark-submit"), HERE / "spark_classes.py"]
             subprocess.run(command, env=variables, check=True, capture_output=True)
+            made.replace(archive)
     return archive
 
 

@@ -219,7 +219,7 @@ def is_outage(error: BaseException) -> bool:
     return isinstance(error, psycopg.OperationalError) and not is_refused_connection(error)
 
 
-MAX_SECONDS: Final = 60
+MAX_DELAY_SECONDS: Final = 60
 """The longest delay before the next try during an outage or a stall."""
 _DOUBLINGS_TO_LONGEST: Final = 6
 
@@ -232,7 +232,7 @@ def delay_seconds(failures: int) -> int:
     `runs/sql/finish_and_retry.sql`.
     """
     doublings = min(max(failures - 1, 0), _DOUBLINGS_TO_LONGEST)
-    return min(MAX_SECONDS, 1 << doublings)
+    return min(MAX_DELAY_SECONDS, 1 << doublings)
 
 
 def is_refused_connection(error: BaseException) -> bool:

@@ -6,7 +6,7 @@ and the job's progress. So after a crash a job continues at the next step, and d
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -17,8 +17,8 @@ from psycopg.types.json import Jsonb
 from workorders.core.attribution import Attribution
 from workorders.core.exceptions import ConfigurationError, UnknownNameError, WorkOrdersError
 from workorders.core.history import work_orders
-from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, fetch_row, transaction_time
+from workorders.core.history.filters import Filter, until_now
+from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
@@ -93,8 +93,7 @@ def create_job(
             f"A {kind} of all work orders was requested, with no filter at all; nothing was changed; give a filter, or "
             f"select all by a since of 1970-01-01."
         )
-    now = transaction_time(connection)
-    wanted = replace(wanted, until=min(now, wanted.until or now))
+    wanted = until_now(connection, wanted)
     row = fetch_row(
         connection,
         _QUERIES["insert_job"],

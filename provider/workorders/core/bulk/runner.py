@@ -62,10 +62,8 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
                 found = work_orders.find_matching(connection, job.filter, after=job.last_id, limit=size)
                 if found.looked_until is None:
                     return False
-                ids = work_orders.first_of_step(connection, found.ids) if job.kind == "rerun" else found.ids
-                outcome = _process(connection, job, ids) if ids else StepResult()
-                reached = ids[-1] if len(ids) < len(found.ids) else found.looked_until
-                jobs.record_progress(connection, job, outcome, reached)
+                outcome = _process(connection, job, found.ids) if found.ids else StepResult()
+                jobs.record_progress(connection, job, outcome, found.looked_until)
                 return True
         except psycopg.errors.DeadlockDetected:
             # A claim that locked the same rows in another order continued; the step was rolled back as a whole.

@@ -1,7 +1,6 @@
 """Exports work orders as JSON Lines, in parts: to a file of the command line, or to a browser."""
 
 from collections.abc import Generator
-from dataclasses import replace
 from tempfile import SpooledTemporaryFile
 from typing import Final
 from uuid import UUID
@@ -9,8 +8,8 @@ from uuid import UUID
 import orjson
 
 from workorders.core.history import work_orders
-from workorders.core.history.filters import Filter
-from workorders.core.postgres.connection import Connection, transaction_time
+from workorders.core.history.filters import Filter, until_now
+from workorders.core.postgres.connection import Connection
 from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.history", "sql/export.sql", blocks_from="sql/filters.sql")
@@ -30,19 +29,17 @@ def parts(connection: Connection, wanted: Filter) -> Generator[bytes]:
     """
     with SpooledTemporaryFile(_IN_MEMORY) as lines:
         with connection.transaction():
-            now = transaction_time(connection)
-        wanted = replace(wanted, until=min(now, wanted.until or now))
+            wanted = until_now(connection, wanted)
         after: UUID | None = None
         is_complete = False
         while not is_complete:
             with connection.transaction():
                 found = work_orders.find_matching(connection, wanted, after=after, limit=STEP)
-                ids = work_orders.first_of_step(connection, found.ids)
                 # Row by row, because a body may be hundreds of times as long as its stored form. Not by `writelines`,
                 # which leaves memory only after the last line.
-                for (line,) in connection.cursor().stream(_QUERIES["lines"], {"ids": list(ids)}):
+                for (line,) in connection.cursor().stream(_QUERIES["lines"], {"ids": found.ids}):
                     lines.write(f"{line}\n".encode())
-            after = ids[-1] if len(ids) < len(found.ids) else found.looked_until
+            after = found.looked_until
             is_complete = after is None
             lines.seek(0)
             while part := lines.read(_PART):

@@ -1,7 +1,7 @@
 """Selects the work orders to list, count, rerun, cancel or export, for every source."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 from uuid import UUID
@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 from workorders.core import triggers, workflows
 from workorders.core.history import tokenizer
 from workorders.core.ids import first_id
-from workorders.core.postgres.connection import Connection
+from workorders.core.postgres.connection import Connection, transaction_time
 from workorders.core.postgres.named_queries import load_queries
 from workorders.core.selectors import ordering_keys_of
 
@@ -75,6 +75,12 @@ _ADAPTER = TypeAdapter(Filter)
 
 def _words(value: object) -> str:
     return " ".join(value) if isinstance(value, list) else str(value)
+
+
+def until_now(connection: Connection, wanted: Filter) -> Filter:
+    """Return the filter without the work orders that are created after the transaction began."""
+    now = transaction_time(connection)
+    return replace(wanted, until=min(now, wanted.until or now))
 
 
 def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Lists, counts and returns work orders of every source. Reads only."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
@@ -81,7 +81,7 @@ class Matching:
     ids: list[UUID]
     """In the order of their creation."""
     looked_until: UUID | None
-    """None when there are no more."""
+    """The next ones are after this id; None when there are no more."""
 
 
 def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
@@ -121,16 +121,16 @@ def count_without_input(connection: Connection, wanted: Filter) -> int:
 
 
 def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None, limit: int) -> Matching:
-    """Return the next of these work orders in the order of their creation, possibly fewer than `limit`."""
+    """Return the next of these work orders in the order of their creation, as many as one step may read.
+
+    They may be fewer than `limit`, and have `STEP_BYTES` at most, unless the first one alone has more.
+    """
     given = {**query_arguments(connection, wanted), "after_id": after, "limit": limit, "window": _WINDOW}
     query = _QUERIES["matching" if wanted.text is None else "matching_with_words"]
-    return Matching(*fetch_row(connection, query, given))
-
-
-def first_of_step(connection: Connection, ids: Sequence[UUID]) -> Sequence[UUID]:
-    """Return the first of the work orders, as many as one step may read: one at least, and `STEP_BYTES` of several."""
-    sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": list(ids)})
-    return ids[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
+    found, looked_until = fetch_row(connection, query, given)
+    sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": found})
+    ids = found[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
+    return Matching(ids, ids[-1] if len(ids) < len(found) else looked_until)
 
 
 def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:

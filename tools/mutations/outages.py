@@ -101,9 +101,9 @@ OUTAGES = (
     Mutation(
         "messages-relayed-although-their-sequence-is-behind",
         5,
-        (Change("outbox/relay/relay.py", "            identities.require_ahead(connection)\n", ""),),
+        (Change("outbox/relay/relay.py", "            schema.require_sequences_ahead(connection)\n", ""),),
         (
-            "integration/core/test_identities.py::"
+            "integration/core/test_schema_sequences.py::"
             "test_the_relay_sends_nothing_while_newer_messages_could_get_lower_numbers",
         ),
     ),

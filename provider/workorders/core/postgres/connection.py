@@ -20,7 +20,7 @@ from workorders.core.exceptions import ConfigurationError
 from workorders.core.postgres.certificates import with_files
 from workorders.core.postgres.login_tokens import with_token
 from workorders.core.postgres.session_limits import (
-    ASK_FOR_LIMITS,
+    ASK_FOR_MISSING,
     NO_LIMITS,
     require_limits,
     startup_options,
@@ -171,7 +171,7 @@ def connect(
         connection = opened(without_options(text, error))
     connection.may_wait = may_wait
     try:
-        require_limits(connection.execute(ASK_FOR_LIMITS).fetchone())
+        require_limits(fetch_row(connection, ASK_FOR_MISSING, {}))
         connection.autocommit = autocommit
     except BaseException:
         connection.close()

@@ -33,23 +33,17 @@ SESSION_SETTINGS: Final[Mapping[str, str]] = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "60000",
 }
-_ON_THE_ROLE: Final = (
-    "lock_timeout",
-    "statement_timeout",
-    "idle_in_transaction_session_timeout",
-    "default_transaction_isolation",
-    "timezone",
-)
 _MARK: Final = "workorders.session"
 """A setting of this package: where a session has it, its server got the others as well."""
-ASK_FOR_LIMITS: Final = f"""
-    SELECT current_user, current_setting('{_MARK}', true) IS NOT NULL, ARRAY[
-        current_setting('lock_timeout') <> '0',
-        current_setting('statement_timeout') <> '0',
-        current_setting('idle_in_transaction_session_timeout') <> '0',
-        current_setting('default_transaction_isolation') = 'read committed',
-        current_setting('timezone') IN ('UTC', 'Etc/UTC')
-    ]
+ASK_FOR_MISSING: Final = f"""
+    SELECT current_user, array_agg(name) FILTER (WHERE is_missing AND current_setting('{_MARK}', true) IS NULL)
+    FROM (VALUES
+        ('lock_timeout', current_setting('lock_timeout') = '0'),
+        ('statement_timeout', current_setting('statement_timeout') = '0'),
+        ('idle_in_transaction_session_timeout', current_setting('idle_in_transaction_session_timeout') = '0'),
+        ('default_transaction_isolation', current_setting('default_transaction_isolation') <> 'read committed'),
+        ('timezone', current_setting('timezone') NOT IN ('UTC', 'Etc/UTC'))
+    ) AS limits (name, is_missing)
 """
 NO_LIMITS: Final = "has no session limits"
 """Part of the error, by which it is recognized as one that only a person can end."""
@@ -70,11 +64,10 @@ def without_options(text: str, error: psycopg.OperationalError) -> str:
     return conninfo.make_conninfo(text, options="")
 
 
-def require_limits(row: tuple[Any, ...] | None) -> None:
-    """Make sure that a session has limits."""
-    user, has_mark, found = row or ("", False, [])
-    missing = [name for name, is_set in zip(_ON_THE_ROLE, found, strict=False) if not is_set]
-    if has_mark or not missing:
+def require_limits(row: tuple[Any, ...]) -> None:
+    """Make sure that a session has limits, by the answer to `ASK_FOR_MISSING`."""
+    user, missing = row
+    if not missing:
         return
     statements = " ".join(f"ALTER ROLE {user} SET {name} = '{SESSION_SETTINGS[name]}';" for name in missing)
     raise psycopg.OperationalError(

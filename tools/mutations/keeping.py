@@ -2,7 +2,7 @@
 
 from mutations.mutation import Change, Mutation
 
-STEPS = "integration/core/maintenance/test_steps.py"
+STEPS = "integration/core/maintenance/test_retention_of_steps.py"
 RETENTION, REPLAYED = "integration/core/maintenance/test_retention.py", "integration/kafka/ingest/test_retention.py"
 
 DELETED_IS_NOT_NEW = (
@@ -101,7 +101,7 @@ DELETED_IS_NOT_NEW = (
         12,
         (
             Change(
-                "core/maintenance/sql/steps.sql",
+                "core/maintenance/sql/retention.sql",
                 " AND expired_at < now() - %(wait)s::interval\nORDER BY",
                 "\nORDER BY",
             ),

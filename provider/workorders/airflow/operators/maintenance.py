@@ -17,7 +17,7 @@ from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.environment import DATABASE_CONNECTION
 from workorders.core.history import search_index, state_counts
-from workorders.core.maintenance import retention, steps
+from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
 from workorders.core.runs.lifecycle import Recovered
@@ -71,14 +71,14 @@ def delete_expired_steps(connection: Connection, log: Any, _: "Context") -> dict
         AirflowFailException: a database of a workflow failed; the others were done.
     """
     with connection.transaction():
-        databases = steps.list_databases(connection)
+        databases = retention.list_step_databases(connection)
     deleted, failures = 0, list[str]()
     for name in databases:
         try:
             with connect(
                 database_url(name), application_name="workorders delete_expired_steps", may_wait=within_answer_seconds
             ) as database:
-                deleted += steps.delete_steps(connection, name, database)
+                deleted += retention.delete_steps(connection, name, database)
         except EXPECTED_FAILURES as error:
             if connection.closed:
                 raise

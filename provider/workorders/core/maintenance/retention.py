@@ -4,6 +4,9 @@ A trigger type may announce a function that shortens its own tables, which then 
 
 It runs in small steps. Each is a transaction that locks its own work orders only, followed by a pause of the same
 length. New work orders never wait for it, nor it for them.
+
+Later it deletes what transactions of these work orders have stored in the databases of workflows. It notes their ids, so
+nothing is deleted that belongs to another installation, or whose work order can run again.
 """
 
 import time
@@ -34,6 +37,9 @@ _ERASED: Final = "(erased)"
 _INTERVAL: Final = timedelta(days=1)
 _SILENCE: Final = timedelta(minutes=10)
 """After this time without a step, a process that ran retention is assumed dead. A step takes seconds."""
+
+_STEPS_WAIT: Final = timedelta(days=1)
+"""A lost process that was suspended may wake up later. It must find its rows, or it would write again."""
 
 RETENTION_GROUP: Final = "workorders.retention"
 """Entry points by which a trigger type announces a `Shorten`."""
@@ -159,3 +165,32 @@ class _Retention:
                 search_index.lock_words(self._connection)
             yield
         self._pause(min(time.monotonic() - begun, _MAX_PAUSE))
+
+
+def list_step_databases(connection: Connection) -> list[str]:
+    """Return the Airflow connections to the databases from which rows are to be deleted now."""
+    return [name for (name,) in connection.execute(_QUERIES["step_databases"], {"wait": _STEPS_WAIT})]
+
+
+def delete_steps(work_orders: Connection, connection_id: str, database: Connection, *, step: int = 1_000) -> int:
+    """Delete the rows that are due in the database of an Airflow connection, and return their number.
+
+    Args:
+        work_orders: to the database of the work orders, without an open transaction; each step has its own.
+        connection_id: the Airflow connection.
+        database: to its database, likewise.
+        step: work orders of one step.
+    """
+    deleted = 0
+    while True:
+        # No transaction is open while the other database is asked, which may hang. What fails between two of these
+        # steps is repeated by the next call.
+        with work_orders.transaction():
+            due = {"connection": connection_id, "wait": _STEPS_WAIT, "limit": step}
+            ids = [id_ for (id_,) in work_orders.execute(_QUERIES["due_steps"], due)]
+        if not ids:
+            return deleted
+        with database.transaction():
+            deleted += database.execute(_QUERIES["delete_steps"], {"ids": ids}).rowcount
+        with work_orders.transaction():
+            work_orders.execute(_QUERIES["forget_steps"], {"connection": connection_id, "ids": ids})

@@ -20,8 +20,7 @@ from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
 from workorders.core.history import export, search_index, work_orders
 from workorders.core.history.filters import Filter
-from workorders.core.history.runs import runs_of
-from workorders.core.history.steps import list_steps
+from workorders.core.history.runs import list_steps, runs_of
 from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
 from workorders.core.ids import time_of
 from workorders.core.states import WorkOrderState

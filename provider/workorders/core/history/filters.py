@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import ConfigDict, TypeAdapter
 
 from workorders.core import triggers, workflows
-from workorders.core.history import tokenizer
+from workorders.core.history import search_index
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection, transaction_time
 from workorders.core.postgres.named_queries import load_queries
@@ -107,5 +107,5 @@ def query_arguments(connection: Connection, wanted: Filter) -> dict[str, Any]:
         "after_id": None,
         "until_id": None,
         "ordering_keys": None if wanted.ordering_key is None else ordering_keys_of(wanted.ordering_key),
-        "words": None if wanted.text is None else tokenizer.to_tsquery_literal(wanted.text),
+        "words": None if wanted.text is None else search_index.to_tsquery_literal(wanted.text),
     }

@@ -1,11 +1,16 @@
-"""Fills the full text of work orders, in small steps behind the ingest, which pays nothing for it."""
+"""Fills the full text of work orders, in small steps behind the ingest, which pays nothing for it.
 
+A word is a sequence of letters and digits; case does not count. Everything else separates words, so `0042` finds
+`PAT-0042`, and a part of an address finds the address.
+"""
+
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from workorders.core.history import tokenizer
+from workorders.core.exceptions import ConfigurationError
 from workorders.core.ids import first_id
 from workorders.core.postgres.connection import Connection, fetch_row
 from workorders.core.postgres.locks import AdvisoryLock
@@ -26,6 +31,13 @@ _MAX_WAIT: Final = timedelta(minutes=15)
 LATE_AFTER: Final = timedelta(hours=2)
 """Longer than the assumed difference of clocks, because an id has its creator's time."""
 _LATE_STEP: Final = 20_000
+
+MAX_WORD_CHARACTERS: Final = 64
+"""Characters; a longer run (base64, for instance) counts as several words. Postgres refuses words from 2 KiB on."""
+
+#: Escapes of JSON are outside of the group: `\n` separates two words and is no n.
+_WORD: Final = re.compile(rf"\\(?:u[0-9a-fA-F]{{4}}|.)|([^\W_]{{1,{MAX_WORD_CHARACTERS}}})")
+_PREFIX_MARK: Final = "*"
 
 
 def index_new(connection: Connection, *, margin: timedelta = MARGIN) -> int:
@@ -88,7 +100,7 @@ def write_index_of_locked(connection: Connection, ids: Sequence[UUID]) -> None:
     found = connection.execute(_QUERIES["texts"], {"ids": list(ids), "max_characters": MAX_CHARACTERS}).fetchall()
     connection.execute(
         _QUERIES["write_words"],
-        {"ids": [row[0] for row in found], "words": [tokenizer.to_tsvector_literal(*row[1:]) for row in found]},
+        {"ids": [row[0] for row in found], "words": [to_tsvector_literal(*row[1:]) for row in found]},
     )
 
 
@@ -114,3 +126,30 @@ def _progress(connection: Connection, name: str) -> UUID:
 def _ids(connection: Connection, after: UUID, end: UUID, limit: int) -> list[UUID]:
     arguments = {"after": after, "end": end, "limit": limit}
     return [row[0] for row in connection.execute(_QUERIES["next_ids"], arguments)]
+
+
+def tokenize(text: str) -> list[str]:
+    """Return the words of a text in its order; JSON is taken as text."""
+    return [word for word in _WORD.findall(text.casefold()) if word]
+
+
+def to_tsvector_literal(*texts: str | None) -> str:
+    """Return the words of some texts as the input of a Postgres tsvector without positions."""
+    found = {word for text in texts if text for word in tokenize(text)}
+    return "'" + "' '".join(found) + "'" if found else ""
+
+
+def to_tsquery_literal(text: str) -> str:
+    """Return what a person typed as the input of a Postgres tsquery: all words must be there, in any order.
+
+    A term that ends in `*` finds the words that begin so.
+    """
+    lexemes: list[str] = []
+    for term in text.split():
+        found = [f"'{word}'" for word in tokenize(term)]
+        if found and term.endswith(_PREFIX_MARK):
+            found[-1] += ":*"
+        lexemes += found
+    if not lexemes:
+        raise ConfigurationError(f"The text {text!r} holds no word; type letters or digits to search for.")
+    return " & ".join(lexemes)

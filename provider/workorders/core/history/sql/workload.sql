@@ -107,8 +107,8 @@ WITH newest AS MATERIALIZED (
     LIMIT %(limit)s
 )
 SELECT count(*), min(created_at),
-    coalesce(percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY waited), ARRAY[NULL, NULL, NULL]),
-    coalesce(percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took), ARRAY[NULL, NULL, NULL]),
+    coalesce(percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY waited), '{NULL,NULL,NULL}'),
+    coalesce(percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took), '{NULL,NULL,NULL}'),
     (
         SELECT jsonb_agg(to_jsonb(failures) ORDER BY runs DESC, last_at DESC)
         FROM failures

@@ -5,7 +5,7 @@ and the job's progress. So after a crash a job continues at the next step, and d
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -23,8 +23,6 @@ from workorders.core.postgres.named_queries import load_queries
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
-IN_USE: Final = "deleted or in use"
-"""The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
 HEARTBEAT_TIMEOUT: Final = timedelta(minutes=2)
 """A worker reports after each step; after this long without a report another process may take the job over."""
 
@@ -165,16 +163,6 @@ def lock_owned(connection: Connection, job_id: int, worker: UUID) -> Job | None:
             f"Bulk operation {job_id} was taken over by another process; this one did nothing more."
         )
     return job if is_owned else None
-
-
-def lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:
-    """Lock these work orders; skip the ones that another transaction has locked.
-
-    Returns:
-        By id: the workflow's id, the state, and whether the input still exists.
-    """
-    rows = connection.execute(_QUERIES["lock_work_orders"], {"ids": list(ids)})
-    return {id_: (workflow_id, state, has_input) for id_, workflow_id, state, has_input in rows}
 
 
 def record_progress(connection: Connection, job: Job, outcome: StepResult, last_id: UUID | None) -> None:

@@ -1,5 +1,6 @@
-"""Executes bulk jobs of every kind, and resumes orphaned ones: new jobs, waiting jobs, and those of dead workers."""
+"""Executes bulk jobs: gives work orders another run, or cancels the one that waits; and resumes orphaned jobs."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,19 +10,25 @@ from uuid import UUID, uuid4
 
 import psycopg
 
+from workorders.core.admission import limits
 from workorders.core.attribution import Attribution
-from workorders.core.bulk import changes, jobs
+from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job, JobUnavailableError, StepResult
+from workorders.core.bulk.revalidation import revalidate_rejected
 from workorders.core.exceptions import WorkOrdersError, one_line
 from workorders.core.history import work_orders
+from workorders.core.ids import run_ids
 from workorders.core.postgres.connection import Connection, is_outage
 from workorders.core.postgres.named_queries import load_queries
+from workorders.core.states import UNFINISHED
 
 _QUERIES = load_queries("workorders.core.bulk", "sql/jobs.sql")
 
 STEP: Final = 1_000
 STARTUP_GRACE: Final = timedelta(seconds=10)
 """A command that creates a job claims it at once; until then the job does not count as orphaned."""
+IN_USE: Final = "deleted or in use"
+"""The reason for skipping a locked work order: another process claims, finishes or deletes it at this moment."""
 _DEADLOCKS: Final = 5
 
 
@@ -75,8 +82,66 @@ def _step(connection: Connection, job_id: int, worker: UUID, size: int) -> bool:
 def _process(connection: Connection, job: Job, ids: Sequence[UUID]) -> StepResult:
     by = Attribution(job.actor, job.reason, job.account)
     if job.kind == "cancel":
-        return changes.cancel_work_orders(connection, ids, by)
-    return changes.rerun_work_orders(connection, ids, by, from_start=job.options.get("from_start", False))
+        return cancel_work_orders(connection, ids, by)
+    return rerun_work_orders(connection, ids, by, from_start=job.options.get("from_start", False))
+
+
+def rerun_work_orders(
+    connection: Connection, ids: Sequence[UUID], by: Attribution, *, from_start: bool = False
+) -> StepResult:
+    """Give each work order a new waiting run, before all others, in the caller's transaction.
+
+    The run continues: it gets the results of the steps that are stored. It begins a new generation, in which every step
+    is executed again, if that is requested or the work order has succeeded.
+
+    A work order has at most one unfinished run, so one that waits or runs is skipped. One whose input was erased cannot
+    run again. A rejected one is first validated again by the trigger's present definition. If it still is no input, it
+    stays rejected, with its present reason. Limits of a workflow count reruns, and neither reject nor delay them.
+    """
+    limited = limits.lock_counts(connection, ids)
+    found = _lock_work_orders(connection, ids)
+    skipped = Counter({IN_USE: len(ids) - len(found)})
+    ended: dict[UUID, int] = {}
+    rejected: list[UUID] = []
+    for id_, (workflow_id, state, has_input) in found.items():
+        if state in UNFINISHED:
+            skipped["not finished"] += 1
+        elif not has_input:
+            skipped["erased"] += 1
+        elif state == "rejected":
+            rejected.append(id_)
+        else:
+            ended[id_] = workflow_id
+    accepted = revalidate_rejected(connection, rejected) if rejected else []
+    skipped["still rejected or parked"] = len(rejected) - len(accepted)
+    for workflow_id, number in Counter(ended.values()).items():
+        if workflow_id in limited:
+            limits.count(connection, workflow_id, number)
+    if again := sorted([*ended, *accepted]):
+        requested = {"actor": by.actor, "reason": by.reason, "from_start": from_start}
+        connection.execute(_QUERIES["rerun"], {"run_ids": run_ids(len(again)), "ids": again, **requested})
+    return StepResult(len(again), +skipped)
+
+
+def cancel_work_orders(connection: Connection, ids: Sequence[UUID], by: Attribution) -> StepResult:
+    """Cancel the waiting runs of these work orders, in the caller's transaction; skip the others."""
+    states = {id_: state for id_, (_, state, _) in _lock_work_orders(connection, ids).items()}
+    unclaimed = [id_ for id_, state in states.items() if state == "pending"]
+    requeued = [id_ for id_, state in states.items() if state == "requeued"]
+    given = {"unclaimed": unclaimed, "run_ids": run_ids(len(unclaimed)), "requeued": requeued}
+    cancelled = connection.execute(_QUERIES["cancel"], {**given, "actor": by.actor, "reason": by.reason}).rowcount
+    skipped = Counter({IN_USE: len(ids) - len(states), "not waiting": len(states) - cancelled})
+    return StepResult(cancelled, +skipped)
+
+
+def _lock_work_orders(connection: Connection, ids: Sequence[UUID]) -> dict[UUID, tuple[int, str, bool]]:
+    """Lock these work orders; skip the ones that another transaction has locked.
+
+    Returns:
+        By id: the workflow's id, the state, and whether the input still exists.
+    """
+    rows = connection.execute(_QUERIES["lock_work_orders"], {"ids": list(ids)})
+    return {id_: (workflow_id, state, has_input) for id_, workflow_id, state, has_input in rows}
 
 
 def _record_failure(connection: Connection, job: Job, worker: UUID, error: BaseException) -> None:

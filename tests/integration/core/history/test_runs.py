@@ -8,7 +8,7 @@ from support.work_orders import accepted
 from support.working import Working
 from workorders.core import triggers
 from workorders.core.attribution import Attribution
-from workorders.core.bulk.changes import rerun_work_orders
+from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import runs

@@ -17,7 +17,7 @@ from workorders.core import triggers
 from workorders.core.admission.pipeline import reject_written
 from workorders.core.admission.rules import AdmissionRejection
 from workorders.core.attribution import Attribution
-from workorders.core.bulk.changes import rerun_work_orders
+from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
 from workorders.core.history import export, runs, search_index, work_orders
 from workorders.core.history.filters import Filter

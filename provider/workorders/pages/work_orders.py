@@ -39,7 +39,7 @@ def list_page(
         readable = [name for name in workflows if viewer.may(Right.READ, dag_ids.of_workflow(name))]
         wanted, is_choice_needed = _within(connection, viewer, wanted, workflows)
         found = {"rows": None} if is_choice_needed else _find(connection, viewer, wanted, before)
-        known = [found.name for found in work_orders.registered_triggers(connection) if found.workflow in readable]
+        known = [found.name for found in triggers.find_all(connection) if found.workflow in readable]
     return render(
         request,
         "work_orders.html",

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from workorders.core.exceptions import UnknownNameError
@@ -23,18 +23,6 @@ STEP_BYTES: Final = 16 * 1024 * 1024
 longer than a worker may be silent."""
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredTrigger:
-    """A trigger in the database, with its definition of the time when it last planned."""
-
-    name: str
-    type: str
-    workflow: str
-    definition: Mapping[str, Any]
-    created_at: datetime
-    updated_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +70,6 @@ class Matching:
     """In the order of their creation."""
     looked_until: UUID | None
     """The next ones are after this id; None when there are no more."""
-
-
-def registered_triggers(connection: Connection) -> list[RegisteredTrigger]:
-    """Return every trigger that has planned something here, by name."""
-    return list_rows(connection, RegisteredTrigger, _QUERIES["triggers"])
 
 
 def newest_by_trigger(connection: Connection, triggers: Collection[str]) -> Mapping[str, datetime]:

@@ -18,7 +18,7 @@ from workorders.cli.output import note, print_json, print_state_counts, show_one
 from workorders.cli.runs import SHOWN_COLUMNS
 from workorders.core.admission import duplicates
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.history import export, search_index, work_orders
+from workorders.core.history import search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.history.runs import list_steps, runs_of
 from workorders.core.history.work_orders import WorkOrder, WorkOrderSummary
@@ -158,7 +158,7 @@ def export_(
       workorders work-orders export ward.jsonl --text "ward W13" --trigger orders
     """
     with connect(database) as connection:
-        size = _write(file, export.parts(connection, wanted))
+        size = _write(file, work_orders.export_parts(connection, wanted))
     print(f"{file} is complete and has {size:,} bytes.")
 
 

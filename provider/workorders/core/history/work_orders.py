@@ -1,15 +1,16 @@
-"""Lists, counts and returns work orders of every source. Reads only."""
+"""Lists, counts, returns, and exports work orders of every source. Reads only."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
+from tempfile import SpooledTemporaryFile
 from typing import Final
 from uuid import UUID
 
 from workorders.core.exceptions import UnknownNameError
 from workorders.core.history import paging
-from workorders.core.history.filters import Filter, query_arguments
+from workorders.core.history.filters import Filter, query_arguments, until_now
 from workorders.core.ids import time_of
 from workorders.core.postgres.connection import Connection, fetch_row, find_row, list_rows
 from workorders.core.postgres.named_queries import load_queries
@@ -23,6 +24,11 @@ STEP_BYTES: Final = 16 * 1024 * 1024
 longer than a worker may be silent."""
 _WINDOW: Final = 10_000
 """Work orders whose words one query of a job searches."""
+EXPORT_STEP: Final = 200
+"""Work orders that are read at once, while the caller waits."""
+_PART_BYTES: Final = 64 * 1024
+_BYTES_IN_MEMORY: Final = 1024 * 1024
+"""Of a step of an export; what is more goes to a temporary file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +120,33 @@ def find_matching(connection: Connection, wanted: Filter, *, after: UUID | None,
     sizes = connection.execute(_QUERIES["stored_bytes"], {"ids": found})
     ids = found[: max(1, sum(total <= STEP_BYTES for total in accumulate(size for (size,) in sizes)))]
     return Matching(ids, ids[-1] if len(ids) < len(found) else looked_until)
+
+
+def export_parts(connection: Connection, wanted: Filter) -> Generator[bytes]:
+    """Yield an export in parts, the oldest work order first; work orders that are created meanwhile are not in it.
+
+    It reads a whole step before the caller gets the first part of it, and no transaction is open while the caller has a
+    part: a slow caller must not keep one open. What is deleted meanwhile is left out.
+    """
+    with SpooledTemporaryFile(_BYTES_IN_MEMORY) as lines:
+        with connection.transaction():
+            wanted = until_now(connection, wanted)
+        after: UUID | None = None
+        is_complete = False
+        while not is_complete:
+            with connection.transaction():
+                found = find_matching(connection, wanted, after=after, limit=EXPORT_STEP)
+                # Row by row, because a body may be hundreds of times as long as its stored form. Not by `writelines`,
+                # which leaves memory only after the last line.
+                for (line,) in connection.cursor().stream(_QUERIES["lines_of_export"], {"ids": found.ids}):
+                    lines.write(f"{line}\n".encode())
+            after = found.looked_until
+            is_complete = after is None
+            lines.seek(0)
+            while part := lines.read(_PART_BYTES):
+                yield part
+            lines.seek(0)
+            lines.truncate()
 
 
 def get_work_order(connection: Connection, id_: UUID, *, max_characters: int = ALL, max_bytes: int = ALL) -> WorkOrder:

@@ -19,7 +19,7 @@ from workorders.core.admission.rules import AdmissionRejection
 from workorders.core.attribution import Attribution
 from workorders.core.bulk.runner import rerun_work_orders
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import export, runs, search_index, work_orders
+from workorders.core.history import runs, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Rejection
 from workorders.core.maintenance import retention
@@ -176,7 +176,7 @@ def test_an_export_has_a_placeholder_for_an_input_that_cannot_be_read(
     create_unreadable(connection, trigger, 1)
     create_for(connection, trigger, [accepted("s", 2)])
     connection.commit()
-    lines = b"".join(export.parts(connection, Filter(trigger=name))).decode()
+    lines = b"".join(work_orders.export_parts(connection, Filter(trigger=name))).decode()
     assert [json.loads(line)["body"] for line in lines.splitlines()] == [{"a": 1}, PLACEHOLDER, {"a": 1}]
 
 

@@ -115,14 +115,12 @@ class Heartbeat:
         ]
 
     def __enter__(self) -> "Heartbeat":
-        """Start the threads."""
         self._last = _now()
         for thread in self._threads:
             thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the threads."""
         self._end.set()
         for thread in self._threads:
             thread.join(self._seconds)

@@ -86,10 +86,7 @@ def create_one(
         stream = stream_id(connection, trigger, item.stream or "")
         return _find(connection, stream_id=stream, position=item.position)
     if counts.ignored:  # another transaction has acquired the key since
-        holder = _find_holder(connection, trigger, keys, item)
-        if holder is None:  # cannot be: its row is locked
-            raise LookupError(f"the holder of an idempotency key of trigger {trigger.name}")
-        return _find(connection, holder)
+        return _find(connection, _find_holder(connection, trigger, keys, item))
     return replace(_find(connection, UUID(bytes=id_)), created=True)
 
 

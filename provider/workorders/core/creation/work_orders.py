@@ -53,7 +53,6 @@ class Created:
     """Events that the source left out by the trigger's filter, and that never were items."""
 
     def __add__(self, other: "Created") -> "Created":
-        """Add field by field."""
         return Created(*map(add, astuple(self), astuple(other)))
 
 

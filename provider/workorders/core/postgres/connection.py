@@ -17,8 +17,7 @@ from psycopg.rows import class_row
 from psycopg.waiting import Ready
 
 from workorders.core.exceptions import ConfigurationError
-from workorders.core.postgres.certificates import with_files
-from workorders.core.postgres.login_tokens import with_token
+from workorders.core.postgres.credentials import with_files, with_token
 from workorders.core.postgres.session_limits import (
     ASK_FOR_MISSING,
     NO_LIMITS,

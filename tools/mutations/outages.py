@@ -112,7 +112,7 @@ OUTAGES = (
         4,
         (
             Change(
-                "core/postgres/session_limits.py",
+                "core/postgres/connection.py",
                 '    "tcp_keepalives_idle": "30",\n    "tcp_keepalives_interval": "10",\n'
                 '    "tcp_keepalives_count": "3",\n    "tcp_user_timeout": "60000",\n',
                 "",

@@ -12,7 +12,7 @@ from workorders import dag_ids
 from workorders.core import triggers
 from workorders.core.bulk import jobs
 from workorders.core.bulk.jobs import Job
-from workorders.core.history import search_index, state_counts, work_orders, workload
+from workorders.core.history import search_index, work_orders, workload
 from workorders.core.history.workload import Workload
 from workorders.core.ids import time_of
 from workorders.core.metrics import Sample
@@ -105,7 +105,7 @@ def overview(request: Request, site: CurrentSite, viewer: CurrentViewer) -> HTML
         newest_listed = search_index.indexed_up_to(connection)
         newest = work_orders.newest_by_trigger(connection, [trigger.name for trigger in others])
         ended = workload.ended_per_minute(connection, now)
-        counts = state_counts.latest_counts(connection) if reads_all else None
+        counts = work_orders.latest_counts(connection) if reads_all else None
     return render(
         request,
         "overview.html",

@@ -16,7 +16,7 @@ from workorders.core import triggers
 from workorders.core.admission import gaps
 from workorders.core.bulk import runner
 from workorders.core.environment import DATABASE_CONNECTION
-from workorders.core.history import search_index, state_counts
+from workorders.core.history import search_index, work_orders
 from workorders.core.maintenance import retention
 from workorders.core.postgres.connection import Connection, connect, within_answer_seconds
 from workorders.core.runs import lifecycle
@@ -100,7 +100,7 @@ def refresh_search_index(connection: Connection, log: Any, _: "Context") -> dict
         filled += added
     while time.monotonic() < end and (looked := search_index.index_late(connection)):
         looked_again += looked
-    counted = state_counts.refresh_counts(connection)
+    counted = work_orders.refresh_counts(connection)
     log.info("%s work orders were added to the index, and %s were indexed again.", f"{filled:,}", f"{looked_again:,}")
     return {"filled": filled, "looked_again": looked_again, "counted": counted}
 

@@ -1,4 +1,4 @@
-"""Lists, counts, returns, and exports work orders of every source. Reads only."""
+"""Lists, counts, returns, and exports work orders of every source."""
 
 from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
@@ -84,6 +84,15 @@ def newest_by_trigger(connection: Connection, triggers: Collection[str]) -> Mapp
     return {trigger: time_of(id_) for trigger, id_ in rows}
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Work orders by state, as they were."""
+
+    by_state: dict[str, int]
+    counted_at: datetime | None
+    """None when they were never counted."""
+
+
 def list_work_orders(
     connection: Connection, wanted: Filter, *, before: UUID | None = None, limit: int = 50
 ) -> list[WorkOrderSummary]:
@@ -96,9 +105,30 @@ def list_work_orders(
 def count_by_state(connection: Connection, wanted: Filter) -> dict[str, int]:
     """Return the number of these work orders by state, without the states that have none.
 
-    Reads every one of them; `history.state_counts` returns stored counts, which are a few minutes old.
+    Reads every one of them; `latest_counts` returns stored counts, which are a few minutes old.
     """
     return dict(connection.execute(_QUERIES["count_by_state"], query_arguments(connection, wanted)).fetchall())
+
+
+def refresh_counts(connection: Connection, *, even_if_recent: bool = False) -> bool:
+    """Count again if the counts are old enough, in its own transaction; return whether it did.
+
+    Exact counts would slow down every change of a state, and counting takes about a second per five million work
+    orders. So the counts are stored, and counting takes at most a twentieth of the time.
+    """
+    with connection.transaction():
+        connection.execute(_QUERIES["lock_counts"])
+        if not even_if_recent and fetch_row(connection, _QUERIES["are_counts_recent"], {})[0]:
+            return False
+        connection.execute(_QUERIES["forget_counts"])
+        connection.execute(_QUERIES["recount"])
+    return True
+
+
+def latest_counts(connection: Connection, *, workflow: str | None = None) -> Counts:
+    """Return the numbers as they were last counted, of all work orders or of a workflow's."""
+    by_state: dict[str, int] = dict(connection.execute(_QUERIES["counts"], {"workflow": workflow}).fetchall())
+    return Counts(by_state, fetch_row(connection, _QUERIES["counted_at"], {})[0])
 
 
 def count_without_input(connection: Connection, wanted: Filter) -> int:

@@ -12,7 +12,7 @@ from support.runs import finish_all
 from support.work_orders import accepted, accepted_range, rejected
 from workorders.core import triggers
 from workorders.core.creation.work_orders import create_for
-from workorders.core.history import paging, search_index, state_counts, work_orders
+from workorders.core.history import paging, search_index, work_orders
 from workorders.core.history.filters import Filter
 from workorders.core.items import Item
 from workorders.core.postgres.connection import Connection, connect
@@ -212,12 +212,12 @@ def test_the_counts_at_hand_are_those_of_the_last_count(connection: Connection, 
     create_for(connection, trigger, [*accepted_range("s", 0, 3), rejected("s", 3)])
     connection.commit()
     before = datetime.now(UTC) - timedelta(seconds=1)
-    assert state_counts.refresh_counts(connection, even_if_recent=True)
+    assert work_orders.refresh_counts(connection, even_if_recent=True)
     create_for(connection, trigger, [accepted("s", 4)])
     connection.commit()
-    assert not state_counts.refresh_counts(connection)
-    latest = state_counts.latest_counts(connection, workflow=name)
+    assert not work_orders.refresh_counts(connection)
+    latest = work_orders.latest_counts(connection, workflow=name)
     assert latest.by_state == {"pending": 3, "rejected": 1}
     assert latest.counted_at is not None
     assert latest.counted_at > before
-    assert state_counts.latest_counts(connection).by_state["rejected"] >= 1
+    assert work_orders.latest_counts(connection).by_state["rejected"] >= 1

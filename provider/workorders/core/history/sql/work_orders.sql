@@ -140,3 +140,31 @@ FROM (
     WHERE work_orders.id = ANY (%(ids)s)
     ORDER BY work_orders.id
 ) AS line;
+
+-- name: recount
+-- The clock is read when all are counted.
+INSERT INTO workorders.state_counts (trigger_id, workflow_id, state, work_orders, counted_at, seconds)
+SELECT trigger_id, workflow_id, state, count(*), now(),
+    extract(epoch FROM clock_timestamp() - statement_timestamp())::double precision
+FROM workorders.work_orders
+GROUP BY trigger_id, workflow_id, state;
+
+-- name: lock_counts
+LOCK TABLE workorders.state_counts IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: forget_counts
+DELETE FROM workorders.state_counts;
+
+-- name: are_counts_recent
+-- For a minute, or for twenty times as long as the counting took. NULL if there are none.
+SELECT now() - max(counted_at) < make_interval(secs => greatest(60, 20 * max(seconds))) FROM workorders.state_counts;
+
+-- name: counts
+SELECT state::text AS state, sum(work_orders)::bigint
+FROM workorders.state_counts
+WHERE %(workflow)s::text IS NULL OR workflow_id = (SELECT id FROM workorders.workflows WHERE name = %(workflow)s)
+GROUP BY state
+ORDER BY state;
+
+-- name: counted_at
+SELECT max(counted_at) FROM workorders.state_counts;

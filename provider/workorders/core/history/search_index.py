@@ -46,34 +46,33 @@ def index_new(connection: Connection, *, margin: timedelta = MARGIN) -> int:
     Returns 0 if there is nothing left to do now, or if another process does it.
     """
     with connection.transaction():
-        after = _lock(connection, _NEW)
-        if after is None:
-            return 0
         (settled,) = fetch_row(connection, _QUERIES["settled_until"], {"margin": margin, "max_wait": _MAX_WAIT})
-        ids = _ids(connection, after, first_id(settled), STEP)
-        if ids:
-            write_index(connection, ids)
-            connection.execute(_QUERIES["move_progress"], {"name": _NEW, "id": ids[-1]})
-        return len(ids)
+        return _index(connection, _NEW, first_id(settled), STEP)
 
 
 def index_late(connection: Connection, *, after: timedelta = LATE_AFTER) -> int:
-    """Add work orders that appeared late, with ids before the last indexed one; return how many it looked at.
+    """Add work orders that appeared late, with ids before the last indexed one, as `index_new` does.
 
     They belong to a transaction that took very long, or to a machine whose clock was behind.
     """
     with connection.transaction():
-        begin = _lock(connection, _LATE)
-        if begin is None:
-            return 0
-        end = first_id(datetime.now(UTC) - after)
-        ids = _ids(connection, begin, min(end, indexed_up_to(connection)), _LATE_STEP)
-        if ids:
-            missing = [row[0] for row in connection.execute(_QUERIES["without_words"], {"ids": ids})]
-            for start in range(0, len(missing), STEP):
-                write_index(connection, missing[start : start + STEP])
-            connection.execute(_QUERIES["move_progress"], {"name": _LATE, "id": ids[-1]})
-        return len(ids)
+        end = min(first_id(datetime.now(UTC) - after), indexed_up_to(connection))
+        return _index(connection, _LATE, end, _LATE_STEP)
+
+
+def _index(connection: Connection, name: str, end: UUID, limit: int) -> int:
+    connection.execute(_QUERIES["add_progress"], {"name": name})
+    row = connection.execute(_QUERIES["lock_progress"], {"name": name}).fetchone()
+    if row is None:
+        return 0
+    asked = {"after": row[0], "end": end, "limit": limit}
+    ids = [id_ for (id_,) in connection.execute(_QUERIES["next_ids"], asked)]
+    if ids:
+        missing = [id_ for (id_,) in connection.execute(_QUERIES["without_words"], {"ids": ids})]
+        for start in range(0, len(missing), STEP):
+            write_index(connection, missing[start : start + STEP])
+        connection.execute(_QUERIES["move_progress"], {"name": name, "id": ids[-1]})
+    return len(ids)
 
 
 def indexed_up_to(connection: Connection) -> UUID:
@@ -84,6 +83,11 @@ def indexed_up_to(connection: Connection) -> UUID:
 def complete_up_to(connection: Connection) -> UUID:
     """Return the id up to which nothing is missing; work orders after it may have come late."""
     return _progress(connection, _LATE)
+
+
+def _progress(connection: Connection, name: str) -> UUID:
+    row = connection.execute(_QUERIES["progress"], {"name": name}).fetchone()
+    return row[0] if row else UUID(int=0)
 
 
 def write_index(connection: Connection, ids: Sequence[UUID]) -> None:
@@ -110,22 +114,6 @@ def lock_words(connection: Connection) -> None:
     Retention calls this before it locks the work orders that it erases.
     """
     connection.execute(_QUERIES["lock_words"], {"key": AdvisoryLock.SEARCH_WORDS})
-
-
-def _lock(connection: Connection, name: str) -> UUID | None:
-    connection.execute(_QUERIES["add_progress"], {"name": name})
-    row = connection.execute(_QUERIES["lock_progress"], {"name": name}).fetchone()
-    return None if row is None else row[0]
-
-
-def _progress(connection: Connection, name: str) -> UUID:
-    row = connection.execute(_QUERIES["progress"], {"name": name}).fetchone()
-    return row[0] if row else UUID(int=0)
-
-
-def _ids(connection: Connection, after: UUID, end: UUID, limit: int) -> list[UUID]:
-    arguments = {"after": after, "end": end, "limit": limit}
-    return [row[0] for row in connection.execute(_QUERIES["next_ids"], arguments)]
 
 
 def tokenize(text: str) -> list[str]:
